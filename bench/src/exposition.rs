@@ -95,7 +95,7 @@ mod tests {
     use super::Exposition;
 
     #[test]
-    fn what_was_observed_between_two_scrapes_is_told() {
+    fn observations_between_two_scrapes_are_summarised() {
         let before =
             Exposition::parse("x_bucket{le=\"0.0001\"} 5\nx_bucket{le=\"0.0005\"} 5\nx_bucket{le=\"+Inf\"} 5\n");
         let after = Exposition::parse(

@@ -133,7 +133,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn who_waits_for_a_version_is_told_by_a_later_one() {
+    async fn a_wait_for_a_version_ends_with_a_later_one() {
         let mut seen = Seen::default();
         let (sender, receiver) = oneshot::channel();
         let (later, mut not_yet) = oneshot::channel();

@@ -6,9 +6,9 @@ mod support;
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::picture::{Picture, differences, draw};
-use fleetnet_tests::scenes::actions::Action;
-use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
+use fleetnet_tests::scenarios::actions::Action;
+use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
 use sim::fleet::Backup;
 use sim::fleet::Place;
 use sim::line::{Cut, Line, Side};
@@ -30,101 +30,103 @@ const LED: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(30);
 
 /// A fleet that is ready for the action, and can return to that state.
-struct Theatre {
+struct CrashTest {
     action: Action,
-    stage: Stage<OnMemkube>,
+    env: Environment<OnMemkube>,
     before: Backup,
 }
 
-impl Theatre {
-    async fn open(action: Action) -> anyhow::Result<Self> {
-        let mut stage = Stage::<OnMemkube>::set(Cast::of(2).with_grace(GRACE)).await?;
-        action.prepare(&stage).await?;
+impl CrashTest {
+    async fn new(action: Action) -> anyhow::Result<Self> {
+        let mut env = Environment::<OnMemkube>::create(FleetSpec::of(2).with_grace(GRACE)).await?;
+        action.prepare(&env).await?;
         sleep(Duration::from_secs(1)).await;
-        stage.ground.stop_agents().await?;
-        let before = stage.ground.0.backup();
-        Ok(Self { action, stage, before })
+        env.backend.stop_agents().await?;
+        let before = env.backend.0.backup();
+        Ok(Self { action, env, before })
     }
 
     /// Returns to the state before the action, and waits for the agents to lead.
     async fn reset(&mut self) -> anyhow::Result<()> {
-        self.stage.ground.stop_agents().await?;
-        self.stage.ground.0.restore(&self.before);
-        self.stage.ground.start_agents().await?;
+        self.env.backend.stop_agents().await?;
+        self.env.backend.0.restore(&self.before);
+        self.env.backend.start_agents().await?;
         sleep(LED).await;
         Ok(())
     }
 
     fn line(&self, place: Place) -> anyhow::Result<Line> {
-        self.stage.ground.0.line(place).cloned().context("every agent runs")
+        self.env.backend.0.line(place).cloned().context("every agent runs")
     }
 
-    /// Plays the action without a crash. Returns the result, and the number of writes of each agent.
-    async fn undisturbed(&mut self) -> anyhow::Result<(Picture, Vec<(Place, usize)>)> {
+    /// Runs the action without a crash. Returns the result, and the number of writes of each agent.
+    async fn without_crash(&mut self) -> anyhow::Result<(Snapshot, Vec<(Place, usize)>)> {
         self.reset().await?;
-        let places: Vec<Place> = self.stage.ground.0.places().collect();
+        let places: Vec<Place> = self.env.backend.0.places().collect();
         for place in &places {
             self.line(*place)?.arm(None);
         }
-        self.action.act(&self.stage).await?;
+        self.action.act(&self.env).await?;
         sleep(WRITTEN).await;
         let writes = places.into_iter().map(|place| Ok((place, self.line(place)?.written())));
         let writes = writes.collect::<anyhow::Result<_>>()?;
         sleep(DONE - WRITTEN).await;
-        self.action.came_true(&self.stage).await?;
-        Ok((draw(&self.stage).await?, writes))
+        self.action.is_visible(&self.env).await?;
+        Ok((take_snapshot(&self.env).await?, writes))
     }
 
-    /// Plays the action with a crash of an agent at one of its writes, and a restart. Returns the differences from the expected
+    /// Runs the action with a crash of an agent at one of its writes, and a restart. Returns the differences from the expected
     /// result.
-    async fn disturbed(&mut self, place: Place, cut: Cut, expected: &Picture) -> anyhow::Result<Vec<String>> {
+    async fn with_crash(&mut self, place: Place, cut: Cut, expected: &Snapshot) -> anyhow::Result<Vec<String>> {
         self.reset().await?;
         let line = self.line(place)?;
         line.arm(Some(cut));
-        let routes = self.stage.user(1).routes("app");
-        self.action.act(&self.stage).await?;
+        let routes = self.env.user(1).routes("app");
+        self.action.act(&self.env).await?;
         timeout(SOON, line.is_cut()).await.context("the write never comes")?;
-        let fleet = &mut self.stage.ground.0;
+        let fleet = &mut self.env.backend.0;
         fleet.kill(place).await;
         fleet.start(place)?;
         sleep(DONE).await;
-        self.action.came_true(&self.stage).await?;
+        self.action.is_visible(&self.env).await?;
 
-        let mut wrong = differences(expected, &draw(&self.stage).await?);
-        if self.action == Action::MakeAnew {
-            wrong.extend(routes.never_led_nowhere().err().map(|error| error.to_string()));
+        let mut wrong = differences(expected, &take_snapshot(&self.env).await?);
+        if self.action == Action::RecreateSlices {
+            wrong.extend(routes.never_empty().err().map(|error| error.to_string()));
         }
-        let mark = self.stage.ground.mark().await?;
+        let mark = self.env.backend.mark().await?;
         sleep(QUIET).await;
-        let told = self.stage.ground.since(&mark).await?.objects();
-        if told.clusters().map(Ledger::count).sum::<usize>() > 0 {
-            wrong.push(format!("it is not at peace:\n{told}"));
+        let ledger = self.env.backend.since(&mark).await?.objects();
+        if ledger.clusters().map(Ledger::count).sum::<usize>() > 0 {
+            wrong.push(format!("the fleet is not settled:\n{ledger}"));
         }
         Ok(wrong)
     }
 }
 
-/// Plays the action once for each write of each agent and each kind of crash.
+/// Runs the action once for each write of each agent and each kind of crash.
 fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |_| Side::ALL.to_vec())
 }
 
-/// Plays the action once for each write of each agent, with the kinds of crash in turn.
+/// Runs the action once for each write of each agent, with the kinds of crash in turn.
 fn a_crash_at_every_write_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |write| vec![Side::ALL[write % Side::ALL.len()]])
 }
 
 fn crash_points_of(action: Action, crash_points: usize, sides: impl Fn(usize) -> Vec<Side>) -> anyhow::Result<()> {
     sim::paused(async {
-        let mut theatre = Theatre::open(action).await?;
-        let (expected, writes) = theatre.undisturbed().await?;
+        let mut test = CrashTest::new(action).await?;
+        let (expected, writes) = test.without_crash().await?;
         let (mut points, mut wrong) = (0, Vec::new());
         for (place, count) in writes {
             for (write, side) in (1..=count).flat_map(|write| sides(write).into_iter().map(move |side| (write, side))) {
                 points += 1;
-                let outcome = theatre.disturbed(place, Cut { write, side }, &expected).await;
-                let told = outcome.unwrap_or_else(|error| vec![format!("{error:#}")]);
-                wrong.extend(told.into_iter().map(|line| format!("{place:?}, {side:?} write {write}/{count}: {line}")));
+                let outcome = test.with_crash(place, Cut { write, side }, &expected).await;
+                let differences = outcome.unwrap_or_else(|error| vec![format!("{error:#}")]);
+                wrong.extend(
+                    differences.into_iter().map(|line| format!("{place:?}, {side:?} write {write}/{count}: {line}")),
+                );
             }
         }
         println!("{action:?}: {points} crash points");
@@ -156,7 +158,7 @@ fn every_crash_point_of_a_port_change() -> anyhow::Result<()> {
 
 #[test]
 fn every_crash_point_of_slices_that_are_made_anew() -> anyhow::Result<()> {
-    every_crash_point_of(Action::MakeAnew, 42)
+    every_crash_point_of(Action::RecreateSlices, 42)
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The CRDs of `deploy/crds` behave on memkube as on a real API server.
 
-use fleetnet_tests::scenes::definitions::upgrade;
+use fleetnet_tests::scenarios::definitions::upgrade;
 use kube::Client;
 use memkube::clock::TokioClock;
 use memkube::{MemKube, Options, User};
 use std::sync::Arc;
 
-fn play<S>(scene: impl FnOnce(Client) -> S) -> anyhow::Result<()>
+fn run_scenario<S>(scenario: impl FnOnce(Client) -> S) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
@@ -14,8 +14,8 @@ where
         let clock = TokioClock::starting_at("2027-01-15T12:00:00Z".parse()?);
         let client = MemKube::new(Options::new(Arc::new(clock), 1)).client(User::new("admin"));
         upgrade(&client).await?;
-        scene(client).await
+        scenario(client).await
     })
 }
 
-fleetnet_tests::play_the_definitions!(play);
+fleetnet_tests::definition_tests!(run_scenario);

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use fleetnet_runtime::clock::micro_time;
 use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::endpoints::{PodSketch, Workload};
+use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::eventually;
-use fleetnet_tests::stage::{Ground as _, Stage};
 use fleetnet_tests::user::Consume;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -36,13 +36,13 @@ async fn fleet(mode: Mode) -> anyhow::Result<Fleet> {
     Fleet::new(Options { endpointslices: Some(Settings::with_mode(mode)), ..Options::members(2) }).await
 }
 
-async fn stage(mode: Mode) -> anyhow::Result<Stage<OnMemkube>> {
-    Stage::on(OnMemkube(fleet(mode).await?)).await
+async fn env(mode: Mode) -> anyhow::Result<Environment<OnMemkube>> {
+    Environment::on(OnMemkube(fleet(mode).await?)).await
 }
 
 /// Workload of the first member: one Service with a pod.
-async fn workload(stage: &Stage<OnMemkube>) -> anyhow::Result<Workload> {
-    let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
+async fn workload(env: &Environment<OnMemkube>) -> anyhow::Result<Workload> {
+    let workload = Workload::begin(env.members[0].client.clone(), &env.namespace).await?;
     workload.service("app").await?;
     workload.pods("app", &["10.1.0.1"]).await?;
     Ok(workload)
@@ -57,17 +57,17 @@ async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     let is_shown =
         |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|endpoint| endpoint.addresses == [address]);
     let selection = WatchParams::default();
-    eventually::objects_within(LONG, &workload.user.api::<EndpointSlice>(), &selection, address, |held| {
-        held.values().any(is_shown)
+    eventually::objects_within(LONG, &workload.user.api::<EndpointSlice>(), &selection, address, |objects| {
+        objects.values().any(is_shown)
     })
     .await
     .map(drop)
 }
 
 /// Renews the Lease, as kube-controller-manager does every two seconds.
-async fn renew_lease(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
-    let leases: Api<Lease> = Api::namespaced(stage.members[0].client.clone(), LEASE_NAMESPACE);
-    let renewed = micro_time(stage.ground.0.clock().now());
+async fn renew_lease(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
+    let leases: Api<Lease> = Api::namespaced(env.members[0].client.clone(), LEASE_NAMESPACE);
+    let renewed = micro_time(env.backend.0.clock().now());
     let spec = json!({"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": renewed});
     let lease = json!({"metadata": {"name": LEASE_NAME}, "spec": spec});
     let renewed = leases.patch(LEASE_NAME, &PatchParams::default(), &Patch::Merge(&lease)).await;
@@ -82,18 +82,18 @@ async fn renew_lease(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
 #[test]
 fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage(Mode::On).await?;
-        let workload = workload(&stage).await?;
-        stage.user(0).export("app").await?;
-        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
-        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        let env = env(Mode::On).await?;
+        let workload = workload(&env).await?;
+        env.user(0).export("app").await?;
+        env.user(1).import("app", "app", Consume::ClusterIp).await?;
+        env.user(1).sees("app", &["10.1.0.1"]).await?;
 
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
         another_pod(&workload).await?;
         let begun = Instant::now();
-        stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+        env.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
         assert_eq!(begun.elapsed(), Duration::ZERO, "nothing on the way of a change waits");
-        let told = stage.ground.since(&mark).await?.objects();
+        let told = env.backend.since(&mark).await?.objects();
         assert_eq!(
             told.clusters().map(Ledger::count).collect::<Vec<_>>(),
             [2, 1, 1],
@@ -124,15 +124,15 @@ fn an_exported_services_change_does_not_wait_for_the_watch_of_its_slice() -> any
     sim::paused(async {
         let fleet = fleet(Mode::On).await?;
         fleet.members[0].server.memkube().set_faults(Some(Arc::new(SlicesUntold)));
-        let stage = Stage::on(OnMemkube(fleet)).await?;
-        let workload = workload(&stage).await?;
-        stage.user(0).export("app").await?;
-        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
-        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        let env = Environment::on(OnMemkube(fleet)).await?;
+        let workload = workload(&env).await?;
+        env.user(0).export("app").await?;
+        env.user(1).import("app", "app", Consume::ClusterIp).await?;
+        env.user(1).sees("app", &["10.1.0.1"]).await?;
         sleep(Duration::from_secs(1)).await;
         another_pod(&workload).await?;
         let begun = Instant::now();
-        stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+        env.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
         assert_eq!(begun.elapsed(), Duration::ZERO, "the answer to the write is enough");
         Ok(())
     })
@@ -141,15 +141,15 @@ fn an_exported_services_change_does_not_wait_for_the_watch_of_its_slice() -> any
 #[test]
 fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stops_at_its_word() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage(Mode::Auto).await?;
-        let workload = workload(&stage).await?;
+        let env = env(Mode::Auto).await?;
+        let workload = workload(&env).await?;
         for _ in 0..150 {
-            renew_lease(&stage).await?;
+            renew_lease(&env).await?;
             sleep(Duration::from_secs(2)).await;
         }
         let silent_since = Instant::now() - Duration::from_secs(2);
         assert!(workload.slices("app").await?.is_empty(), "five minutes in which it was at work");
-        let asked = stage.ground.0.members[0].server.memkube().audit().entries;
+        let asked = env.backend.0.members[0].server.memkube().audit().entries;
         let for_pods = asked.iter().filter(|entry| &*entry.call.target.resource == "pods");
         let by_agent = for_pods.filter(|entry| &*entry.call.user.name == MEMBER_AGENT).count();
         assert_eq!(by_agent, 0, "nobody watches pods for nothing");
@@ -158,14 +158,14 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
         let waited = silent_since.elapsed().as_secs();
         assert!((180..=182).contains(&waited), "{waited} s");
 
-        renew_lease(&stage).await?;
+        renew_lease(&env).await?;
         sleep(Duration::from_millis(100)).await;
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
         another_pod(&workload).await?;
         sleep(Duration::from_secs(150)).await;
-        let told = stage.ground.since(&mark).await?.objects();
+        let told = env.backend.since(&mark).await?.objects();
         assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "{told}");
-        let metrics = stage.ground.0.agent(Place::Member(0)).context("it runs")?.metrics()?;
+        let metrics = env.backend.0.agent(Place::Member(0)).context("it runs")?.metrics()?;
         assert!(metrics.contains("fleetnet_endpointslices_serving 0\n"), "{metrics}");
 
         shows(&workload, "10.1.0.2").await?;
@@ -175,7 +175,7 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
 
 /// Forbids the member's agent to list or watch one resource while the flag is set. It only gets its own Leases, so those still
 /// work.
-fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
+fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(false));
     let is_forbidden = Arc::clone(&forbidden);
     let allows = move |call: &Call| {
@@ -184,7 +184,7 @@ fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
             || !matches!(call.verb, Verb::List | Verb::Watch)
             || !is_forbidden.load(Ordering::Relaxed)
     };
-    stage.ground.0.members[0].server.memkube().set_policy(Arc::new(allows));
+    env.backend.0.members[0].server.memkube().set_policy(Arc::new(allows));
     forbidden
 }
 
@@ -194,17 +194,17 @@ const NOTICED: Duration = Duration::from_secs(400);
 #[test]
 fn who_may_not_read_pods_any_more_writes_nothing_until_it_may_again() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage(Mode::On).await?;
-        let workload = workload(&stage).await?;
+        let env = env(Mode::On).await?;
+        let workload = workload(&env).await?;
         shows(&workload, "10.1.0.1").await?;
-        let forbidden = forbid(&stage, "pods");
+        let forbidden = forbid(&env, "pods");
         forbidden.store(true, Ordering::Relaxed);
         sleep(NOTICED).await;
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
         workload.delete_slices().await?;
         another_pod(&workload).await?;
         sleep(NOTICED).await;
-        let told = stage.ground.since(&mark).await?.objects();
+        let told = env.backend.since(&mark).await?.objects();
         assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "of pods as they were: {told}");
         forbidden.store(false, Ordering::Relaxed);
         shows(&workload, "10.1.0.2").await
@@ -214,13 +214,13 @@ fn who_may_not_read_pods_any_more_writes_nothing_until_it_may_again() -> anyhow:
 #[test]
 fn a_lease_that_may_not_be_read_any_more_does_not_count_as_silent() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage(Mode::Auto).await?;
-        renew_lease(&stage).await?;
-        let workload = workload(&stage).await?;
-        let forbidden = forbid(&stage, "leases");
+        let env = env(Mode::Auto).await?;
+        renew_lease(&env).await?;
+        let workload = workload(&env).await?;
+        let forbidden = forbid(&env, "leases");
         let renew = async |times: usize| {
             for _ in 0..times {
-                renew_lease(&stage).await?;
+                renew_lease(&env).await?;
                 sleep(Duration::from_secs(2)).await;
             }
             anyhow::Ok(())
@@ -251,8 +251,8 @@ fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs
             let settings = Settings { concurrent_syncs, ..Settings::with_mode(Mode::On) };
             let fleet = Fleet::new(Options { endpointslices: Some(settings), ..Options::members(1) }).await?;
             fleet.members[0].server.memkube().set_faults(Some(Arc::new(Silent)));
-            let stage = Stage::on(OnMemkube(fleet)).await?;
-            let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
+            let env = Environment::on(OnMemkube(fleet)).await?;
+            let workload = Workload::begin(env.members[0].client.clone(), &env.namespace).await?;
             for number in 0..8 {
                 let name = format!("app-{number}");
                 workload.service(&name).await?;
@@ -264,7 +264,7 @@ fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs
                 async || Ok::<_, kube::Error>(workload.user.api::<EndpointSlice>().list(&Default::default()).await?);
             assert_eq!(slices().await?.items.len(), concurrent_syncs);
 
-            stage.ground.0.members[0].server.memkube().set_faults(None);
+            env.backend.0.members[0].server.memkube().set_faults(None);
             sleep(LONG).await;
             assert_eq!(slices().await?.items.len(), 8);
         }

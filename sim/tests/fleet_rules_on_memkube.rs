@@ -4,9 +4,9 @@ mod support;
 
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::scenes::announced::{self, sees_shares};
-use fleetnet_tests::scenes::rich;
-use fleetnet_tests::stage::{Cast, Ground as _, Place, Stage};
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
+use fleetnet_tests::scenarios::announced::{self, sees_shares};
+use fleetnet_tests::scenarios::rich;
 use fleetnet_tests::user::Consume;
 use kube::api::DeleteParams;
 use std::collections::BTreeMap;
@@ -19,21 +19,21 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Time within which everything happens.
 const SOON: Duration = Duration::from_secs(1);
 
-fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnMemkube>) -> S) -> anyhow::Result<()>
+fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnMemkube>) -> S) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    sim::paused(async { scene(Stage::set(cast).await?).await })
+    sim::paused(async { scenario(Environment::create(spec).await?).await })
 }
 
-fleetnet_tests::play_the_rules_of_the_fleet!(play);
+fleetnet_tests::fleet_rule_tests!(run_scenario);
 
 /// Writes to MemberAgents in that time, which includes the ledger's own wait at the start and the end.
-async fn heartbeats(stage: &Stage<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
+async fn heartbeats(env: &Environment<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
     const OF_LEDGER: u64 = 5;
-    let mark = stage.ground.mark().await?;
+    let mark = env.backend.mark().await?;
     sleep(Duration::from_secs(seconds - OF_LEDGER)).await;
-    let told = stage.ground.since(&mark).await?;
+    let told = env.backend.since(&mark).await?;
     assert_eq!(told.members.iter().map(|member| member.heartbeats().count()).sum::<usize>(), 0, "in the hub alone");
     Ok(told.hub.heartbeats().counts())
 }
@@ -48,41 +48,41 @@ fn a_member_says_every_ten_seconds_that_it_is_there_and_the_hub_answers_where_a_
     const MEMBER_1: &str = "patch memberagents in fleet-member-member-1 by member-agent";
     const MEMBER_2: &str = "patch memberagents in fleet-member-member-2 by member-agent";
     sim::paused(async {
-        let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-        assert_eq!(heartbeats(&stage, 100).await?, lines([(MEMBER_1, 10), (MEMBER_2, 10)]));
-        stage.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
+        let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+        assert_eq!(heartbeats(&env, 100).await?, lines([(MEMBER_1, 10), (MEMBER_2, 10)]));
+        env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
         let answered = [
             (MEMBER_1, 2),
             (MEMBER_2, 2),
             ("patch memberagents/status in fleet-member-member-1 by hub-agent", 1),
             ("patch memberagents/status in fleet-member-member-2 by hub-agent", 1),
         ];
-        assert_eq!(heartbeats(&stage, 20).await?, lines(answered));
-        sees_shares(&stage, 0, [1, 1, 2, 0, 0]).await?;
-        sees_shares(&stage, 1, [0, 0, 0, 1, 1]).await?;
+        assert_eq!(heartbeats(&env, 20).await?, lines(answered));
+        sees_shares(&env, 0, [1, 1, 2, 0, 0]).await?;
+        sees_shares(&env, 1, [0, 0, 0, 1, 1]).await?;
         // Other endpoints in the same number, so no count changes.
-        stage.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
-        assert_eq!(heartbeats(&stage, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
-        stage.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;
+        env.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
+        assert_eq!(heartbeats(&env, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
+        env.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;
         let of_exporter = [answered[0], answered[1], answered[2]];
-        assert_eq!(heartbeats(&stage, 20).await?, lines(of_exporter), "an importer has no endpoints counted");
-        sees_shares(&stage, 0, [1, 1, 1, 0, 0]).await.map(drop)
+        assert_eq!(heartbeats(&env, 20).await?, lines(of_exporter), "an importer has no endpoints counted");
+        sees_shares(&env, 0, [1, 1, 1, 0, 0]).await.map(drop)
     })
 }
 
 #[test]
 fn a_member_whose_counts_change_with_every_renewal_renews_as_ever() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-        stage.export_and_import(&["10.1.0.1"]).await?;
-        let mark = stage.ground.mark().await?;
+        let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        let mark = env.backend.mark().await?;
         let begun = Instant::now();
         for round in 0..30 {
             let addresses: &[&str] = if round % 2 == 0 { &["10.1.0.1", "10.1.0.2"] } else { &["10.1.0.1"] };
-            stage.user(0).set_endpoints("app-1", addresses).await?;
+            env.user(0).set_endpoints("app-1", addresses).await?;
             sleep(Duration::from_secs(10)).await;
         }
-        let renewed = stage.ground.since(&mark).await?.hub.heartbeats().counts();
+        let renewed = env.backend.since(&mark).await?.hub.heartbeats().counts();
         let count = |line: &str| renewed.get(line).copied().unwrap_or_default();
         let renewals = count("patch memberagents in fleet-member-member-1 by member-agent");
         let due = usize::try_from(begun.elapsed().as_secs() / 10)?;
@@ -94,28 +94,28 @@ fn a_member_whose_counts_change_with_every_renewal_renews_as_ever() -> anyhow::R
 }
 
 /// A fleet with a Service that uses every feature, exported and imported.
-async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
-    let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-    rich::create(&stage.user(0)).await?;
-    stage.user(0).export("app").await?;
-    stage.user(1).import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&stage.user(1), &rich::imported()).await?;
+async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
+    let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+    rich::create(&env.user(0)).await?;
+    env.user(0).export("app").await?;
+    env.user(1).import("app", "app", Consume::ClusterIp).await?;
+    rich::arrives(&env.user(1), &rich::imported()).await?;
     sleep(SOON).await; // what is deleted from here on was in the agents' first lists
-    Ok(stage)
+    Ok(env)
 }
 
 /// Deletes the MemberAgent of a member, as an operator does who goes back to Go agents.
-async fn delete_member_agent(stage: &Stage<OnMemkube>, member: usize) -> anyhow::Result<()> {
-    let agents = announced::member_agents(stage, member);
-    agents.delete(&stage.members[member].cluster_id, &DeleteParams::default()).await?;
+async fn delete_member_agent(env: &Environment<OnMemkube>, member: usize) -> anyhow::Result<()> {
+    let agents = announced::member_agents(env, member);
+    agents.delete(&env.members[member].cluster_id, &DeleteParams::default()).await?;
     Ok(())
 }
 
-async fn is_at_peace(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
-    let mark = stage.ground.mark().await?;
+async fn is_settled(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
+    let mark = env.backend.mark().await?;
     sleep(MINUTE).await;
-    let told = stage.ground.since(&mark).await?.objects();
-    assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "it is not at peace:\n{told}");
+    let told = env.backend.since(&mark).await?.objects();
+    assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "the fleet is not settled:\n{told}");
     Ok(())
 }
 
@@ -123,20 +123,20 @@ async fn is_at_peace(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
 fn an_importer_that_went_back_to_go_agents_is_given_their_form_a_minute_after_its_memberagent_was_deleted()
 -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = rich_fleet().await?;
-        stage.ground.stop_agent(Place::Member(1)).await?;
-        delete_member_agent(&stage, 1).await?;
+        let mut env = rich_fleet().await?;
+        env.backend.stop_agent(AgentPlace::Member(1)).await?;
+        delete_member_agent(&env, 1).await?;
         let deleted = Instant::now();
         sleep(MINUTE - SOON).await;
-        rich::is_given(&stage, &rich::in_hub()).await?;
-        rich::is_given(&stage, &rich::in_go_form()).await?;
+        rich::is_distributed(&env, &rich::in_hub()).await?;
+        rich::is_distributed(&env, &rich::in_go_form()).await?;
         assert_eq!(deleted.elapsed().as_secs(), MINUTE.as_secs());
-        is_at_peace(&stage).await?;
+        is_settled(&env).await?;
 
-        stage.ground.start_agent(Place::Member(1)).await?;
-        rich::is_given(&stage, &rich::in_hub()).await?;
-        rich::arrives(&stage.user(1), &rich::imported()).await?;
-        is_at_peace(&stage).await
+        env.backend.start_agent(AgentPlace::Member(1)).await?;
+        rich::is_distributed(&env, &rich::in_hub()).await?;
+        rich::arrives(&env.user(1), &rich::imported()).await?;
+        is_settled(&env).await
     })
 }
 
@@ -144,23 +144,23 @@ fn an_importer_that_went_back_to_go_agents_is_given_their_form_a_minute_after_it
 fn a_hub_that_went_back_to_go_agents_is_told_their_form_a_minute_after_the_memberagents_were_deleted()
 -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = rich_fleet().await?;
-        stage.ground.stop_agent(Place::Hub).await?;
+        let mut env = rich_fleet().await?;
+        env.backend.stop_agent(AgentPlace::Hub).await?;
         for member in [0, 1] {
-            delete_member_agent(&stage, member).await?;
+            delete_member_agent(&env, member).await?;
         }
         let deleted = Instant::now();
         sleep(MINUTE - SOON).await;
-        rich::is_exported(&stage, &rich::in_hub()).await?;
-        let agent: MemberAgent = announced::member_agents(&stage, 0).get(&stage.members[0].cluster_id).await?;
+        rich::is_exported(&env, &rich::in_hub()).await?;
+        let agent: MemberAgent = announced::member_agents(&env, 0).get(&env.members[0].cluster_id).await?;
         assert_eq!(agent.status.and_then(|status| status.version), None, "made anew, and nobody has answered");
-        rich::is_exported(&stage, &rich::in_go_form()).await?;
+        rich::is_exported(&env, &rich::in_go_form()).await?;
         assert_eq!(deleted.elapsed().as_secs(), MINUTE.as_secs());
-        is_at_peace(&stage).await?;
+        is_settled(&env).await?;
 
-        stage.ground.start_agent(Place::Hub).await?;
-        rich::is_exported(&stage, &rich::in_hub()).await?;
-        rich::arrives(&stage.user(1), &rich::imported()).await?;
-        is_at_peace(&stage).await
+        env.backend.start_agent(AgentPlace::Hub).await?;
+        rich::is_exported(&env, &rich::in_hub()).await?;
+        rich::arrives(&env.user(1), &rich::imported()).await?;
+        is_settled(&env).await
     })
 }

@@ -9,9 +9,9 @@ use anyhow::{Context as _, ensure};
 use bad_weather::Weather;
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::scenes::announced::member_agents;
-use fleetnet_tests::scenes::{rich, trusted};
-use fleetnet_tests::stage::{Ground as _, Stage};
+use fleetnet_tests::environment::{Backend as _, Environment};
+use fleetnet_tests::scenarios::announced::member_agents;
+use fleetnet_tests::scenarios::{rich, trust};
 use fleetnet_tests::user::Consume;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -88,16 +88,16 @@ impl Shown {
 
 /// Causes one fault.
 async fn one_storm(
-    stage: &mut Stage<OnMemkube>,
+    env: &mut Environment<OnMemkube>,
     weather: &Weather,
     shown: &mut Shown,
     kind: Kind,
 ) -> anyhow::Result<()> {
-    let exporter = stage.user(0);
+    let exporter = env.user(0);
     let member = usize::try_from(weather.draw(2))?;
     let few: Vec<&str> = ALL.into_iter().filter(|_| weather.draw(2) == 0).collect();
-    let agents = member_agents(stage, member);
-    let name = stage.members[member].cluster_id.clone();
+    let agents = member_agents(env, member);
+    let name = env.members[member].cluster_id.clone();
     let parameters = PatchParams::default();
     let whom = if member == 0 { "exporters" } else { "importers" };
     match kind {
@@ -123,13 +123,13 @@ async fn one_storm(
             unless_gone(agents.patch_status(&name, &parameters, &patch).await)?;
         }
         Kind::AnnouncementGoes => unless_gone(agents.delete(&name, &DeleteParams::default()).await)?,
-        Kind::RightGoes => trusted::name(stage, whom, Some("")).await?,
-        Kind::RightComes => trusted::name(stage, whom, None).await?,
+        Kind::RightGoes => trust::name(env, whom, Some("")).await?,
+        Kind::RightComes => trust::name(env, whom, None).await?,
         Kind::AgentIsKilled => {
-            let places: Vec<Place> = stage.ground.0.places().collect();
+            let places: Vec<Place> = env.backend.0.places().collect();
             let place = places[usize::try_from(weather.draw(3))?];
-            stage.ground.0.kill(place).await;
-            stage.ground.0.start(place)?;
+            env.backend.0.kill(place).await;
+            env.backend.0.start(place)?;
         }
         Kind::LongCalm => sleep(LONG_CALM).await,
     }
@@ -153,46 +153,46 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
 
 /// Plays the faults of a seed.
 async fn storms(seed: u64) -> anyhow::Result<()> {
-    let mut stage = Stage::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
-    rich::create(&stage.user(0)).await?;
-    stage.user(0).export("app").await?;
-    stage.user(1).import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&stage.user(1), &rich::imported()).await?;
+    let mut env = Environment::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
+    rich::create(&env.user(0)).await?;
+    env.user(0).export("app").await?;
+    env.user(1).import("app", "app", Consume::ClusterIp).await?;
+    rich::arrives(&env.user(1), &rich::imported()).await?;
     // A watch has the faults that are set when it starts, so agents start again.
-    stage.ground.stop_agents().await?;
+    env.backend.stop_agents().await?;
     let (weather, mut shown) = (Weather::new(seed), Shown { four: 0, six: true });
-    weather.begins(&stage.ground.0);
-    stage.ground.start_agents().await?;
+    weather.begins(&env.backend.0);
+    env.backend.start_agents().await?;
     for _ in 0..ROUNDS {
         for kind in shuffled(KINDS, &weather)? {
-            one_storm(&mut stage, &weather, &mut shown, kind).await.with_context(|| format!("{kind:?}"))?;
+            one_storm(&mut env, &weather, &mut shown, kind).await.with_context(|| format!("{kind:?}"))?;
             sleep(Duration::from_millis(weather.draw(CALM_MILLISECONDS))).await;
         }
     }
-    for (_, server) in stage.ground.0.servers() {
+    for (_, server) in env.backend.0.servers() {
         server.memkube().set_faults(None);
     }
     weather.befell(5)?;
     for whom in ["exporters", "importers"] {
-        trusted::name(&stage, whom, None).await?;
+        trust::name(&env, whom, None).await?;
     }
     sleep(WEATHERED).await;
     // First without a change, because a change would hide a lost update.
-    rich::arrives(&stage.user(1), &shown.imported()).await?;
+    rich::arrives(&env.user(1), &shown.imported()).await?;
     shown.four += 1;
-    stage.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
-    rich::arrives(&stage.user(1), &shown.imported()).await?;
-    stage.user(1).sees_derived("app", "to have session affinity", rich::is_sticky).await?;
-    stage.user(1).sees_import("app", "True").await?;
+    env.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
+    rich::arrives(&env.user(1), &shown.imported()).await?;
+    env.user(1).sees_derived("app", "to have session affinity", rich::is_sticky).await?;
+    env.user(1).sees_import("app", "True").await?;
     for member in [0, 1] {
-        let agent: MemberAgent = member_agents(&stage, member).get(&stage.members[member].cluster_id).await?;
+        let agent: MemberAgent = member_agents(&env, member).get(&env.members[member].cluster_id).await?;
         let status = agent.status.context("the hub has answered")?;
         ensure!(json!([agent.spec.features, status.features]) == json!([ALL, ALL]), "{:?} {status:?}", agent.spec);
     }
-    let mark = stage.ground.mark().await?;
+    let mark = env.backend.mark().await?;
     sleep(QUIET).await;
-    let told = stage.ground.since(&mark).await?.objects();
-    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+    let told = env.backend.since(&mark).await?.objects();
+    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{told}");
     Ok(())
 }
 

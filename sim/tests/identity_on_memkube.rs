@@ -4,9 +4,9 @@ mod support;
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
+use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::eventually;
 use fleetnet_tests::routes::Routes;
-use fleetnet_tests::stage::{Ground as _, Stage};
 use fleetnet_tests::user::{Consume, User};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -36,38 +36,38 @@ const RESTART: Duration = Duration::from_secs(30);
 const TAKEOVER: Duration = Duration::from_secs(1_800);
 
 /// A fleet of three clusters, two of them with the id member-1. No agent runs.
-async fn fleet() -> anyhow::Result<Stage<OnMemkube>> {
+async fn fleet() -> anyhow::Result<Environment<OnMemkube>> {
     let cluster_ids = ["member-1", "member-2", "member-1"].map(str::to_owned).into();
-    let ground = OnMemkube(Fleet::new(Options { cluster_ids, ..Options::members(3) }).await?);
-    let namespace = ground.namespace("work").await?;
-    let members = ground.members();
-    Ok(Stage { ground, namespace, members })
+    let backend = OnMemkube(Fleet::new(Options { cluster_ids, ..Options::members(3) }).await?);
+    let namespace = backend.namespace("work").await?;
+    let members = backend.members();
+    Ok(Environment { backend, namespace, members })
 }
 
-async fn start(stage: &mut Stage<OnMemkube>, places: &[Place]) -> anyhow::Result<()> {
+async fn start(env: &mut Environment<OnMemkube>, places: &[Place]) -> anyhow::Result<()> {
     for place in places {
-        stage.ground.0.start(*place)?;
+        env.backend.0.start(*place)?;
     }
-    stage.ground.0.ready().await
+    env.backend.0.ready().await
 }
 
 /// The first cluster owns the id and exports `app`. The second was the owner before, imported `db`, exports an `app` of its own
 /// and does not run. The other member imports `app` and exports `db`.
-async fn first_after_second() -> anyhow::Result<Stage<OnMemkube>> {
-    let mut stage = fleet().await?;
-    start(&mut stage, &[Place::Hub, Place::Member(OTHER), Place::Member(SECOND)]).await?;
-    exports(&stage.user(OTHER), "db", "10.2.0.1").await?;
-    stage.user(SECOND).import("db", "db", Consume::ClusterIp).await?;
-    stage.user(SECOND).sees("db", &["10.2.0.1"]).await?;
-    stage.ground.0.stop(Place::Member(SECOND)).await?;
-    exports(&stage.user(SECOND), "app", "10.9.0.1").await?;
-    start(&mut stage, &[Place::Member(FIRST)]).await?;
+async fn first_after_second() -> anyhow::Result<Environment<OnMemkube>> {
+    let mut env = fleet().await?;
+    start(&mut env, &[Place::Hub, Place::Member(OTHER), Place::Member(SECOND)]).await?;
+    exports(&env.user(OTHER), "db", "10.2.0.1").await?;
+    env.user(SECOND).import("db", "db", Consume::ClusterIp).await?;
+    env.user(SECOND).sees("db", &["10.2.0.1"]).await?;
+    env.backend.0.stop(Place::Member(SECOND)).await?;
+    exports(&env.user(SECOND), "app", "10.9.0.1").await?;
+    start(&mut env, &[Place::Member(FIRST)]).await?;
     sleep(RESTART).await;
-    exports(&stage.user(FIRST), "app", "10.1.0.1").await?;
-    stage.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
-    stage.user(OTHER).sees("app", &["10.1.0.1"]).await?;
+    exports(&env.user(FIRST), "app", "10.1.0.1").await?;
+    env.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
+    env.user(OTHER).sees("app", &["10.1.0.1"]).await?;
     sleep(SECONDS).await;
-    Ok(stage)
+    Ok(env)
 }
 
 async fn exports(user: &User, name: &str, address: &str) -> anyhow::Result<()> {
@@ -76,38 +76,38 @@ async fn exports(user: &User, name: &str, address: &str) -> anyhow::Result<()> {
     user.export(name).await.map(drop)
 }
 
-async fn uid(stage: &Stage<OnMemkube>, member: usize) -> anyhow::Result<String> {
-    let namespaces: Api<Namespace> = Api::all(stage.members[member].client.clone());
+async fn uid(env: &Environment<OnMemkube>, member: usize) -> anyhow::Result<String> {
+    let namespaces: Api<Namespace> = Api::all(env.members[member].client.clone());
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
 /// Number of writes that a cluster has requested in the hub, with heartbeats.
-fn written_in_hub(stage: &Stage<OnMemkube>, member: usize) -> usize {
-    let fleet = &stage.ground.0;
+fn written_in_hub(env: &Environment<OnMemkube>, member: usize) -> usize {
+    let fleet = &env.backend.0;
     let user = &fleet.members[member].hub_user;
     let audit = fleet.hub.memkube().audit();
     assert_eq!(audit.forgotten, 0, "the ledger of the hub is too short for this test");
     audit.entries.iter().filter(|entry| &*entry.call.user.name == user.as_str() && entry.call.verb.writes()).count()
 }
 
-fn blocked(stage: &Stage<OnMemkube>, member: usize) -> Option<String> {
-    stage.ground.0.agent(Place::Member(member)).expect("its agent runs").blocked()
+fn blocked(env: &Environment<OnMemkube>, member: usize) -> Option<String> {
+    env.backend.0.agent(Place::Member(member)).expect("its agent runs").blocked()
 }
 
-fn hindered_by(stage: &Stage<OnMemkube>, member: usize, reason: &str) -> anyhow::Result<bool> {
-    let metrics = stage.ground.0.agent(Place::Member(member)).context("its agent runs")?.metrics()?;
+fn hindered_by(env: &Environment<OnMemkube>, member: usize, reason: &str) -> anyhow::Result<bool> {
+    let metrics = env.backend.0.agent(Place::Member(member)).context("its agent runs")?.metrics()?;
     Ok(metrics.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} 1")))
 }
 
 /// User in the namespace of a cluster that has the Events about cluster-wide facts.
-fn operator(stage: &Stage<OnMemkube>, member: usize) -> User {
-    User::new(stage.members[member].client.clone(), "default")
+fn operator(env: &Environment<OnMemkube>, member: usize) -> User {
+    User::new(env.members[member].client.clone(), "default")
 }
 
 /// Runs the command of docs/install.md.
-async fn hand_over(stage: &Stage<OnMemkube>, to: usize) -> anyhow::Result<()> {
-    let in_hub = User::new(stage.ground.hub(), &stage.members[to].hub_namespace);
-    in_hub.merge::<MemberAgent>("member-1", json!({"spec": {"clusterUid": uid(stage, to).await?}})).await
+async fn hand_over(env: &Environment<OnMemkube>, to: usize) -> anyhow::Result<()> {
+    let in_hub = User::new(env.backend.hub(), &env.members[to].hub_namespace);
+    in_hub.merge::<MemberAgent>("member-1", json!({"spec": {"clusterUid": uid(env, to).await?}})).await
 }
 
 /// Waits until the other member routes to that address alone.
@@ -118,31 +118,31 @@ async fn is_led_to(routes: &mut Routes, address: &str) -> anyhow::Result<()> {
 #[test]
 fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_imports_and_says_why() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = first_after_second().await?;
-        let before = written_in_hub(&stage, SECOND);
-        let mut routes = stage.user(OTHER).routes("app");
+        let mut env = first_after_second().await?;
+        let before = written_in_hub(&env, SECOND);
+        let mut routes = env.user(OTHER).routes("app");
         is_led_to(&mut routes, "10.1.0.1").await?;
-        start(&mut stage, &[Place::Member(SECOND)]).await?;
+        start(&mut env, &[Place::Member(SECOND)]).await?;
         sleep(MINUTES).await;
 
-        ensure!(written_in_hub(&stage, SECOND) == before, "the second wrote in the hub");
-        routes.always_led_to(&["10.1.0.1:8080"])?;
-        stage.user(SECOND).sees("db", &["10.2.0.1"]).await?;
-        stage.user(SECOND).delete::<fleetnet_api::crd::MultiClusterService>("db").await?;
+        ensure!(written_in_hub(&env, SECOND) == before, "the second wrote in the hub");
+        routes.always_had(&["10.1.0.1:8080"])?;
+        env.user(SECOND).sees("db", &["10.2.0.1"]).await?;
+        env.user(SECOND).delete::<fleetnet_api::crd::MultiClusterService>("db").await?;
         sleep(SECONDS).await;
-        stage.user(SECOND).sees("db", &["10.2.0.1"]).await.context("it removes nothing here")?;
+        env.user(SECOND).sees("db", &["10.2.0.1"]).await.context("it removes nothing here")?;
 
-        let (first, second) = (uid(&stage, FIRST).await?, uid(&stage, SECOND).await?);
-        let why = blocked(&stage, SECOND).context("the second is ready")?;
+        let (first, second) = (uid(&env, FIRST).await?, uid(&env, SECOND).await?);
+        let why = blocked(&env, SECOND).context("the second is ready")?;
         let remedy =
             format!("patch memberagent member-1 --type=merge -p '{{\"spec\":{{\"clusterUid\":\"{second}\"}}}}'");
         for part in [&first, &second, &remedy] {
             ensure!(why.contains(part.as_str()), "{why} does not say {part}");
         }
-        ensure!(blocked(&stage, FIRST).is_none());
-        let told = operator(&stage, SECOND).is_told("Namespace", "ClusterIdInUse", &why).await?;
-        ensure!(told == 1 && hindered_by(&stage, SECOND, "ClusterIdInUse")?, "{told} Events");
-        ensure!(!hindered_by(&stage, FIRST, "ClusterIdInUse")?);
+        ensure!(blocked(&env, FIRST).is_none());
+        let told = operator(&env, SECOND).sees_event("Namespace", "ClusterIdInUse", &why).await?;
+        ensure!(told == 1 && hindered_by(&env, SECOND, "ClusterIdInUse")?, "{told} Events");
+        ensure!(!hindered_by(&env, FIRST, "ClusterIdInUse")?);
         Ok(())
     })
 }
@@ -150,17 +150,17 @@ fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_import
 #[test]
 fn a_second_cluster_takes_over_by_command_and_back() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = first_after_second().await?;
-        start(&mut stage, &[Place::Member(SECOND)]).await?;
-        let mut routes = stage.user(OTHER).routes("app");
+        let mut env = first_after_second().await?;
+        start(&mut env, &[Place::Member(SECOND)]).await?;
+        let mut routes = env.user(OTHER).routes("app");
         for (to, from, address) in [(SECOND, FIRST, "10.9.0.1"), (FIRST, SECOND, "10.1.0.1")] {
-            hand_over(&stage, to).await?;
+            hand_over(&env, to).await?;
             is_led_to(&mut routes, address).await?;
             sleep(SECONDS).await;
-            let before = written_in_hub(&stage, from);
+            let before = written_in_hub(&env, from);
             sleep(MINUTES).await;
-            ensure!(written_in_hub(&stage, from) == before, "both write in the hub");
-            ensure!(blocked(&stage, to).is_none() && blocked(&stage, from).is_some());
+            ensure!(written_in_hub(&env, from) == before, "both write in the hub");
+            ensure!(blocked(&env, to).is_none() && blocked(&env, from).is_some());
         }
         Ok(())
     })
@@ -169,24 +169,24 @@ fn a_second_cluster_takes_over_by_command_and_back() -> anyhow::Result<()> {
 #[test]
 fn a_second_cluster_takes_over_half_a_minute_after_an_announced_stop_and_not_at_a_restart() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = first_after_second().await?;
-        start(&mut stage, &[Place::Member(SECOND)]).await?;
+        let mut env = first_after_second().await?;
+        start(&mut env, &[Place::Member(SECOND)]).await?;
         sleep(MINUTES).await;
-        let mut routes = stage.user(OTHER).routes("app");
+        let mut routes = env.user(OTHER).routes("app");
         is_led_to(&mut routes, "10.1.0.1").await?;
-        let before = written_in_hub(&stage, SECOND);
-        stage.ground.0.stop(Place::Member(FIRST)).await?;
+        let before = written_in_hub(&env, SECOND);
+        env.backend.0.stop(Place::Member(FIRST)).await?;
         sleep(RESTART - SECONDS).await;
-        start(&mut stage, &[Place::Member(FIRST)]).await?;
+        start(&mut env, &[Place::Member(FIRST)]).await?;
         sleep(MINUTES).await;
-        routes.always_led_to(&["10.1.0.1:8080"])?;
-        ensure!(written_in_hub(&stage, SECOND) == before, "a restart moved the id");
+        routes.always_had(&["10.1.0.1:8080"])?;
+        ensure!(written_in_hub(&env, SECOND) == before, "a restart moved the id");
 
-        stage.ground.0.stop(Place::Member(FIRST)).await?;
+        env.backend.0.stop(Place::Member(FIRST)).await?;
         let stopped = Instant::now();
         routes.are_within(RESTART + SECONDS, &["10.9.0.1:8080"]).await?;
         ensure!(stopped.elapsed() >= RESTART - Duration::from_secs(1), "it took {:?}", stopped.elapsed());
-        ensure!(blocked(&stage, SECOND).is_none());
+        ensure!(blocked(&env, SECOND).is_none());
         Ok(())
     })
 }
@@ -194,19 +194,19 @@ fn a_second_cluster_takes_over_half_a_minute_after_an_announced_stop_and_not_at_
 #[test]
 fn a_second_cluster_takes_over_from_one_that_has_been_silent_for_half_an_hour_and_keeps_the_id() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = first_after_second().await?;
-        start(&mut stage, &[Place::Member(SECOND)]).await?;
-        let mut routes = stage.user(OTHER).routes("app");
-        stage.ground.0.kill(Place::Member(FIRST)).await;
+        let mut env = first_after_second().await?;
+        start(&mut env, &[Place::Member(SECOND)]).await?;
+        let mut routes = env.user(OTHER).routes("app");
+        env.backend.0.kill(Place::Member(FIRST)).await;
         sleep(TAKEOVER - Duration::from_secs(15)).await;
-        routes.always_led_to(&["10.1.0.1:8080"])?;
+        routes.always_had(&["10.1.0.1:8080"])?;
         routes.are_within(Duration::from_secs(16), &["10.9.0.1:8080"]).await?;
-        start(&mut stage, &[Place::Member(FIRST)]).await?;
-        let before = written_in_hub(&stage, FIRST);
+        start(&mut env, &[Place::Member(FIRST)]).await?;
+        let before = written_in_hub(&env, FIRST);
         sleep(MINUTES).await;
-        ensure!(written_in_hub(&stage, FIRST) == before, "it wrote in the hub when it came back");
-        ensure!(blocked(&stage, FIRST).is_some());
-        stage.user(OTHER).sees("app", &["10.9.0.1"]).await.map(drop)
+        ensure!(written_in_hub(&env, FIRST) == before, "it wrote in the hub when it came back");
+        ensure!(blocked(&env, FIRST).is_some());
+        env.user(OTHER).sees("app", &["10.9.0.1"]).await.map(drop)
     })
 }
 
@@ -229,17 +229,17 @@ impl Faults for CutOff {
 #[test]
 fn a_first_cluster_that_was_cut_off_for_long_writes_nothing_when_it_is_back() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = first_after_second().await?;
-        start(&mut stage, &[Place::Member(SECOND)]).await?;
-        let user = stage.ground.0.members[FIRST].hub_user.clone();
+        let mut env = first_after_second().await?;
+        start(&mut env, &[Place::Member(SECOND)]).await?;
+        let user = env.backend.0.members[FIRST].hub_user.clone();
         let cut_off = Arc::new(CutOff { user, is_cut: AtomicBool::new(true) });
-        stage.ground.0.hub.memkube().set_faults(Some(cut_off.clone()));
-        let mut routes = stage.user(OTHER).routes("app");
+        env.backend.0.hub.memkube().set_faults(Some(cut_off.clone()));
+        let mut routes = env.user(OTHER).routes("app");
         routes.are_within(TAKEOVER + MINUTES, &["10.9.0.1:8080"]).await?;
-        stage.user(FIRST).set_endpoints("app-1", &["10.1.0.7"]).await?;
+        env.user(FIRST).set_endpoints("app-1", &["10.1.0.7"]).await?;
         sleep(SECONDS).await;
         let objects = || {
-            let fleet = &stage.ground.0;
+            let fleet = &env.backend.0;
             let audit = fleet.hub.memkube().audit();
             let of_first = |entry: &&memkube::audit::Entry| {
                 *entry.call.user.name == *cut_off.user && entry.call.verb.writes() && entry.code < 300
@@ -250,7 +250,7 @@ fn a_first_cluster_that_was_cut_off_for_long_writes_nothing_when_it_is_back() ->
         cut_off.is_cut.store(false, Ordering::Relaxed);
         sleep(MINUTES).await;
         ensure!(objects() == before, "it wrote in the hub");
-        ensure!(blocked(&stage, FIRST).is_some() && blocked(&stage, SECOND).is_none());
+        ensure!(blocked(&env, FIRST).is_some() && blocked(&env, SECOND).is_none());
         Ok(())
     })
 }
@@ -258,22 +258,22 @@ fn a_first_cluster_that_was_cut_off_for_long_writes_nothing_when_it_is_back() ->
 #[test]
 fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = fleet().await?;
-        exports(&stage.user(FIRST), "app", "10.1.0.1").await?;
-        let servers = &stage.ground.0.members;
+        let mut env = fleet().await?;
+        exports(&env.user(FIRST), "app", "10.1.0.1").await?;
+        let servers = &env.backend.0.members;
         let backup = servers[FIRST].server.memkube().backup();
         servers[SECOND].server.memkube().restore(&backup);
-        ensure!(uid(&stage, FIRST).await? == uid(&stage, SECOND).await?, "they are no clones");
-        start(&mut stage, &[Place::Hub, Place::Member(FIRST), Place::Member(SECOND)]).await?;
+        ensure!(uid(&env, FIRST).await? == uid(&env, SECOND).await?, "they are no clones");
+        start(&mut env, &[Place::Hub, Place::Member(FIRST), Place::Member(SECOND)]).await?;
         for member in [FIRST, SECOND] {
-            operator(&stage, member).is_told("Namespace", "ClusterIdShared", "by turns").await?;
-            ensure!(blocked(&stage, member).is_none() && hindered_by(&stage, member, "ClusterIdShared")?);
+            operator(&env, member).sees_event("Namespace", "ClusterIdShared", "by turns").await?;
+            ensure!(blocked(&env, member).is_none() && hindered_by(&env, member, "ClusterIdShared")?);
         }
-        let before = [FIRST, SECOND].map(|member| written_in_hub(&stage, member));
+        let before = [FIRST, SECOND].map(|member| written_in_hub(&env, member));
         sleep(MINUTES).await;
         for (member, before) in [FIRST, SECOND].into_iter().zip(before) {
-            stage.user(member).sees_export("app", "Conflict", "False", "NoConflictFound").await?;
-            let renewals = written_in_hub(&stage, member) - before;
+            env.user(member).sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+            let renewals = written_in_hub(&env, member) - before;
             ensure!((50..200).contains(&renewals), "{renewals} writes in 10 minutes, and a renewal is due every 10 s");
         }
         Ok(())
@@ -294,15 +294,15 @@ impl Faults for NoNamespaces {
 #[test]
 fn without_the_right_to_read_kube_system_the_check_is_off_and_said_to_be() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = fleet().await?;
-        stage.ground.0.members[FIRST].server.memkube().set_faults(Some(Arc::new(NoNamespaces)));
-        start(&mut stage, &[Place::Hub, Place::Member(FIRST), Place::Member(OTHER)]).await?;
-        exports(&stage.user(FIRST), "app", "10.1.0.1").await?;
-        stage.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
-        stage.user(OTHER).sees("app", &["10.1.0.1"]).await?;
-        ensure!(hindered_by(&stage, FIRST, "ClusterIdNotChecked")? && blocked(&stage, FIRST).is_none());
-        ensure!(!hindered_by(&stage, OTHER, "ClusterIdNotChecked")?);
-        let agents: Api<MemberAgent> = stage.hub(&stage.members[FIRST].hub_namespace);
+        let mut env = fleet().await?;
+        env.backend.0.members[FIRST].server.memkube().set_faults(Some(Arc::new(NoNamespaces)));
+        start(&mut env, &[Place::Hub, Place::Member(FIRST), Place::Member(OTHER)]).await?;
+        exports(&env.user(FIRST), "app", "10.1.0.1").await?;
+        env.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
+        env.user(OTHER).sees("app", &["10.1.0.1"]).await?;
+        ensure!(hindered_by(&env, FIRST, "ClusterIdNotChecked")? && blocked(&env, FIRST).is_none());
+        ensure!(!hindered_by(&env, OTHER, "ClusterIdNotChecked")?);
+        let agents: Api<MemberAgent> = env.hub(&env.members[FIRST].hub_namespace);
         let is_renewed = |agent: &MemberAgent| agent.spec.leader_identity.is_some();
         let agent = eventually::object(&agents, "member-1", "a renewal", is_renewed).await?;
         ensure!(agent.spec.cluster_uid.is_none(), "{agent:?}");

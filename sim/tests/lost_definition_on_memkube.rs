@@ -5,8 +5,8 @@ mod support;
 
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_tests::scenes::rich;
-use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
+use fleetnet_tests::scenarios::rich;
 use fleetnet_tests::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -27,9 +27,9 @@ const LONG: Duration = Duration::from_secs(900);
 const ANNOUNCED: Duration = Duration::from_secs(370);
 
 /// A fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.
-async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
-    let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-    let (exporter, importer) = (stage.user(0), stage.user(1));
+async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
+    let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+    let (exporter, importer) = (env.user(0), env.user(1));
     rich::create(&exporter).await?;
     exporter.export("app").await?;
     importer.import("app", "app", Consume::ClusterIp).await?;
@@ -41,13 +41,13 @@ async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
     importer.import("db", "db", Consume::ClusterIp).await?;
     rich::arrives(&importer, &rich::imported()).await?;
     importer.sees("db", &["10.2.0.1"]).await?;
-    Ok(stage)
+    Ok(env)
 }
 
-fn definitions(stage: &Stage<OnMemkube>) -> (Api<CustomResourceDefinition>, CustomResourceDefinition) {
+fn definitions(env: &Environment<OnMemkube>) -> (Api<CustomResourceDefinition>, CustomResourceDefinition) {
     let of_member_agents = |it: &CustomResourceDefinition| it.spec.names.plural == "memberagents";
     let definition = crds::all(Form::Full).into_iter().find(of_member_agents).expect("it is one of ours");
-    (Api::all(stage.ground.hub()), definition)
+    (Api::all(env.backend.hub()), definition)
 }
 
 async fn set(exporter: &User, slice: &str, endpoints: Value) -> anyhow::Result<()> {
@@ -70,12 +70,12 @@ fn imported(family: &str, address: &str, zone: Option<&str>) -> Value {
 fn changes_flow_while_the_definition_is_missing_and_features_return_with_it_and_nothing_is_deleted()
 -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = rich_fleet().await?;
-        let (exporter, importer) = (stage.user(0), stage.user(1));
+        let mut env = rich_fleet().await?;
+        let (exporter, importer) = (env.user(0), env.user(1));
         let mut routes = importer.routes("app");
         routes.are(&["10.1.0.1:8080", "fd00:1::1:8080"]).await?;
-        let (api, definition) = definitions(&stage);
-        let mark = stage.ground.mark().await?;
+        let (api, definition) = definitions(&env);
+        let mark = env.backend.mark().await?;
 
         api.delete(&definition.name_any(), &DeleteParams::default()).await?;
         sleep(MINUTE / 2).await;
@@ -92,8 +92,8 @@ fn changes_flow_while_the_definition_is_missing_and_features_return_with_it_and_
         importer.sees("db", &["10.2.0.2"]).await?;
 
         for place in [Place::Hub, Place::Member(0), Place::Member(1)] {
-            stage.ground.0.stop(place).await?;
-            stage.ground.0.start(place)?;
+            env.backend.0.stop(place).await?;
+            env.backend.0.start(place)?;
         }
         sleep(MINUTE / 6).await;
         set(&exporter, rich::SLICE, in_zone("10.1.0.6", "zone-3")).await?;
@@ -110,8 +110,8 @@ fn changes_flow_while_the_definition_is_missing_and_features_return_with_it_and_
         exporter.set_endpoints("db-1", &["10.2.0.3"]).await?;
         importer.sees("db", &["10.2.0.3"]).await?;
 
-        routes.never_led_nowhere()?;
-        let told = stage.ground.since(&mark).await?;
+        routes.never_empty()?;
+        let told = env.backend.since(&mark).await?;
         for ledger in told.clusters() {
             let deletes = ledger.0.iter().filter(|entry| entry.verb == "delete" && entry.user.contains("agent"));
             assert_eq!(deletes.count(), 0, "{told}");

@@ -2,14 +2,14 @@
 
 mod support;
 
-use fleetnet_tests::stage::{Cast, Stage};
+use fleetnet_tests::environment::{Environment, FleetSpec};
 use support::OnMemkube;
 
-fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnMemkube>) -> S) -> anyhow::Result<()>
+fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnMemkube>) -> S) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    sim::paused(async { scene(Stage::set(cast).await?).await })
+    sim::paused(async { scenario(Environment::create(spec).await?).await })
 }
 
-fleetnet_tests::play_the_main_job!(play);
+fleetnet_tests::main_job_tests!(run_scenario);

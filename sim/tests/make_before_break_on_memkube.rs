@@ -6,10 +6,10 @@ mod bad_weather;
 mod support;
 
 use bad_weather::Weather;
-use fleetnet_tests::scenes::succession::{
-    make_slices_anew, slices_are_left_in_the_hub, slices_made_anew_leave_no_moment_without_endpoints,
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
+use fleetnet_tests::scenarios::handover::{
+    recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
 };
-use fleetnet_tests::stage::{Cast, Ground as _, Stage};
 use fleetnet_tests::user::User;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Fault, Faults};
@@ -20,7 +20,7 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-const CAST: Cast = Cast::of(2);
+const FLEET: FleetSpec = FleetSpec::of(2);
 /// Number of replacements of slices during faults.
 const STORMS: u16 = 20;
 /// Time within which everything arrives during faults.
@@ -29,34 +29,34 @@ const WEATHERED: Duration = Duration::from_secs(300);
 const TRIED_AGAIN: Duration = Duration::from_secs(330);
 
 #[test]
-fn slices_made_anew_leave_no_moment_without_endpoints_in_memory() -> anyhow::Result<()> {
+fn recreated_slices_leave_no_moment_without_endpoints_in_memory() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = Stage::<OnMemkube>::set(CAST).await?;
-        slices_made_anew_leave_no_moment_without_endpoints(stage).await
+        let env = Environment::<OnMemkube>::create(FLEET).await?;
+        recreated_slices_leave_no_moment_without_endpoints(env).await
     })
 }
 
 #[test]
 fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = Stage::<OnMemkube>::set(CAST).await?;
-        stage.export_and_import(&["10.1.0.1"]).await?;
+        let mut env = Environment::<OnMemkube>::create(FLEET).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
         // A watch has the faults that are set when it starts, so agents start again.
-        stage.ground.0.stop_agents().await?;
+        env.backend.0.stop_agents().await?;
         let weather = Weather::new(1);
-        weather.begins(&stage.ground.0);
-        stage.ground.0.start_agents().await?;
-        let (exporter, mut routes) = (stage.user(0), stage.user(1).routes("app"));
+        weather.begins(&env.backend.0);
+        env.backend.0.start_agents().await?;
+        let (exporter, mut routes) = (env.user(0), env.user(1).routes("app"));
         for storm in 1..=STORMS {
             let [old, new] = [storm, storm + 1].map(|number| format!("app-{number}"));
             let (address, port) = (format!("10.1.1.{storm}"), 9_000 + storm);
-            make_slices_anew(&exporter, &old, &new, &address, port).await?;
+            recreate_slices(&exporter, &old, &new, &address, port).await?;
             routes.are_within(WEATHERED, &[&format!("{address}:{port}")]).await?;
         }
         weather.befell(10)?;
-        routes.never_led_nowhere()?;
+        routes.never_empty()?;
         assert!(routes.events()? > 2 * usize::from(STORMS), "each was seen to come and to go");
-        slices_are_left_in_the_hub(&stage, 1).await
+        slices_are_left_in_the_hub(&env, 1).await
     })
 }
 
@@ -79,45 +79,45 @@ impl Faults for Quota {
 fn a_quota_keeps_the_old(
     resource: &'static str,
     where_it_is: fn(&sim::Fleet) -> &Server,
-    (user, kind): (impl Fn(&Stage<OnMemkube>) -> User, &str),
+    (user, kind): (impl Fn(&Environment<OnMemkube>) -> User, &str),
 ) -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = Stage::<OnMemkube>::set(CAST).await?;
-        stage.export_and_import(&["10.1.0.1"]).await?;
-        let mut routes = stage.user(1).routes("app");
+        let env = Environment::<OnMemkube>::create(FLEET).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        let mut routes = env.user(1).routes("app");
         routes.are(&["10.1.0.1:8080"]).await?;
-        let server = where_it_is(&stage.ground.0);
+        let server = where_it_is(&env.backend.0);
         server.memkube().set_faults(Some(Arc::new(Quota(resource))));
         let mark = server.memkube().audit().entries.len();
 
-        make_slices_anew(&stage.user(0), "app-1", "app-2", "10.1.0.2", 8081).await?;
+        recreate_slices(&env.user(0), "app-1", "app-2", "10.1.0.2", 8081).await?;
         sleep(Duration::from_secs(600)).await;
         routes.are(&["10.1.0.1:8080"]).await?;
         let tries = server.memkube().audit().entries[mark..].iter().filter(|entry| entry.code == 403).count();
         assert!((5..=12).contains(&tries), "tried {tries} times in ten minutes, less and less often");
-        assert_eq!(user(&stage).is_told(kind, "WriteDenied", "exceeded quota: small").await?, 1, "told once");
+        assert_eq!(user(&env).sees_event(kind, "WriteDenied", "exceeded quota: small").await?, 1, "told once");
 
         server.memkube().set_faults(None);
         routes.are_within(TRIED_AGAIN, &["10.1.0.2:8081"]).await?;
-        routes.never_led_nowhere()?;
-        slices_are_left_in_the_hub(&stage, 1).await
+        routes.never_empty()?;
+        slices_are_left_in_the_hub(&env, 1).await
     })
 }
 
 #[test]
 fn a_quota_that_refuses_the_new_slice_in_the_importer_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    let told = (|stage: &Stage<OnMemkube>| stage.user(1), "MultiClusterService");
+    let told = (|env: &Environment<OnMemkube>| env.user(1), "MultiClusterService");
     a_quota_keeps_the_old("endpointslices", |fleet| &fleet.members[1].server, told)
 }
 
 #[test]
 fn a_quota_that_refuses_the_new_copy_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    let in_hub = |stage: &Stage<OnMemkube>| User::new(stage.ground.hub(), &stage.members[0].hub_namespace);
+    let in_hub = |env: &Environment<OnMemkube>| User::new(env.backend.hub(), &env.members[0].hub_namespace);
     a_quota_keeps_the_old("endpointsliceimports", |fleet| &fleet.hub, (in_hub, "EndpointSliceExport"))
 }
 
 #[test]
 fn a_quota_that_refuses_the_new_export_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    let told = (|stage: &Stage<OnMemkube>| stage.user(0), "ServiceExport");
+    let told = (|env: &Environment<OnMemkube>| env.user(0), "ServiceExport");
     a_quota_keeps_the_old("endpointsliceexports", |fleet| &fleet.hub, told)
 }

@@ -5,7 +5,7 @@ mod support;
 use anyhow::Context as _;
 use fleetnet_api::crd::EndpointSliceExport;
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::stage::{Cast, Ground as _, Place, Stage};
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
 use fleetnet_tests::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
@@ -16,23 +16,23 @@ use support::OnMemkube;
 #[test]
 fn who_imports_is_told_once_that_another_slice_has_the_name_of_one_to_import() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-        stage.export(&["10.1.0.1"]).await?;
-        let exports = stage.hub::<EndpointSliceExport>(&stage.members[0].hub_namespace);
+        let mut env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+        env.export(&["10.1.0.1"]).await?;
+        let exports = env.hub::<EndpointSliceExport>(&env.members[0].hub_namespace);
         let name = exports.list(&Default::default()).await?.items.pop().context("it is exported")?.name_any();
-        let (importer, in_system) = (stage.user(1), User::new(stage.members[1].client.clone(), FLEET_SYSTEM));
+        let (importer, in_system) = (env.user(1), User::new(env.members[1].client.clone(), FLEET_SYSTEM));
         let theirs = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []});
         in_system.create::<EndpointSlice>(theirs).await?;
 
         importer.import("app", "app", Consume::ClusterIp).await?;
         importer.sees_import("app", "False").await?;
-        let told = async || importer.is_told("MultiClusterService", "NameHeldByAnother", &name).await;
+        let told = async || importer.sees_event("MultiClusterService", "NameHeldByAnother", &name).await;
         assert_eq!(told().await?, 1);
 
-        let mark = stage.ground.mark().await?;
-        stage.ground.stop_agent(Place::Member(1)).await?;
-        stage.ground.start_agent(Place::Member(1)).await?;
-        let since = stage.ground.since(&mark).await?.objects();
+        let mark = env.backend.mark().await?;
+        env.backend.stop_agent(AgentPlace::Member(1)).await?;
+        env.backend.start_agent(AgentPlace::Member(1)).await?;
+        let since = env.backend.since(&mark).await?.objects();
         assert_eq!(since.clusters().map(Ledger::count).sum::<usize>(), 0, "{since}");
         assert_eq!(told().await?, 1, "the condition remembers it");
 

@@ -7,11 +7,11 @@ use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::fleet::manifests;
-use fleetnet_tests::scenes::actions::Action;
-use fleetnet_tests::scenes::announced::member_agents;
-use fleetnet_tests::scenes::carried::what_the_go_form_has_of_a_rich_service_arrives;
-use fleetnet_tests::stage::{Ground as _, Stage};
+use fleetnet_tests::scenarios::actions::Action;
+use fleetnet_tests::scenarios::announced::member_agents;
+use fleetnet_tests::scenarios::carried::go_form_fields_of_a_rich_service_arrive;
 use fleetnet_tests::user::Consume;
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -41,19 +41,19 @@ async fn fleet(form: Form) -> anyhow::Result<Fleet> {
     Fleet::new(Options { form, derived_service_grace: GRACE, ..Options::members(2) }).await
 }
 
-async fn comes_true_and_to_rest(action: Action, stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
-    action.prepare(stage).await?;
-    action.act(stage).await?;
-    action.came_true(stage).await?;
-    is_at_rest(stage).await
+async fn comes_true_and_to_rest(action: Action, env: &Environment<OnMemkube>) -> anyhow::Result<()> {
+    action.prepare(env).await?;
+    action.act(env).await?;
+    action.is_visible(env).await?;
+    is_at_rest(env).await
 }
 
-async fn is_at_rest(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
+async fn is_at_rest(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     sleep(DONE).await;
-    let mark = stage.ground.mark().await?;
+    let mark = env.backend.mark().await?;
     sleep(QUIET).await;
-    let told = stage.ground.since(&mark).await?.objects();
-    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+    let told = env.backend.since(&mark).await?.objects();
+    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{told}");
     Ok(())
 }
 
@@ -61,8 +61,8 @@ async fn is_at_rest(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
 fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest() -> anyhow::Result<()> {
     for action in Action::ALL {
         sim::paused(async {
-            let stage = Stage::on(OnMemkube(fleet(Form::Go).await?)).await?;
-            comes_true_and_to_rest(action, &stage).await
+            let env = Environment::on(OnMemkube(fleet(Form::Go).await?)).await?;
+            comes_true_and_to_rest(action, &env).await
         })
         .with_context(|| format!("{action:?}"))?;
     }
@@ -72,9 +72,9 @@ fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest() -> anyh
 #[test]
 fn over_definitions_in_the_go_form_what_they_know_of_a_rich_service_is_carried() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = Stage::on(OnMemkube(fleet(Form::Go).await?)).await?;
-        what_the_go_form_has_of_a_rich_service_arrives(&stage).await?;
-        is_at_rest(&stage).await
+        let env = Environment::on(OnMemkube(fleet(Form::Go).await?)).await?;
+        go_form_fields_of_a_rich_service_arrive(&env).await?;
+        is_at_rest(&env).await
     })
 }
 
@@ -93,20 +93,20 @@ fn over_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
     sim::paused(async {
         let fleet = fleet(Form::Full).await?;
         with_previous_member_agents(&fleet).await?;
-        let stage = Stage::on(OnMemkube(fleet)).await?;
-        stage.export_and_import(&["10.1.0.1"]).await?;
-        is_at_rest(&stage).await?;
-        let mark = stage.ground.mark().await?;
+        let env = Environment::on(OnMemkube(fleet)).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        is_at_rest(&env).await?;
+        let mark = env.backend.mark().await?;
         sleep(MINUTE).await;
-        let told = stage.ground.since(&mark).await?.hub.heartbeats().counts();
+        let told = env.backend.since(&mark).await?.hub.heartbeats().counts();
         let lines: Vec<(&str, usize)> = told.iter().map(|(line, count)| (line.as_str(), *count)).collect();
         let expected =
             ["member-1", "member-2"].map(|id| format!("patch memberagents in fleet-member-{id} by member-agent"));
         ensure!(lines == [(&*expected[0], 6), (&*expected[1], 6)], "{lines:?}");
         for member in [0, 1] {
-            let agent: MemberAgent = member_agents(&stage, member).get(&stage.members[member].cluster_id).await?;
+            let agent: MemberAgent = member_agents(&env, member).get(&env.members[member].cluster_id).await?;
             ensure!(agent.spec.cluster_uid.is_none() && agent.spec.leader_identity.is_none(), "nothing was pruned");
-            let metrics = stage.ground.metrics(member).await?;
+            let metrics = env.backend.metrics(member).await?;
             ensure!(
                 metrics.contains("fleetnet_hindrances{reason=\"ClusterIdNotChecked\"} 1"),
                 "it is not said:\n{metrics}"
@@ -199,8 +199,8 @@ fn beside_a_writer_that_takes_out_what_it_does_not_know_every_action_comes_true_
         sim::paused(async {
             let fleet = fleet(Form::Full).await?;
             let mut typed = Typed::beside(&fleet);
-            let stage = Stage::on(OnMemkube(fleet)).await?;
-            comes_true_and_to_rest(action, &stage).await?;
+            let env = Environment::on(OnMemkube(fleet)).await?;
+            comes_true_and_to_rest(action, &env).await?;
             ensure!(typed.reduced().await? > 0, "nothing was ever taken out");
             Ok(())
         })
@@ -214,12 +214,12 @@ fn a_type_of_import_that_such_a_writer_takes_out_is_the_default_from_then_on() -
     sim::paused(async {
         let fleet = fleet(Form::Full).await?;
         let mut typed = Typed::beside(&fleet);
-        let stage = Stage::on(OnMemkube(fleet)).await?;
-        stage.export(&["10.1.0.1"]).await?;
-        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
-        stage.user(1).sees("app", &["10.1.0.1"]).await?;
-        is_at_rest(&stage).await?;
-        let derived = stage.user(1).derived_service("app").await?;
+        let env = Environment::on(OnMemkube(fleet)).await?;
+        env.export(&["10.1.0.1"]).await?;
+        env.user(1).import("app", "app", Consume::ClusterIp).await?;
+        env.user(1).sees("app", &["10.1.0.1"]).await?;
+        is_at_rest(&env).await?;
+        let derived = env.user(1).derived_service("app").await?;
         ensure!(derived.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer"));
         ensure!(typed.reduced().await? > 0, "nothing was ever taken out");
         Ok(())

@@ -6,9 +6,9 @@ mod support;
 use anyhow::Context as _;
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::scenes::rich;
-use fleetnet_tests::scenes::trusted::name;
-use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
+use fleetnet_tests::scenarios::rich;
+use fleetnet_tests::scenarios::trust::name;
 use fleetnet_tests::user::Consume;
 use memkube::auth::{Call, Verb};
 use sim::fleet::Place;
@@ -25,7 +25,7 @@ const LACKING: Duration = Duration::from_secs(2);
 const NOTICED: Duration = Duration::from_secs(60);
 
 /// Forbids agents to list or watch a resource of the hub while the flag is set.
-fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
+fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(true));
     let is_forbidden = Arc::clone(&forbidden);
     let allows = move |call: &Call| {
@@ -34,45 +34,45 @@ fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
             || !matches!(call.verb, Verb::List | Verb::Watch)
             || !is_forbidden.load(Ordering::Relaxed)
     };
-    stage.ground.0.hub.memkube().set_policy(Arc::new(allows));
+    env.backend.0.hub.memkube().set_policy(Arc::new(allows));
     forbidden
 }
 
-async fn is_ready(stage: &Stage<OnMemkube>) -> anyhow::Result<bool> {
-    let agent = stage.ground.0.agent(Place::Hub).context("the hub agent runs")?;
+async fn is_ready(env: &Environment<OnMemkube>) -> anyhow::Result<bool> {
+    let agent = env.backend.0.agent(Place::Hub).context("the hub agent runs")?;
     Ok(timeout(Duration::ZERO, agent.ready()).await.is_ok())
 }
 
 #[test]
 fn an_importer_that_is_refused_gets_nothing_while_namespaces_may_not_be_listed_at_the_start() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = Stage::<OnMemkube>::set(Cast::of(3)).await?;
-        name(&stage, "importers", Some("member-3")).await?;
-        stage.export(&["10.1.0.1"]).await?;
-        let (exporter, refused, granted) = (stage.user(0), stage.user(1), stage.user(2));
+        let mut env = Environment::<OnMemkube>::create(FleetSpec::of(3)).await?;
+        name(&env, "importers", Some("member-3")).await?;
+        env.export(&["10.1.0.1"]).await?;
+        let (exporter, refused, granted) = (env.user(0), env.user(1), env.user(2));
         refused.import("app", "app", Consume::ClusterIp).await?;
         granted.import("app", "app", Consume::ClusterIp).await?;
         granted.sees("app", &["10.1.0.1"]).await?;
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
 
-        let fleet = &mut stage.ground.0;
+        let fleet = &mut env.backend.0;
         fleet.stop(Place::Hub).await?;
-        let forbidden = forbid(&stage, "namespaces");
-        stage.ground.0.start(Place::Hub)?;
+        let forbidden = forbid(&env, "namespaces");
+        env.backend.0.start(Place::Hub)?;
         sleep(LACKING / 2).await;
-        assert!(!is_ready(&stage).await?);
-        let metrics = stage.ground.0.agent(Place::Hub).context("it runs")?.metrics()?;
+        assert!(!is_ready(&env).await?);
+        let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
         let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"incomplete\"} 1";
         assert!(metrics.contains(incomplete), "{metrics}");
         exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
         sleep(LACKING / 2).await;
         granted.sees("app", &["10.1.0.2"]).await?;
-        assert!(!is_ready(&stage).await?, "what was granted goes on changing without that right");
+        assert!(!is_ready(&env).await?, "what was granted goes on changing without that right");
 
         forbidden.store(false, Ordering::Relaxed);
         sleep(NOTICED).await;
-        assert!(is_ready(&stage).await?);
-        let told = stage.ground.since(&mark).await?.objects();
+        assert!(is_ready(&env).await?);
+        let told = env.backend.since(&mark).await?.objects();
         let given = told.hub.0.iter().filter(|entry| entry.namespace == "fleet-member-member-2");
         assert_eq!(given.count(), 0, "{told}");
         assert_eq!(told.members[1].count(), 0, "{told}");
@@ -83,23 +83,23 @@ fn an_importer_that_is_refused_gets_nothing_while_namespaces_may_not_be_listed_a
 #[test]
 fn no_ipv6_copy_is_deleted_while_memberagents_may_not_be_listed_at_the_start() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-        rich::create(&stage.user(0)).await?;
-        stage.user(0).export("app").await?;
-        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
-        rich::arrives(&stage.user(1), &rich::imported()).await?;
-        let mark = stage.ground.mark().await?;
+        let mut env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+        rich::create(&env.user(0)).await?;
+        env.user(0).export("app").await?;
+        env.user(1).import("app", "app", Consume::ClusterIp).await?;
+        rich::arrives(&env.user(1), &rich::imported()).await?;
+        let mark = env.backend.mark().await?;
         for place in [Place::Hub, Place::Member(0)] {
-            stage.ground.0.stop(place).await?;
-            let forbidden = forbid(&stage, "memberagents");
-            stage.ground.0.start(place)?;
+            env.backend.0.stop(place).await?;
+            let forbidden = forbid(&env, "memberagents");
+            env.backend.0.start(place)?;
             sleep(LACKING).await;
             forbidden.store(false, Ordering::Relaxed);
             sleep(NOTICED).await;
-            let told = stage.ground.since(&mark).await?.objects();
+            let told = env.backend.since(&mark).await?.objects();
             assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "{place:?}: {told}");
         }
-        rich::is_given(&stage, &rich::in_hub()).await
+        rich::is_distributed(&env, &rich::in_hub()).await
     })
 }
 
@@ -107,13 +107,13 @@ fn no_ipv6_copy_is_deleted_while_memberagents_may_not_be_listed_at_the_start() -
 fn with_the_policy_off_namespaces_need_not_be_listed() -> anyhow::Result<()> {
     sim::paused(async {
         let options = Options { namespace_policy: NamespacePolicy::Off, ..Options::members(2) };
-        let ground = OnMemkube(Fleet::new(options).await?);
-        let namespace = ground.namespace("work").await?;
-        let members = ground.members();
-        let mut stage = Stage { ground, namespace, members };
-        forbid(&stage, "namespaces");
-        name(&stage, "importers", Some("")).await?;
-        stage.ground.start_agents().await?;
-        stage.export_and_import(&["10.1.0.1"]).await
+        let backend = OnMemkube(Fleet::new(options).await?);
+        let namespace = backend.namespace("work").await?;
+        let members = backend.members();
+        let mut env = Environment { backend, namespace, members };
+        forbid(&env, "namespaces");
+        name(&env, "importers", Some("")).await?;
+        env.backend.start_agents().await?;
+        env.export_and_import(&["10.1.0.1"]).await
     })
 }

@@ -5,7 +5,7 @@ mod support;
 
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use sim::fleet::Place;
@@ -14,20 +14,20 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-async fn stage() -> anyhow::Result<Stage<OnMemkube>> {
-    let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
-    stage.export_and_import(&["10.1.0.1"]).await?;
-    Ok(stage)
+async fn env() -> anyhow::Result<Environment<OnMemkube>> {
+    let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
+    env.export_and_import(&["10.1.0.1"]).await?;
+    Ok(env)
 }
 
 #[test]
 fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour() -> anyhow::Result<()> {
     const SECONDS: usize = 1800;
     sim::paused(async {
-        let stage = stage().await?;
-        let mark = stage.ground.mark().await?;
+        let env = env().await?;
+        let mark = env.backend.mark().await?;
         sleep(Duration::from_secs(u64::try_from(SECONDS)?)).await;
-        let told = stage.ground.since(&mark).await?;
+        let told = env.backend.since(&mark).await?;
         assert_eq!(told.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{told}");
         assert_eq!(told.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{told}");
         // One Lease of the hub agent and four of each member agent, each renewed every two seconds.
@@ -41,9 +41,9 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
         assert!(beats.abs_diff(expected) < expected / 100, "{beats} heartbeats, not about {expected}");
 
         // The fleet still reacts.
-        stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
+        env.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
         let begun = Instant::now();
-        stage.user(1).sees("app", &["10.1.0.2"]).await?;
+        env.user(1).sees("app", &["10.1.0.2"]).await?;
         assert_eq!(begun.elapsed(), Duration::ZERO, "nothing on the way of a change waits");
         Ok(())
     })
@@ -52,19 +52,19 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
 #[test]
 fn a_derived_service_outlives_its_last_exporter_by_its_grace() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage().await?;
-        let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
-        let name = format!("{}-app", stage.namespace);
-        stage.user(0).delete::<ServiceExport>("app").await?;
-        stage.user(1).sees_no_slice("app").await?;
+        let env = env().await?;
+        let derived: Api<Service> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
+        let name = format!("{}-app", env.namespace);
+        env.user(0).delete::<ServiceExport>("app").await?;
+        env.user(1).sees_no_slice("app").await?;
 
         sleep(Duration::from_secs(29)).await;
         let kept = derived.get(&name).await?;
         sleep(Duration::from_secs(2)).await;
         assert!(derived.get_opt(&name).await?.is_none(), "the grace is over");
 
-        stage.user(0).export("app").await?;
-        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        env.user(0).export("app").await?;
+        env.user(1).sees("app", &["10.1.0.1"]).await?;
         assert_ne!(derived.get(&name).await?.metadata.uid, kept.metadata.uid);
         Ok(())
     })
@@ -74,9 +74,9 @@ fn a_derived_service_outlives_its_last_exporter_by_its_grace() -> anyhow::Result
 fn metrics_count_what_was_exported_and_imported_and_forget_a_cluster_that_exports_nothing_any_more()
 -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage().await?;
+        let env = env().await?;
         let count = async |member: usize, series: &str| {
-            let metrics = stage.ground.metrics(member).await?;
+            let metrics = env.backend.metrics(member).await?;
             let values = metrics.lines().filter_map(|line| line.strip_prefix(series)?.trim().parse::<u32>().ok());
             anyhow::Ok(values.collect::<Vec<_>>())
         };
@@ -91,8 +91,8 @@ fn metrics_count_what_was_exported_and_imported_and_forget_a_cluster_that_export
         assert_eq!(count(1, of_slice).await?, [1]);
         assert_eq!(count(1, &samples("endpointslice_export_import")).await?, [1]);
 
-        stage.user(0).delete::<ServiceExport>("app").await?;
-        stage.user(1).sees_no_slice("app").await?;
+        env.user(0).delete::<ServiceExport>("app").await?;
+        env.user(1).sees_no_slice("app").await?;
         sleep(Duration::from_secs(60)).await;
         assert_eq!(count(1, of_slice).await?, Vec::<u32>::new());
         assert_eq!(count(1, &samples("endpointslice_export_import")).await?, [1], "a total stays");
@@ -103,20 +103,20 @@ fn metrics_count_what_was_exported_and_imported_and_forget_a_cluster_that_export
 #[test]
 fn a_service_exported_again_within_the_grace_keeps_its_derived_service() -> anyhow::Result<()> {
     sim::paused(async {
-        let stage = stage().await?;
-        let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
-        let name = format!("{}-app", stage.namespace);
+        let env = env().await?;
+        let derived: Api<Service> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
+        let name = format!("{}-app", env.namespace);
         let before = derived.get(&name).await?;
-        stage.user(0).delete::<ServiceExport>("app").await?;
-        stage.user(1).sees_no_slice("app").await?;
+        env.user(0).delete::<ServiceExport>("app").await?;
+        env.user(1).sees_no_slice("app").await?;
 
         sleep(Duration::from_secs(25)).await;
-        stage.user(0).export("app").await?;
-        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        env.user(0).export("app").await?;
+        env.user(1).sees("app", &["10.1.0.1"]).await?;
 
         sleep(Duration::from_secs(120)).await;
         assert_eq!(derived.get(&name).await?.metadata.uid, before.metadata.uid);
-        stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+        env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
     })
 }
 
@@ -124,17 +124,17 @@ fn a_service_exported_again_within_the_grace_keeps_its_derived_service() -> anyh
 fn a_successor_waits_until_the_leases_of_the_dead_have_run_out_and_then_makes_good_what_was_missed()
 -> anyhow::Result<()> {
     sim::paused(async {
-        let mut stage = stage().await?;
-        stage.ground.0.kill(Place::Member(1)).await;
-        let mark = stage.ground.mark().await?;
-        stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
+        let mut env = env().await?;
+        env.backend.0.kill(Place::Member(1)).await;
+        let mark = env.backend.mark().await?;
+        env.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
 
-        stage.ground.0.start(Place::Member(1))?;
+        env.backend.0.start(Place::Member(1))?;
         let begun = Instant::now();
-        stage.user(1).sees("app", &["10.1.0.2"]).await?;
+        env.user(1).sees("app", &["10.1.0.2"]).await?;
         let waited = begun.elapsed();
         assert!(waited > Duration::from_secs(10) && waited < Duration::from_secs(20), "{waited:?}");
-        let told = stage.ground.since(&mark).await?.objects();
+        let told = env.backend.since(&mark).await?.objects();
         assert_eq!(told.clusters().map(Ledger::count).collect::<Vec<_>>(), [2, 0, 1], "{told}");
         Ok(())
     })
@@ -144,14 +144,14 @@ fn a_successor_waits_until_the_leases_of_the_dead_have_run_out_and_then_makes_go
 fn two_fleets_with_the_same_seed_and_users_have_the_same_history() -> anyhow::Result<()> {
     let history = || {
         sim::paused(async {
-            let stage = stage().await?;
+            let env = env().await?;
             for last in 0..20 {
-                stage.user(0).set_endpoints("app-1", &[&format!("10.2.0.{last}")]).await?;
+                env.user(0).set_endpoints("app-1", &[&format!("10.2.0.{last}")]).await?;
                 sleep(Duration::from_millis(last * 37)).await;
             }
-            stage.user(0).delete::<ServiceExport>("app").await?;
-            stage.user(1).sees_no_slice("app").await?;
-            Ok(stage.ground.0.history())
+            env.user(0).delete::<ServiceExport>("app").await?;
+            env.user(1).sees_no_slice("app").await?;
+            Ok(env.backend.0.history())
         })
     };
     let (one, other) = (history()?, history()?);

@@ -132,8 +132,8 @@ impl Agent {
             if status == 200 {
                 return Ok(());
             }
-            let told = || format!("{} is not ready: {status} {body}\n{}", self.process.name(), self.log().tail());
-            deadline.check().with_context(told)?;
+            let shown = || format!("{} is not ready: {status} {body}\n{}", self.process.name(), self.log().tail());
+            deadline.check().with_context(shown)?;
             tokio::time::sleep(POLL).await;
         }
     }
@@ -234,7 +234,7 @@ mod tests {
     use super::listening;
 
     #[test]
-    fn the_admin_port_is_read_from_the_line_that_says_it_and_from_no_other() {
+    fn the_admin_port_is_read_from_its_line_of_the_log_and_from_no_other() {
         let json =
             r#"{"fields":{"message":"serving metrics and probes","address":"127.0.0.1:40123","asked":"127.0.0.1:0"}}"#;
         assert_eq!(listening(json).as_deref(), Some("127.0.0.1:40123"));

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_not_in_the_ledger_and_refused_writes_stand_apart() {
+    fn reads_are_not_in_the_ledger_and_failed_writes_are_counted_apart() {
         let mut log = tempfile::NamedTempFile::new().expect("a file");
         let mut reader = Reader::default();
         for (id, verb, resource, status) in [

@@ -1,16 +1,16 @@
 //! The conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their answers.
 //!
 //! ```text
-//! table/*.calls ──> script (cases of steps) ──> play (one case on one server) ──> normal (comparable) ──> compare
+//! table/*.calls ──> script (cases of steps) ──> run (one case on one server) ──> normal (comparable) ──> compare
 //! random (cases from a seed, and the smallest that still differs) ─┘
 //! ```
 
 pub mod compare;
 pub mod normal;
 pub mod pins;
-pub mod plants;
-pub mod play;
+pub mod planted;
 pub mod random;
+pub mod run;
 pub mod script;
 pub mod servers;
 mod stream;

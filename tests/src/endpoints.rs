@@ -6,7 +6,7 @@
 //! - [`picture`]: slices as text.
 
 mod cluster;
-pub mod picture;
+pub mod describe;
 mod workload;
 
 pub use cluster::{Cluster, Kind, agent, is_serving, serves};

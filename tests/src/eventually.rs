@@ -73,12 +73,12 @@ pub async fn object<K: Shown>(
     mut condition: impl FnMut(&K) -> bool,
 ) -> anyhow::Result<K> {
     let named = named(name);
-    let found = objects(api, &named, what, |held| held.values().any(&mut condition)).await?;
+    let found = objects(api, &named, what, |objects| objects.values().any(&mut condition)).await?;
     found.into_values().next().context("the condition holds for an object that is there")
 }
 
 /// Waits until an object exists.
-pub async fn there<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<K> {
+pub async fn exists<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<K> {
     object(api, name, &format!("{name} to be there"), |_| true).await
 }
 
@@ -88,9 +88,9 @@ pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until an object exists without finalizers.
-pub async fn unmarked<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
-    let is_unmarked = |object: &K| object.finalizers().is_empty();
-    object(api, name, &format!("{name} to have no finalizers"), is_unmarked).await.map(drop)
+pub async fn without_finalizers<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
+    let has_none = |object: &K| object.finalizers().is_empty();
+    object(api, name, &format!("{name} to have no finalizers"), has_none).await.map(drop)
 }
 
 /// Waits until the objects that a watch selects fulfil `condition` together. Their keys are `<namespace>/<name>`, or `<name>`
@@ -113,10 +113,10 @@ pub async fn objects_within<K: Shown>(
     mut condition: impl FnMut(&BTreeMap<String, K>) -> bool,
 ) -> anyhow::Result<BTreeMap<String, K>> {
     watchdog::waits_for(|| what.to_owned());
-    let mut held = BTreeMap::new();
-    match tokio::time::timeout(limit, hold(api, selection, &mut held, &mut condition)).await {
-        Ok(()) => Ok(held),
-        Err(_) => bail!("waited {limit:?} for {what}\n{}\n{}", shown(api, &held), agent::tails()),
+    let mut objects = BTreeMap::new();
+    match tokio::time::timeout(limit, follow(api, selection, &mut objects, &mut condition)).await {
+        Ok(()) => Ok(objects),
+        Err(_) => bail!("waited {limit:?} for {what}\n{}\n{}", shown(api, &objects), agent::tails()),
     }
 }
 
@@ -147,32 +147,32 @@ fn named(name: &str) -> WatchParams {
 }
 
 /// Follows the watch until the condition is met. A watch that ends is started again.
-async fn hold<K: Shown>(
+async fn follow<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,
-    held: &mut BTreeMap<String, K>,
+    objects: &mut BTreeMap<String, K>,
     condition: &mut impl FnMut(&BTreeMap<String, K>) -> bool,
 ) {
     let parameters = selection.clone().initial_events();
     loop {
         if let Ok(events) = api.watch(&parameters, "").await {
-            held.clear();
+            objects.clear();
             let mut complete = false;
             let mut events = events.boxed();
             while let Some(Ok(event)) = events.next().await {
                 match event {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        held.insert(key(&object), object);
+                        objects.insert(key(&object), object);
                     }
                     WatchEvent::Deleted(object) => {
-                        held.remove(&key(&object));
+                        objects.remove(&key(&object));
                     }
                     WatchEvent::Bookmark(bookmark) => {
                         complete |= bookmark.metadata.annotations.contains_key(INITIAL_END);
                     }
                     WatchEvent::Error(_) => break,
                 }
-                if complete && condition(held) {
+                if complete && condition(objects) {
                     return;
                 }
             }
@@ -188,12 +188,12 @@ fn key<K: Resource>(object: &K) -> String {
     }
 }
 
-fn shown<K: Shown>(api: &Api<K>, held: &BTreeMap<String, K>) -> String {
-    if held.is_empty() {
+fn shown<K: Shown>(api: &Api<K>, objects: &BTreeMap<String, K>) -> String {
+    if objects.is_empty() {
         return format!("nothing that was asked for is there at {}", api.resource_url());
     }
     let mut text = format!("at {} there is", api.resource_url());
-    for object in held.values() {
+    for object in objects.values() {
         let mut value = serde_json::to_value(object).unwrap_or_default();
         if let Some(metadata) = value.pointer_mut("/metadata").and_then(|metadata| metadata.as_object_mut()) {
             metadata.remove("managedFields");

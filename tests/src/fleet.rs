@@ -215,7 +215,7 @@ pub fn hub_user(cluster_id: &str) -> String {
 /// Starts a hub with the CRDs, the objects of `deploy/hub-agent.yaml`, and the controllers of [`ControlPlane::clean_up`].
 pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     let mut hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
-    furnish(&hub).await?;
+    apply_definitions(&hub).await?;
     manifests::apply(&hub, manifests::HUB_AGENT).await?;
     hub.clean_up().await?;
     Ok(hub)
@@ -226,7 +226,7 @@ pub async fn start_hub() -> anyhow::Result<ControlPlane> {
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;
-    furnish(&member).await?;
+    apply_definitions(&member).await?;
     manifests::apply(&member, manifests::MEMBER_AGENT).await?;
     member.clean_up().await?;
     Ok(member)
@@ -237,7 +237,7 @@ pub async fn admit(hub: &ControlPlane, cluster_id: &str) -> anyhow::Result<()> {
     manifests::apply(hub, &manifests::of_member(cluster_id)).await
 }
 
-async fn furnish(control_plane: &ControlPlane) -> anyhow::Result<()> {
+async fn apply_definitions(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let documents: Vec<String> = all(Form::Full).iter().map(yaml).collect();
     control_plane.apply_definitions(&documents).await.context("the definitions cannot be installed")
 }

@@ -26,43 +26,43 @@ pub enum Gate {
 
 /// Runs a gate, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Gatekeeper {
+pub struct GateProxy {
     /// Address to use instead of the server's.
     pub server_url: String,
-    stands: watch::Sender<Gate>,
-    keeping: JoinHandle<()>,
+    state: watch::Sender<Gate>,
+    task: JoinHandle<()>,
 }
 
-impl Drop for Gatekeeper {
+impl Drop for GateProxy {
     fn drop(&mut self) {
-        self.keeping.abort();
+        self.task.abort();
     }
 }
 
-impl Gatekeeper {
+impl GateProxy {
     /// Starts a gate in front of a server, `https://127.0.0.1:<port>`.
-    pub async fn start(server_url: &str, stands: Gate) -> anyhow::Result<Self> {
+    pub async fn start(server_url: &str, state: Gate) -> anyhow::Result<Self> {
         let server = server_url.strip_prefix("https://").context("the server speaks HTTPS")?;
         let server: SocketAddr = server.parse().with_context(|| format!("{server} is no address"))?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free on 127.0.0.1")?;
         let server_url = format!("https://{}", listener.local_addr()?);
-        let stands = watch::Sender::new(stands);
-        let keeping = tokio::spawn(keep(listener, server, stands.clone()));
-        Ok(Self { server_url, stands, keeping })
+        let state = watch::Sender::new(state);
+        let task = tokio::spawn(accept(listener, server, state.clone()));
+        Ok(Self { server_url, state, task })
     }
 
     /// Sets the state from now on.
-    pub fn stand(&self, stands: Gate) {
-        self.stands.send_replace(stands);
+    pub fn set_state(&self, state: Gate) {
+        self.state.send_replace(state);
     }
 }
 
-async fn keep(listener: TcpListener, server: SocketAddr, stands: watch::Sender<Gate>) {
+async fn accept(listener: TcpListener, server: SocketAddr, state: watch::Sender<Gate>) {
     // Dropping this ends the connections.
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(connections.spawn(pass(stream, server, stands.subscribe()))),
+            Ok((stream, _)) => drop(connections.spawn(forward(stream, server, state.subscribe()))),
             Err(_) => sleep(PAUSE).await,
         }
         while connections.try_join_next().is_some() {}
@@ -70,9 +70,9 @@ async fn keep(listener: TcpListener, server: SocketAddr, stands: watch::Sender<G
 }
 
 /// Forwards one connection until the connection or the gate ends. A connection that was silent stays silent.
-async fn pass(mut stream: TcpStream, server: SocketAddr, mut stands: watch::Receiver<Gate>) {
-    let stood = *stands.borrow_and_update();
-    if stood == Gate::Open {
+async fn forward(mut stream: TcpStream, server: SocketAddr, mut state: watch::Receiver<Gate>) {
+    let initial = *state.borrow_and_update();
+    if initial == Gate::Open {
         let carried = async {
             let mut upstream = TcpStream::connect(server).await?;
             upstream.set_nodelay(true)?;
@@ -81,9 +81,9 @@ async fn pass(mut stream: TcpStream, server: SocketAddr, mut stands: watch::Rece
         };
         tokio::select! {
             _ = carried => return,
-            _ = stands.wait_for(|stands| *stands != Gate::Open) => {}
+            _ = state.wait_for(|state| *state != Gate::Open) => {}
         }
     }
     // An error means that the gate is dropped.
-    let _ = stands.wait_for(|stands| *stands == Gate::Shut).await;
+    let _ = state.wait_for(|state| *state == Gate::Shut).await;
 }

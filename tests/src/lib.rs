@@ -12,7 +12,7 @@
 //! kubectl (the real one)
 //! eventually (waits on a watch, and shows what it saw last) ── watchdog (a time limit for each test)
 //! turn (what several tests may not use at once)
-//! scenes (scenarios: actions and assertions) ── stage (a fleet with its users, on control planes or in memory)
+//! scenarios (actions and assertions) ── environment (a fleet with its users, on control planes or in memory)
 //! conformance (the same calls on a control plane and on memkube, compared)
 //! ```
 
@@ -22,6 +22,7 @@ pub mod binaries;
 pub mod conformance;
 pub mod control_plane;
 pub mod endpoints;
+pub mod environment;
 pub mod eventually;
 pub mod fleet;
 pub mod gate;
@@ -29,12 +30,11 @@ pub mod kubeconfig;
 pub mod kubectl;
 pub mod limits;
 pub mod log;
-pub mod picture;
 pub mod process;
 pub mod proxy;
 pub mod routes;
-pub mod scenes;
-pub mod stage;
+pub mod scenarios;
+pub mod snapshot;
 pub mod turn;
 pub mod user;
 mod watchdog;

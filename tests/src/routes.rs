@@ -65,7 +65,7 @@ impl Routes {
     ///
     /// # Errors
     /// If not, if nothing was seen, or if the watch has ended and may have missed something.
-    pub fn never_led_nowhere(&self) -> anyhow::Result<()> {
+    pub fn never_empty(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.iter().position(BTreeSet::is_empty);
         ensure!(moment.is_none(), "nowhere to go after event {moment:?} of {seen:?}");
@@ -73,15 +73,15 @@ impl Routes {
     }
 
     /// Checks that these were among the addresses at every moment since the watch began.
-    pub fn always_led_to(&self, addresses: &[&str]) -> anyhow::Result<()> {
+    pub fn always_had(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let seen = self.complete()?;
-        let moment = seen.iter().position(|held| addresses.iter().any(|address| !held.contains(*address)));
+        let moment = seen.iter().position(|current| addresses.iter().any(|address| !current.contains(*address)));
         ensure!(moment.is_none(), "not all of {addresses:?} after event {moment:?} of {seen:?}");
         Ok(())
     }
 
     /// Checks that every event since the watch began has changed the routes.
-    pub fn never_said_the_same_again(&self) -> anyhow::Result<()> {
+    pub fn no_repeated_event(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.windows(2).position(|pair| pair[0] == pair[1]);
         ensure!(moment.is_none(), "event {moment:?} of {} and the next are the same", seen.len());
@@ -105,7 +105,7 @@ impl Routes {
 async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<Addresses>>) -> anyhow::Result<()> {
     let parameters = WatchParams::default().labels(&labels);
     let mut events = api.watch(&parameters.clone().initial_events(), "").await?.boxed();
-    let (mut held, mut complete, mut version) = (BTreeMap::new(), false, String::new());
+    let (mut current, mut complete, mut version) = (BTreeMap::new(), false, String::new());
     loop {
         // A server ends each watch after some time. The next one starts at the same version, so no event is missed.
         let Some(event) = events.next().await else {
@@ -114,11 +114,11 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
         };
         let newest = match event? {
             WatchEvent::Added(slice) | WatchEvent::Modified(slice) => {
-                held.insert(slice.metadata.name.clone(), addresses(&slice));
+                current.insert(slice.metadata.name.clone(), addresses(&slice));
                 slice.metadata.resource_version
             }
             WatchEvent::Deleted(slice) => {
-                held.remove(&slice.metadata.name);
+                current.remove(&slice.metadata.name);
                 slice.metadata.resource_version
             }
             // The first bookmark ends the initial objects. Later ones have no slices.
@@ -133,7 +133,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
         };
         version = newest.context("what a watch tells has a version")?;
         if complete {
-            see.send_modify(|seen| seen.push(held.values().flatten().cloned().collect()));
+            see.send_modify(|seen| seen.push(current.values().flatten().cloned().collect()));
         }
     }
 }
@@ -181,16 +181,16 @@ mod tests {
     fn server(events: Vec<Value>) -> Client {
         let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
             let lines = events.clone().into_iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
-            let told = futures::stream::iter(lines).chain(futures::stream::pending());
+            let frames = futures::stream::iter(lines).chain(futures::stream::pending());
             async {
-                Ok::<_, Infallible>(Response::new(StreamBody::new(told.map(|frame: Result<_, Infallible>| frame))))
+                Ok::<_, Infallible>(Response::new(StreamBody::new(frames.map(|frame: Result<_, Infallible>| frame))))
             }
         });
         Client::new(service, "work")
     }
 
     #[tokio::test]
-    async fn what_holds_at_every_moment_is_not_said_of_a_watch_that_has_ended() {
+    async fn checks_of_every_moment_fail_after_the_watch_has_ended() {
         let mut events = vec![
             json!({"type": "ADDED", "object": slice("1", "10.0.0.1")}),
             bookmark("2"),
@@ -198,10 +198,10 @@ mod tests {
         ];
         let mut routes = Routes::watch(&server(events.clone()), "work", "app");
         routes.are(&["10.0.0.2:80"]).await.unwrap();
-        routes.never_led_nowhere().unwrap();
-        routes.never_said_the_same_again().unwrap();
+        routes.never_empty().unwrap();
+        routes.no_repeated_event().unwrap();
         assert_eq!(routes.events().unwrap(), 2);
-        assert!(routes.always_led_to(&["10.0.0.2:80"]).is_err(), "it led to another at first");
+        assert!(routes.always_had(&["10.0.0.2:80"]).is_err(), "it led to another at first");
 
         events.push(json!({"type": "ERROR", "object": {
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410, "message": "",
@@ -213,12 +213,9 @@ mod tests {
         while !routes.task.is_finished() {
             tokio::task::yield_now().await;
         }
-        for outcome in [
-            routes.never_led_nowhere(),
-            routes.always_led_to(&[]),
-            routes.never_said_the_same_again(),
-            routes.events().map(drop),
-        ] {
+        for outcome in
+            [routes.never_empty(), routes.always_had(&[]), routes.no_repeated_event(), routes.events().map(drop)]
+        {
             let ended = outcome.unwrap_err().to_string();
             assert!(ended.starts_with("the watch has ended after "), "{ended}");
         }

@@ -86,8 +86,8 @@ impl User {
     /// Rewrites a slice under its old name and UID, as kube-controller-manager does when it reuses one. Annotations and labels
     /// of other writers are lost.
     pub async fn recycle_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
-        let anew: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
-        self.api::<EndpointSlice>().replace(name, &PostParams::default(), &anew).await?;
+        let replacement: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
+        self.api::<EndpointSlice>().replace(name, &PostParams::default(), &replacement).await?;
         Ok(())
     }
 
@@ -132,73 +132,73 @@ impl User {
     }
 
     /// Waits until the imported slices of a MultiClusterService's derived Service have exactly these addresses.
-    pub async fn sees(&self, wish: &str, addresses: &[&str]) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
+    pub async fn sees(&self, name: &str, addresses: &[&str]) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
         let expected: BTreeSet<&str> = addresses.iter().copied().collect();
-        let are_imported = |held: &BTreeMap<String, EndpointSlice>| {
-            let all: Vec<&str> = held.values().flat_map(addresses_of).collect();
+        let are_imported = |objects: &BTreeMap<String, EndpointSlice>| {
+            let all: Vec<&str> = objects.values().flat_map(addresses_of).collect();
             all.len() == expected.len() && all.iter().all(|address| expected.contains(address))
         };
-        self.sees_slices(wish, &format!("to have the addresses {expected:?}"), are_imported).await
+        self.sees_slices(name, &format!("to have the addresses {expected:?}"), are_imported).await
     }
 
     /// Waits until a MultiClusterService has no imported slice.
-    pub async fn sees_no_slice(&self, wish: &str) -> anyhow::Result<()> {
-        self.sees_slices(wish, "to be gone", BTreeMap::is_empty).await.map(drop)
+    pub async fn sees_no_slice(&self, name: &str) -> anyhow::Result<()> {
+        self.sees_slices(name, "to be gone", BTreeMap::is_empty).await.map(drop)
     }
 
     /// Waits until the imported slices of a MultiClusterService's derived Service fulfil `condition` together.
     pub async fn sees_slices(
         &self,
-        wish: &str,
+        name: &str,
         what: &str,
         condition: impl FnMut(&BTreeMap<String, EndpointSlice>) -> bool,
     ) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
         let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        let derived = self.derived_name(wish);
+        let derived = self.derived_name(name);
         let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
         eventually::objects(&api, &selection, &format!("the slices of {derived} {what}"), condition).await
     }
 
     /// Waits for the derived Service of a MultiClusterService.
-    pub async fn derived_service(&self, wish: &str) -> anyhow::Result<Service> {
+    pub async fn derived_service(&self, name: &str) -> anyhow::Result<Service> {
         let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        eventually::there(&api, &self.derived_name(wish)).await
+        eventually::exists(&api, &self.derived_name(name)).await
     }
 
     /// Waits until it is gone.
-    pub async fn no_derived_service(&self, wish: &str) -> anyhow::Result<()> {
+    pub async fn no_derived_service(&self, name: &str) -> anyhow::Result<()> {
         let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        eventually::gone(&api, &self.derived_name(wish)).await
+        eventually::gone(&api, &self.derived_name(name)).await
     }
 
     /// Waits until the derived Service of a MultiClusterService has this port and no other.
-    pub async fn sees_derived_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
+    pub async fn sees_derived_port(&self, name: &str, port: i32) -> anyhow::Result<()> {
         let has_it = |service: &Service| {
             let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
             ports.map(|it| it.port).eq([port])
         };
-        self.sees_derived(wish, &format!("to have the port {port}"), has_it).await.map(drop)
+        self.sees_derived(name, &format!("to have the port {port}"), has_it).await.map(drop)
     }
 
     /// Waits until the derived Service of a MultiClusterService exists and fulfils `condition`.
     pub async fn sees_derived(
         &self,
-        wish: &str,
+        name: &str,
         what: &str,
         condition: impl FnMut(&Service) -> bool,
     ) -> anyhow::Result<Service> {
         let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        let name = self.derived_name(wish);
+        let name = self.derived_name(name);
         eventually::object(&api, &name, &format!("{name} {what}"), condition).await
     }
 
     /// Waits until a MultiClusterService has imported slices, and each has this port and no other.
-    pub async fn sees_slice_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
-        let have_it = |held: &BTreeMap<String, EndpointSlice>| {
-            let mut ports = held.values().map(|slice| slice.ports.iter().flatten().filter_map(|it| it.port));
-            !held.is_empty() && ports.all(|ports| ports.eq([port]))
+    pub async fn sees_slice_port(&self, name: &str, port: i32) -> anyhow::Result<()> {
+        let have_it = |objects: &BTreeMap<String, EndpointSlice>| {
+            let mut ports = objects.values().map(|slice| slice.ports.iter().flatten().filter_map(|it| it.port));
+            !objects.is_empty() && ports.all(|ports| ports.eq([port]))
         };
-        self.sees_slices(wish, &format!("to have the port {port}"), have_it).await.map(drop)
+        self.sees_slices(name, &format!("to have the port {port}"), have_it).await.map(drop)
     }
 
     /// Waits until a condition of a ServiceExport has that status and reason.
@@ -212,42 +212,42 @@ impl User {
     }
 
     /// Waits until the `Valid` condition of a MultiClusterService has that status.
-    pub async fn sees_import(&self, wish: &str, status: &str) -> anyhow::Result<()> {
-        let says = |wish: &MultiClusterService| {
-            let conditions = wish.status.iter().flat_map(|it| it.conditions.iter().flatten());
+    pub async fn sees_import(&self, name: &str, status: &str) -> anyhow::Result<()> {
+        let says = |object: &MultiClusterService| {
+            let conditions = object.status.iter().flat_map(|it| it.conditions.iter().flatten());
             conditions.into_iter().any(|it| it.type_ == "Valid" && it.status == status)
         };
-        let what = format!("the MultiClusterService {wish} to say Valid={status}");
-        eventually::object(&self.api::<MultiClusterService>(), wish, &what, says).await.map(drop)
+        let what = format!("the MultiClusterService {name} to say Valid={status}");
+        eventually::object(&self.api::<MultiClusterService>(), name, &what, says).await.map(drop)
     }
 
     /// Waits for an agent's Event in the user's namespace about an object of that kind, with that reason and a message that
     /// contains `text`. Returns the number of such Events.
-    pub async fn is_told(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
-        self.is_told_again(kind, reason, text, 1).await
+    pub async fn sees_event(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
+        self.sees_events(kind, reason, text, 1).await
     }
 
     /// The same until there are at least that many Events.
-    pub async fn is_told_again(&self, kind: &str, reason: &str, text: &str, times: usize) -> anyhow::Result<usize> {
-        let tells = |event: &&Event| {
+    pub async fn sees_events(&self, kind: &str, reason: &str, text: &str, times: usize) -> anyhow::Result<usize> {
+        let matches_event = |event: &&Event| {
             event.involved_object.kind.as_deref() == Some(kind)
                 && event.reason.as_deref() == Some(reason)
                 && event.message.as_deref().is_some_and(|message| message.contains(text))
         };
         let what = format!("an Event about a {kind} with the reason {reason} that says: {text}");
-        let is_told = |held: &BTreeMap<String, Event>| held.values().filter(tells).count() >= times;
-        let told = eventually::objects(&self.api::<Event>(), &WatchParams::default(), &what, is_told).await?;
-        Ok(told.values().filter(tells).count())
+        let are_there = |objects: &BTreeMap<String, Event>| objects.values().filter(matches_event).count() >= times;
+        let events = eventually::objects(&self.api::<Event>(), &WatchParams::default(), &what, are_there).await?;
+        Ok(events.values().filter(matches_event).count())
     }
 
     /// Watches the routes of a MultiClusterService's derived Service, from now on.
     #[must_use]
-    pub fn routes(&self, wish: &str) -> Routes {
-        Routes::watch(&self.client, FLEET_SYSTEM, &self.derived_name(wish))
+    pub fn routes(&self, name: &str) -> Routes {
+        Routes::watch(&self.client, FLEET_SYSTEM, &self.derived_name(name))
     }
 
-    fn derived_name(&self, wish: &str) -> String {
-        format!("{}-{wish}", self.namespace)
+    fn derived_name(&self, name: &str) -> String {
+        format!("{}-{name}", self.namespace)
     }
 
     /// Creates an object of that JSON, without `apiVersion` and `kind`.

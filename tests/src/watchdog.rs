@@ -195,7 +195,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     #[should_panic(expected = "0.5 s ago: a ship\n  2.5 s ago: a train")]
-    async fn a_test_beyond_its_limit_fails_and_says_what_it_waited_for() {
+    async fn a_test_beyond_its_limit_fails_and_shows_its_waits() {
         watched(2 * SECOND, async {
             waits_for(|| "a train".to_owned());
             sleep(2 * SECOND).await;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_for_its_turn_is_in_no_hurry() {
+    async fn the_time_limit_does_not_run_while_a_test_waits_for_its_turn() {
         let ended = watched(2 * SECOND, async {
             sleep(SECOND).await;
             {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_stands_still_until_its_last_pause_is_over() {
+    async fn a_clock_stops_until_its_last_pause_is_over() {
         let mut clock = Clock::started(Instant::now());
         sleep(SECOND).await;
         clock.pause(Instant::now());

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_is_told_once_no_slice_says_otherwise() {
+    fn an_expected_state_is_reported_once_no_slice_contradicts_it() {
         let mut shown = Shown::default();
         let (sender, mut told) = oneshot::channel();
         shown.waiting = Some((vec![("10.0.0.1".to_owned(), false)], sender));

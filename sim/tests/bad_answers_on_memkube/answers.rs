@@ -72,7 +72,7 @@ async fn carried_out_all_the_same(trial: &mut Trial, fault: Fault, within: Durat
     trial.start_agents().await?;
     trial.ends_right(within).await?;
     // Each write was made once: as many as where every answer arrives.
-    let told = trial.stage.ground.ledger().await.objects();
+    let told = trial.env.backend.ledger().await.objects();
     let beats = trial.hub.asked_after(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
     // Members make two, each answered once; then each renews every ten seconds.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
@@ -158,7 +158,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
         trial.change().await?;
         sleep(RAIN).await;
         // Its slice and its heartbeat together: the answer to one delays both.
-        let exporter = hub_user(&trial.stage.members[0].hub_namespace);
+        let exporter = hub_user(&trial.env.members[0].hub_namespace);
         let asked = trial.hub.asked_after(begun, |call| is_write(call) && *call.user.name == *exporter);
         println!("asked after {asked:?}");
         ensure!(asked.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_secs(30)), "asked after {asked:?}");
@@ -188,7 +188,7 @@ fn who_exports_and_who_imports_is_told_once_of_what_is_rejected() -> anyhow::Res
         trial.change().await?;
         // The next attempt comes after 10 minutes at most.
         sleep(REJECTED).await;
-        let told = trial.stage.user(0).is_told("ServiceExport", "WriteRefused", "not on a Sunday").await?;
+        let told = trial.env.user(0).sees_event("ServiceExport", "WriteRefused", "not on a Sunday").await?;
         let tries =
             trial.hub.asked_after(begun, |call| is_write(call) && &*call.target.resource == "endpointsliceexports");
         ensure!(told == 1 && (2..=4).contains(&tries.len()), "told {told} times, tried after {tries:?}");
@@ -198,7 +198,7 @@ fn who_exports_and_who_imports_is_told_once_of_what_is_rejected() -> anyhow::Res
         trial.importer.requests(rejected("endpointslices"));
         trial.hub.clears();
         sleep(2 * REJECTED).await;
-        let told = trial.stage.user(1).is_told("MultiClusterService", "WriteRefused", "not on a Sunday").await?;
+        let told = trial.env.user(1).sees_event("MultiClusterService", "WriteRefused", "not on a Sunday").await?;
         ensure!(told == 1, "told {told} times");
         clears(trial, REJECTED).await
     })
@@ -218,23 +218,23 @@ fn a_quota_that_refuses_a_slice_is_named_and_keeps_what_was_imported() -> anyhow
         };
         trial.importer.requests(exceeded);
         let begun = Instant::now();
-        let exporter = trial.stage.user(0);
+        let exporter = trial.env.user(0);
         exporter.create_slice("app", "app-2", &AFTER).await?;
         sleep(2 * RAIN).await;
 
         let creates = |call: &Call| call.verb == Verb::Create && is_about_objects(call);
         ever_more_seldom(&trial.importer.asked_by_minute(begun, creates), 10, 3)?;
         trial.log.says(&["WARN", "a write was denied", "exceeded quota: fleet", "EndpointSlice"])?;
-        let told = trial.stage.user(1).is_told("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
+        let told = trial.env.user(1).sees_event("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
         ensure!(told == 1, "told {told} times");
         trial.nothing_is_lost(&BEFORE).await?;
         // Changes that need no new object still arrive.
         exporter.set_endpoints("app-1", &["10.1.0.9"]).await?;
-        trial.stage.user(1).sees("app", &["10.1.0.9"]).await?;
+        trial.env.user(1).sees("app", &["10.1.0.9"]).await?;
 
         trial.importer.clears();
         sleep(AT_LAST).await;
-        trial.stage.user(1).sees("app", &["10.1.0.2", "10.1.0.3", "10.1.0.9"]).await?;
+        trial.env.user(1).sees("app", &["10.1.0.2", "10.1.0.3", "10.1.0.9"]).await?;
         exporter.delete::<EndpointSlice>("app-2").await?;
         trial.change().await?;
         trial.ends_right(SOON).await

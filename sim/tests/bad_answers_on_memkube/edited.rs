@@ -2,9 +2,9 @@
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, settled};
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::picture::{differences, draw};
-use fleetnet_tests::scenes::succession::slices_are_left_in_the_hub;
-use fleetnet_tests::stage::Ground as _;
+use fleetnet_tests::environment::Backend as _;
+use fleetnet_tests::scenarios::handover::slices_are_left_in_the_hub;
+use fleetnet_tests::snapshot::{differences, take_snapshot};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ impl Owned {
 
     pub(crate) fn client(self, trial: &Trial) -> Client {
         match self.cluster {
-            0 => trial.stage.ground.hub(),
-            number => trial.stage.members[number - 1].client.clone(),
+            0 => trial.env.backend.hub(),
+            number => trial.env.members[number - 1].client.clone(),
         }
     }
 
@@ -132,19 +132,19 @@ fn label(key: &str, value: Value) -> Value {
 /// Asserts that each edit is repaired or does no harm, and that importers never see any of it.
 fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
     settled(async |trial| {
-        let mut expected = draw(&trial.stage).await?;
+        let mut expected = take_snapshot(&trial.env).await?;
         let mut wrong = Vec::new();
         for Edit { patch, undo } in edits {
-            let mark = trial.stage.ground.mark().await?;
+            let mark = trial.env.backend.mark().await?;
             owned.patch(trial, &patch).await?;
             sleep(MENDED).await;
-            let told = trial.stage.ground.since(&mark).await?.objects();
+            let told = trial.env.backend.since(&mark).await?.objects();
             let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
             if let Some(undo) = &undo {
                 ensure!(written == 0, "{patch} does harm:\n{told}");
                 owned.patch(trial, undo).await?;
             }
-            let found = draw(&trial.stage).await?;
+            let found = take_snapshot(&trial.env).await?;
             let differences = differences(&expected, &found);
             if !differences.is_empty() || written > WRITES {
                 wrong.push(format!("{patch}:\n  {}\n  {written} writes:\n{told}", differences.join("\n  ")));
@@ -162,35 +162,35 @@ fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result
 /// needed. Users see no more of it than that.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     settled(async |trial| {
-        let expected = of_users(&draw(&trial.stage).await?);
+        let expected = of_users(&take_snapshot(&trial.env).await?);
         for edit in edits {
-            let mark = trial.stage.ground.mark().await?;
+            let mark = trial.env.backend.mark().await?;
             owned.patch(trial, &edit).await?;
             sleep(SOON).await;
-            let told = trial.stage.ground.since(&mark).await?.objects();
+            let told = trial.env.backend.since(&mark).await?.objects();
             let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
             println!("{edit}: {written} writes");
             ensure!(written <= 2 * WRITES, "{edit} costs {written} writes:\n{told}");
-            let wrong = differences(&expected, &of_users(&draw(&trial.stage).await?));
+            let wrong = differences(&expected, &of_users(&take_snapshot(&trial.env).await?));
             ensure!(wrong.is_empty(), "{edit}:\n{}", wrong.join("\n"));
-            let mark = trial.stage.ground.mark().await?;
+            let mark = trial.env.backend.mark().await?;
             sleep(SOON).await;
-            let told = trial.stage.ground.since(&mark).await?.objects();
-            ensure!(told.clusters().all(|ledger| ledger.count() == 0), "{edit} is not at peace:\n{told}");
+            let told = trial.env.backend.since(&mark).await?.objects();
+            ensure!(told.clusters().all(|ledger| ledger.count() == 0), "{edit} is not settled:\n{told}");
         }
         // Changes arrive again.
-        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
-        trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
+        trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.env.user(1).sees("app", &BEFORE).await.map(drop)
     })
 }
 
 /// Asserts that a deleted object is created again.
 fn made_anew(owned: Owned) -> anyhow::Result<()> {
     settled(async |trial| {
-        let mark = trial.stage.ground.mark().await?;
+        let mark = trial.env.backend.mark().await?;
         owned.delete(trial).await?;
         sleep(SOON).await;
-        let told = trial.stage.ground.since(&mark).await?.objects();
+        let told = trial.env.backend.since(&mark).await?.objects();
         let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
         println!("{written} writes");
         ensure!(written <= 2 * WRITES, "it costs {written} writes:\n{told}");
@@ -445,14 +445,14 @@ fn what_somebody_adds_to_an_imported_slice_is_taken_out_and_what_is_others_stays
 #[test]
 fn an_imported_slice_whose_manager_was_edited_while_no_agent_ran_is_withdrawn_like_any_other() -> anyhow::Result<()> {
     settled(async |trial| {
-        trial.stage.ground.stop_agents().await?;
+        trial.env.backend.stop_agents().await?;
         let slice = Owned::imported_slice();
         slice.patch(trial, &json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})).await?;
-        trial.stage.user(0).delete::<EndpointSlice>("app-1").await?;
-        trial.stage.ground.start_agents().await?;
+        trial.env.user(0).delete::<EndpointSlice>("app-1").await?;
+        trial.env.backend.start_agents().await?;
         sleep(MENDED).await;
-        trial.stage.user(1).sees("app", &[]).await?;
-        slices_are_left_in_the_hub(&trial.stage, 0).await
+        trial.env.user(1).sees("app", &[]).await?;
+        slices_are_left_in_the_hub(&trial.env, 0).await
     })
 }
 

@@ -4,7 +4,7 @@ use crate::edited::Owned;
 use crate::trial::{AFTER, SOON, Trial, settled};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, MultiClusterService, ServiceExport};
-use fleetnet_tests::stage::Ground as _;
+use fleetnet_tests::environment::Backend as _;
 use fleetnet_tests::user::User;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
 /// Undoes every change of the agents to an object for that time. Returns the number of the agents' writes.
 async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
-    let mark = trial.stage.ground.mark().await?;
+    let mark = trial.env.backend.mark().await?;
     let end = Instant::now() + FIGHT;
     while Instant::now() < end {
         let said = over.says(trial, field).await?;
@@ -28,7 +28,7 @@ async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyho
         }
         sleep(LOOK).await;
     }
-    let told = trial.stage.ground.since(&mark).await?.objects();
+    let told = trial.env.backend.since(&mark).await?.objects();
     let plural = format!(" {} ", over.plural());
     let of_object = |line: &String| line.starts_with("patch") && line.contains(&plural) && line.contains("-agent");
     Ok(told.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
@@ -41,12 +41,12 @@ fn disputed(conditions: Option<&Vec<Condition>>) -> Option<(String, String, Stri
 }
 
 async fn of_import(trial: &Trial) -> anyhow::Result<Option<(String, String, String)>> {
-    let import = trial.stage.user(1).api::<MultiClusterService>().get("app").await?;
+    let import = trial.env.user(1).api::<MultiClusterService>().get("app").await?;
     Ok(disputed(import.status.as_ref().and_then(|status| status.conditions.as_ref())))
 }
 
 async fn of_export(trial: &Trial) -> anyhow::Result<Option<(String, String, String)>> {
-    let export = trial.stage.user(0).api::<ServiceExport>().get("app").await?;
+    let export = trial.env.user(0).api::<ServiceExport>().get("app").await?;
     Ok(disputed(export.status.as_ref().and_then(|status| status.conditions.as_ref())))
 }
 
@@ -65,15 +65,15 @@ fn who_adds_hints_to_an_imported_slice_again_and_again_is_met_once_a_minute_and_
         ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
         let why = "another writer undoes what this agent writes to EndpointSlice fleet-system/";
         ensure!(message.starts_with(why) && message.ends_with("Stop that writer"), "{message}");
-        let told = trial.stage.user(1).is_told("MultiClusterService", "WritesUndone", &message).await?;
+        let told = trial.env.user(1).sees_event("MultiClusterService", "WritesUndone", &message).await?;
         ensure!(told == 1, "{told} Events");
-        trial.stage.user(1).sees_import("app", "True").await?;
+        trial.env.user(1).sees_import("app", "True").await?;
 
         sleep(SOON * 3).await;
         let (status, reason, _) = of_import(trial).await?.context("it is forgotten")?;
         ensure!((&*status, &*reason) == ("False", "WritesStand"), "{status} {reason}");
         ensure!(slice.says(trial, "endpoints").await? == before, "the hints stay");
-        trial.stage.user(1).sees("app", &AFTER).await.map(drop)
+        trial.env.user(1).sees("app", &AFTER).await.map(drop)
     })
 }
 
@@ -85,7 +85,7 @@ fn who_edits_a_distributed_slice_again_and_again_is_met_once_a_minute_and_its_ex
         theirs["ownerServiceReference"]["namespacedName"] = "work/another".into();
         let writes = fight(trial, copy, "spec", &json!({"spec": theirs})).await?;
         ensure!(REPAIRS.contains(&writes), "{writes} writes");
-        let in_hub = User::new(trial.stage.ground.hub(), &trial.stage.members[0].hub_namespace);
+        let in_hub = User::new(trial.env.backend.hub(), &trial.env.members[0].hub_namespace);
         let exports = in_hub.api::<InternalServiceExport>().list(&Default::default()).await?;
         let said = disputed(exports.items[0].status.as_ref().and_then(|status| status.conditions.as_ref()));
         let (status, reason, message) = said.clone().context("the hub says nothing")?;
@@ -93,12 +93,12 @@ fn who_edits_a_distributed_slice_again_and_again_is_met_once_a_minute_and_its_ex
         let why = "another writer undoes what this agent writes to EndpointSliceImport fleet-member-member-2/";
         ensure!(message.starts_with(why), "{message}");
         ensure!(of_export(trial).await? == said, "the exporter is not told");
-        let told = in_hub.is_told("EndpointSliceExport", "WritesUndone", &message).await?;
+        let told = in_hub.sees_event("EndpointSliceExport", "WritesUndone", &message).await?;
         ensure!(told == 1, "{told} Events");
 
         sleep(SOON * 3).await;
         let (status, reason, _) = of_export(trial).await?.context("it is forgotten")?;
         ensure!((&*status, &*reason) == ("False", "WritesStand"), "{status} {reason}");
-        trial.stage.user(1).sees("app", &AFTER).await.map(drop)
+        trial.env.user(1).sees("app", &AFTER).await.map(drop)
     })
 }

@@ -20,7 +20,7 @@ fn is_renewal(call: &Call) -> bool {
 }
 
 fn is_of(trial: &Trial, member: usize) -> impl Fn(&Call) -> bool + use<> {
-    let name = trial.stage.ground.0.members[member].name.clone();
+    let name = trial.env.backend.0.members[member].name.clone();
     move |call| is_renewal(call) && *call.target.name == *name
 }
 
@@ -38,7 +38,7 @@ async fn refused(
     let begun = Instant::now();
     sleep(SOON).await;
     trial.change().await?;
-    trial.stage.user(1).sees("app", &AFTER).await?;
+    trial.env.user(1).sees("app", &AFTER).await?;
     sleep(TEN_MINUTES - SOON).await;
     for member in [0, 1] {
         let asked = trial.hub.asked_by_minute(begun, is_of(trial, member));
@@ -78,7 +78,7 @@ fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::
     for hour in [HOUR, -HOUR] {
         play(async |trial| {
             trial.settle().await?;
-            let clock = trial.stage.ground.0.clock().clone();
+            let clock = trial.env.backend.0.clock().clone();
             for _ in 0..3 {
                 clock.set_by(hour);
                 let begun = Instant::now();
@@ -89,14 +89,14 @@ fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::
                 }
             }
             // The derived Service outlives its last exporter by 30 s, for any change of the clock meanwhile.
-            trial.stage.user(0).delete::<ServiceExport>("app").await?;
-            trial.stage.user(1).sees_no_slice("app").await?;
+            trial.env.user(0).delete::<ServiceExport>("app").await?;
+            trial.env.user(1).sees_no_slice("app").await?;
             let begun = Instant::now();
             sleep(Duration::from_secs(10)).await;
             clock.set_by(hour);
             sleep(Duration::from_secs(18)).await;
-            trial.stage.user(1).derived_service("app").await?;
-            trial.stage.user(1).no_derived_service("app").await?;
+            trial.env.user(1).derived_service("app").await?;
+            trial.env.user(1).no_derived_service("app").await?;
             let grace = begun.elapsed();
             ensure!((28..=33).contains(&grace.as_secs()), "it went after {grace:?}");
             trial.is_quiet().await

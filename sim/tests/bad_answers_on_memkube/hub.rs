@@ -5,7 +5,7 @@ use crate::weather::{Lines, ever_more_seldom, is_about_objects};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::ServiceImport;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_tests::stage::Ground as _;
+use fleetnet_tests::environment::Backend as _;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
@@ -50,7 +50,7 @@ fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
         trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceImport"])?;
         let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"incomplete\"}";
         ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
-        trial.stage.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
+        trial.env.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
 
         trial.hub.clears();
         trial.ends_right(SOON).await
@@ -96,7 +96,7 @@ fn a_hub_that_forbids_everything_is_asked_ever_more_seldom_and_takes_nothing_awa
         ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 230, 40)?;
         trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
         trial.log.says(&["WARN", "a write was denied; check the role", "EndpointSliceExport", "is forbidden"])?;
-        let told = trial.stage.user(0).is_told("ServiceExport", "WriteDenied", "cannot patch resource").await?;
+        let told = trial.env.user(0).sees_event("ServiceExport", "WriteDenied", "cannot patch resource").await?;
         ensure!(told == 1, "told {told} times");
         trial.nothing_is_lost(&BEFORE).await?;
 
@@ -129,12 +129,12 @@ fn a_hub_that_takes_two_seconds_for_every_answer_is_used_as_one_that_takes_none(
         let slow = |_: &Call| Fault { delay_after: Duration::from_secs(2), ..Fault::default() };
         trial.hub.requests(slow);
         trial.settle().await?;
-        let (mark, begun) = (trial.stage.ground.mark().await?, Instant::now());
+        let (mark, begun) = (trial.env.backend.mark().await?, Instant::now());
         trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         // Watches deliver writes at once; the answer to a write comes later.
         ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
-        let told = trial.stage.ground.since(&mark).await?;
+        let told = trial.env.backend.since(&mark).await?;
         let [hub, exporter, importer] = [&told.hub, &told.members[0], &told.members[1]].map(|it| it.objects().count());
         // In the hub one by the exporter and one by the hub agent, in the exporter the user's own, in the importer one.
         ensure!([hub, exporter, importer] == [2, 1, 1], "{told}");
@@ -149,7 +149,7 @@ fn a_hub_that_takes_two_seconds_for_every_answer_is_used_as_one_that_takes_none(
 #[test]
 fn a_hub_whose_definitions_come_later_is_waited_for() -> anyhow::Result<()> {
     play(async |trial| {
-        let definitions: Api<CustomResourceDefinition> = Api::all(trial.stage.ground.hub());
+        let definitions: Api<CustomResourceDefinition> = Api::all(trial.env.backend.hub());
         for definition in crds::all(Form::Full) {
             definitions.delete(&definition.name_any(), &DeleteParams::default()).await?;
         }
@@ -206,14 +206,14 @@ fn changes_flow_while_memberagents_are_not_served_any_more() -> anyhow::Result<(
         trial.hub.watches(Lines::Fair); // of all kinds but that one
         sleep(SOON / 2).await;
         trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         trial.log.says(&["the view of a kind changed its state", "memberagents", "unknown"])?;
         sleep(STORM).await;
         trial.nothing_is_lost(&AFTER).await?;
-        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
-        trial.stage.user(1).sees("app", &BEFORE).await?;
+        trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.env.user(1).sees("app", &BEFORE).await?;
         trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
 
         trial.hub.clears();
         trial.ends_right(AT_LAST).await?;
@@ -247,8 +247,8 @@ fn a_hub_that_falls_silent_is_given_up_on_and_found_again() -> anyhow::Result<()
 #[test]
 fn a_users_namespace_that_is_missing_on_the_hub_is_waited_for_and_used_at_once() -> anyhow::Result<()> {
     play(async |trial| {
-        let namespaces: Api<Namespace> = Api::all(trial.stage.ground.hub());
-        namespaces.delete(&trial.stage.namespace, &DeleteParams::default()).await?;
+        let namespaces: Api<Namespace> = Api::all(trial.env.backend.hub());
+        namespaces.delete(&trial.env.namespace, &DeleteParams::default()).await?;
         trial.wish().await?;
         let begun = Instant::now();
         trial.start_agents().await?;
@@ -263,12 +263,12 @@ fn a_users_namespace_that_is_missing_on_the_hub_is_waited_for_and_used_at_once()
             "ServiceImport",
             "work",
         ])?;
-        trial.stage.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
+        trial.env.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
 
-        let server = trial.stage.ground.0.hub.clone();
-        server.make_namespace(&trial.stage.namespace).await?;
+        let server = trial.env.backend.0.hub.clone();
+        server.make_namespace(&trial.env.namespace).await?;
         let begun = Instant::now();
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         ensure!(begun.elapsed() < Duration::from_secs(1), "the namespace was made {:?} before", begun.elapsed());
         trial.ends_right(SOON).await
     })
@@ -278,9 +278,9 @@ fn a_users_namespace_that_is_missing_on_the_hub_is_waited_for_and_used_at_once()
 fn a_users_namespace_that_is_deleted_on_the_hub_later_takes_nothing_away() -> anyhow::Result<()> {
     play(async |trial| {
         trial.settle().await?;
-        let namespace = trial.stage.namespace.clone();
-        let imports: Api<ServiceImport> = trial.stage.hub(&namespace);
-        let namespaces: Api<Namespace> = Api::all(trial.stage.ground.hub());
+        let namespace = trial.env.namespace.clone();
+        let imports: Api<ServiceImport> = trial.env.hub(&namespace);
+        let namespaces: Api<Namespace> = Api::all(trial.env.backend.hub());
         imports.delete("app", &DeleteParams::default()).await?;
         namespaces.delete(&namespace, &DeleteParams::default()).await?;
         sleep(STORM).await;
@@ -288,7 +288,7 @@ fn a_users_namespace_that_is_deleted_on_the_hub_later_takes_nothing_away() -> an
         trial.change().await?;
         sleep(SOON).await;
 
-        trial.stage.ground.0.hub.clone().make_namespace(&namespace).await?;
+        trial.env.backend.0.hub.clone().make_namespace(&namespace).await?;
         trial.ends_right(SOON).await?;
         trial.nothing_is_lost(&AFTER).await
     })
@@ -297,8 +297,8 @@ fn a_users_namespace_that_is_deleted_on_the_hub_later_takes_nothing_away() -> an
 #[test]
 fn a_members_namespace_that_is_missing_on_the_hub_is_waited_for() -> anyhow::Result<()> {
     play(async |trial| {
-        let hub_namespace = trial.stage.members[0].hub_namespace.clone();
-        let namespaces: Api<Namespace> = Api::all(trial.stage.ground.hub());
+        let hub_namespace = trial.env.members[0].hub_namespace.clone();
+        let namespaces: Api<Namespace> = Api::all(trial.env.backend.hub());
         namespaces.delete(&hub_namespace, &DeleteParams::default()).await?;
         trial.wish().await?;
         let begun = Instant::now();
@@ -308,10 +308,10 @@ fn a_members_namespace_that_is_missing_on_the_hub_is_waited_for() -> anyhow::Res
         let writes = |call: &Call| call.verb.writes() && *call.target.namespace == *hub_namespace;
         ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 4)?;
         trial.log.says(&["WARN", "a write was denied", "that the namespace and the CRD exist", &hub_namespace])?;
-        let told = trial.stage.user(0).is_told("ServiceExport", "WriteDenied", &hub_namespace).await?;
+        let told = trial.env.user(0).sees_event("ServiceExport", "WriteDenied", &hub_namespace).await?;
         ensure!(told == 1, "told {told} times");
 
-        let server = trial.stage.ground.0.hub.clone();
+        let server = trial.env.backend.0.hub.clone();
         server.make_namespace(&hub_namespace).await?;
         trial.ends_right(AT_LAST).await
     })

@@ -4,8 +4,8 @@ use crate::support::OnMemkube;
 use crate::weather::Weather;
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::picture::{Picture, differences, draw};
-use fleetnet_tests::stage::{Ground as _, Stage};
+use fleetnet_tests::environment::{Backend as _, Environment};
+use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
 use fleetnet_tests::user::{Consume, addresses_of};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -36,20 +36,20 @@ pub(crate) const AT_LAST: Duration = Duration::from_secs(310);
 const QUIET: Duration = Duration::from_secs(90);
 
 /// State that a fleet without faults reaches.
-static UNDISTURBED: LazyLock<Picture> = LazyLock::new(|| {
+static UNDISTURBED: LazyLock<Snapshot> = LazyLock::new(|| {
     let drawn = sim::paused(async {
         let mut trial = Trial::set(rare_leases(), Log::default()).await?;
         trial.start_agents().await?;
         trial.act().await?;
         sleep(SOON).await;
-        draw(&trial.stage).await
+        take_snapshot(&trial.env).await
     });
     drawn.expect("nothing befalls it")
 });
 
 /// A fleet of an exporter and an importer.
 pub(crate) struct Trial {
-    pub(crate) stage: Stage<OnMemkube>,
+    pub(crate) env: Environment<OnMemkube>,
     /// Faults of the hub.
     pub(crate) hub: Weather,
     /// Faults of the exporter's server.
@@ -93,7 +93,7 @@ pub(crate) fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) 
     play(async |trial| {
         trial.settle().await?;
         trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         sleep(SOON).await;
         test(trial).await
     })
@@ -103,19 +103,19 @@ impl Trial {
     async fn set(lease: LeaseTimes, log: Log) -> anyhow::Result<Self> {
         let fleet = Fleet::new(Options { lease, ..Options::members(2) }).await?;
         let [hub, exporter, importer] = [&fleet.hub, &fleet.members[0].server, &fleet.members[1].server].map(exposed);
-        let ground = OnMemkube(fleet);
-        let namespace = ground.namespace("work").await?;
-        let members = ground.members();
-        let stage = Stage { ground, namespace, members };
-        Ok(Self { stage, hub, exporter, importer, log, derived: None })
+        let backend = OnMemkube(fleet);
+        let namespace = backend.namespace("work").await?;
+        let members = backend.members();
+        let env = Environment { backend, namespace, members };
+        Ok(Self { env, hub, exporter, importer, log, derived: None })
     }
 
     pub(crate) fn fleet(&mut self) -> &mut Fleet {
-        &mut self.stage.ground.0
+        &mut self.env.backend.0
     }
 
     pub(crate) async fn start_agents(&mut self) -> anyhow::Result<()> {
-        self.stage.ground.start_agents().await
+        self.env.backend.start_agents().await
     }
 
     /// Starts all agents and does not wait for them.
@@ -127,15 +127,15 @@ impl Trial {
     /// Starts all agents, and exports and imports a Service.
     pub(crate) async fn settle(&mut self) -> anyhow::Result<()> {
         self.start_agents().await?;
-        self.stage.export_and_import(&BEFORE).await?;
-        self.derived = Some(self.stage.user(1).derived_service("app").await?);
+        self.env.export_and_import(&BEFORE).await?;
+        self.derived = Some(self.env.user(1).derived_service("app").await?);
         sleep(Duration::from_secs(5)).await;
         Ok(())
     }
 
     /// Creates all objects of users, and waits for nothing.
     pub(crate) async fn wish(&self) -> anyhow::Result<()> {
-        let (exporter, importer) = (self.stage.user(0), self.stage.user(1));
+        let (exporter, importer) = (self.env.user(0), self.env.user(1));
         exporter.create_service("app").await?;
         exporter.create_slice("app", "app-1", &AFTER).await?;
         exporter.export("app").await?;
@@ -145,19 +145,19 @@ impl Trial {
 
     /// Exports and imports a Service and changes its endpoints.
     async fn act(&self) -> anyhow::Result<()> {
-        self.stage.export_and_import(&BEFORE).await?;
+        self.env.export_and_import(&BEFORE).await?;
         self.change().await?;
-        self.stage.user(1).sees("app", &AFTER).await.map(drop)
+        self.env.user(1).sees("app", &AFTER).await.map(drop)
     }
 
     /// Makes the change during the faults.
     pub(crate) async fn change(&self) -> anyhow::Result<()> {
-        self.stage.user(0).set_endpoints("app-1", &AFTER).await
+        self.env.user(0).set_endpoints("app-1", &AFTER).await
     }
 
     /// Asserts that the import continues: the same derived Service, and these endpoints.
     pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
-        let client = &self.stage.members[1].client;
+        let client = &self.env.members[1].client;
         let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
         let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), FLEET_SYSTEM);
         let before = self.derived.as_ref().context("the fleet was settled before")?;
@@ -166,7 +166,7 @@ impl Trial {
         let slices = slices.list(&ListParams::default()).await?;
         let found: BTreeSet<&str> = slices.items.iter().flat_map(addresses_of).collect();
         ensure!(found == addresses.iter().copied().collect(), "imported is {found:?}, not {addresses:?}");
-        let server = &self.stage.ground.0.members[1].server;
+        let server = &self.env.backend.0.members[1].server;
         ensure!(deletions(server).is_empty(), "deleted at the importer: {:?}", deletions(server));
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Trial {
     pub(crate) async fn ends_right(&self, within: Duration) -> anyhow::Result<()> {
         self.comes_to(within, Clone::clone).await?;
         self.is_quiet().await?;
-        let wrong = differences(&UNDISTURBED, &draw(&self.stage).await?);
+        let wrong = differences(&UNDISTURBED, &take_snapshot(&self.env).await?);
         ensure!(wrong.is_empty(), "it was right and is not any more:\n{}", wrong.join("\n"));
         Ok(())
     }
@@ -186,10 +186,10 @@ impl Trial {
         self.is_quiet().await
     }
 
-    async fn comes_to(&self, within: Duration, part: fn(&Picture) -> Picture) -> anyhow::Result<()> {
+    async fn comes_to(&self, within: Duration, part: fn(&Snapshot) -> Snapshot) -> anyhow::Result<()> {
         let ended = Instant::now();
         loop {
-            let wrong = differences(&part(&UNDISTURBED), &part(&draw(&self.stage).await?));
+            let wrong = differences(&part(&UNDISTURBED), &part(&take_snapshot(&self.env).await?));
             if wrong.is_empty() {
                 return Ok(());
             }
@@ -201,11 +201,11 @@ impl Trial {
 
     /// Asserts that nobody writes any more, and that every agent still runs.
     pub(crate) async fn is_quiet(&self) -> anyhow::Result<()> {
-        let mark = self.stage.ground.mark().await?;
+        let mark = self.env.backend.mark().await?;
         sleep(QUIET).await;
-        let told = self.stage.ground.since(&mark).await?.objects();
-        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
-        let fleet = &self.stage.ground.0;
+        let told = self.env.backend.since(&mark).await?.objects();
+        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{told}");
+        let fleet = &self.env.backend.0;
         for place in fleet.places() {
             let agent = fleet.agent(place).context("every agent was started")?;
             let ended = futures::FutureExt::now_or_never(agent.ended());
@@ -216,15 +216,15 @@ impl Trial {
 
     /// Value of the line of an agent's `/metrics` that begins with `name`.
     pub(crate) fn metric(&self, place: Place, name: &str) -> anyhow::Result<f64> {
-        let metrics = self.stage.ground.0.agent(place).context("the agent runs")?.metrics()?;
+        let metrics = self.env.backend.0.agent(place).context("the agent runs")?.metrics()?;
         let values = metrics.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
         Ok(values.sum())
     }
 }
 
-/// Part of a picture that is in the members.
-pub(crate) fn of_users(picture: &Picture) -> Picture {
-    let seen = picture.iter().filter(|(name, _)| !name.starts_with("hub/"));
+/// Part of a snapshot that is in the members.
+pub(crate) fn of_users(snapshot: &Snapshot) -> Snapshot {
+    let seen = snapshot.iter().filter(|(name, _)| !name.starts_with("hub/"));
     seen.map(|(name, object)| (name.clone(), object.clone())).collect()
 }
 

@@ -4,8 +4,8 @@ use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, SOON, STORM, Trial, play};
 use crate::weather::{ever_more_seldom, is_about_objects, is_heartbeat};
 use anyhow::ensure;
-use fleetnet_tests::picture::draw;
-use fleetnet_tests::stage::Ground as _;
+use fleetnet_tests::environment::Backend as _;
+use fleetnet_tests::snapshot::take_snapshot;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -35,7 +35,7 @@ async fn survived(trial: &mut Trial, plural: &'static str, field: &str, remedy: 
     ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 4)?;
     trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it", field])?;
     let unreadable = "fleetnet_unreadable_objects_total{cluster=\"hub\",kind=";
-    let metrics = trial.stage.ground.0.agent(Place::Hub).map(|agent| agent.metrics()).transpose()?.unwrap_or_default();
+    let metrics = trial.env.backend.0.agent(Place::Hub).map(|agent| agent.metrics()).transpose()?.unwrap_or_default();
     ensure!(metrics.contains(unreadable), "the metric counts no unreadable object:\n{metrics}");
 
     match remedy {
@@ -147,9 +147,9 @@ async fn admit_anything(trial: &Trial, owned: Owned) -> anyhow::Result<()> {
 async fn borne_from_the_start(trial: &mut Trial, nonsense: Nonsense) -> anyhow::Result<Value> {
     trial.settle().await?;
     trial.change().await?;
-    trial.stage.user(1).sees("app", &AFTER).await?;
+    trial.env.user(1).sees("app", &AFTER).await?;
     sleep(SOON).await;
-    let mark = trial.stage.ground.mark().await?;
+    let mark = trial.env.backend.mark().await?;
     let before = nonsense.write(trial).await?;
     let fleet = trial.fleet();
     for place in fleet.places() {
@@ -157,7 +157,7 @@ async fn borne_from_the_start(trial: &mut Trial, nonsense: Nonsense) -> anyhow::
     }
     trial.start_agents().await?;
     sleep(STORM).await;
-    let told = trial.stage.ground.since(&mark).await?.objects();
+    let told = trial.env.backend.since(&mark).await?.objects();
     let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
     ensure!(written == 0, "{written} writes:\n{told}");
     trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it"])?;
@@ -281,7 +281,7 @@ fn borne_until_its_user_deletes_it(nonsense: Nonsense, left_over: &[&str]) -> an
         nonsense.owned.delete(trial).await?;
         sleep(2 * SOON).await;
         trial.is_quiet().await?;
-        let names: Vec<String> = draw(&trial.stage).await?.into_keys().collect();
+        let names: Vec<String> = take_snapshot(&trial.env).await?.into_keys().collect();
         let left: Vec<&String> = names.iter().filter(|name| left_over.iter().any(|part| name.contains(part))).collect();
         ensure!(!names.is_empty() && left.is_empty(), "left over: {left:?} of {names:?}");
         Ok(())
@@ -305,7 +305,7 @@ fn an_export_ends_with_its_service_export_also_if_agents_never_could_read_that()
 fn changes_reach_an_importer_whose_agent_never_could_read_its_multi_cluster_service() -> anyhow::Result<()> {
     play(async |trial| {
         let before = borne_from_the_start(trial, WISH).await?;
-        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
         sleep(SOON).await;
         trial.nothing_is_lost(&BEFORE).await?;
         trial.change().await?;

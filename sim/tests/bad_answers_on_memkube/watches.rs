@@ -30,7 +30,7 @@ fn a_watch_that_says_nothing_more_is_ended_and_what_it_missed_is_caught_up_with(
         // Only the watches that are open now are silent.
         trial.hub.clears();
         sleep(SOON).await;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         // A watch requests at most 60 s and gets 5 s more. The change passes two watches.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
@@ -54,7 +54,7 @@ fn a_watch_whose_version_the_server_has_forgotten_lists_anew_and_loses_nothing()
         trial.hub.watches(Lines::Cut("agent"));
         trial.change().await?;
         sleep(SOON).await;
-        trial.stage.ground.0.hub.memkube().compact();
+        trial.env.backend.0.hub.memkube().compact();
         trial.hub.clears();
 
         trial.ends_right(SOON).await?;
@@ -93,7 +93,7 @@ fn a_watch_that_is_told_410_in_place_of_an_event_lists_anew_and_loses_nothing() 
         });
         let begun = Instant::now();
         trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         sleep(SOON).await;
         ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 60, 40)?;
         trial.log.says(&["INFO", "the server no longer has the version that the watch was at: listing anew"])?;
@@ -114,7 +114,7 @@ fn events_that_are_late_or_told_twice_change_nothing_in_the_end() -> anyhow::Res
             _ => Fate::Deliver,
         });
         trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         trial.nothing_is_lost(&AFTER).await?;
         trial.ends_right(SOON).await
     })

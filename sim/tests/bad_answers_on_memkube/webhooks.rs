@@ -4,7 +4,7 @@
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, Trial, play};
 use anyhow::ensure;
-use fleetnet_tests::stage::Ground as _;
+use fleetnet_tests::environment::Backend as _;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -32,10 +32,10 @@ async fn writes_during(
     resource: &str,
     act: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
 ) -> anyhow::Result<usize> {
-    let mark = trial.stage.ground.mark().await?;
+    let mark = trial.env.backend.mark().await?;
     act(trial).await?;
     sleep(LONG).await;
-    let told = trial.stage.ground.since(&mark).await?.objects();
+    let told = trial.env.backend.since(&mark).await?.objects();
     Ok(told.clusters().map(|ledger| ledger.filter(|entry| entry.resource == resource).count()).sum())
 }
 
@@ -62,7 +62,7 @@ fn what_a_webhook_adds_to_imported_slices_stays_and_costs_no_write() -> anyhow::
         trial.importer.webhook(webhook("endpointslices", add_node));
         let writes = writes_during(trial, "endpointslices", import).await?;
         ensure!(writes == 1, "the import costs {writes} writes");
-        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.env.user(1).sees("app", &AFTER).await?;
         let endpoints = slice.says(trial, "endpoints").await?;
         ensure!(endpoints[0]["nodeName"] == "node-of-webhook", "the webhook does nothing: {endpoints}");
 
@@ -70,10 +70,10 @@ fn what_a_webhook_adds_to_imported_slices_stays_and_costs_no_write() -> anyhow::
         let writes = writes_during(trial, "endpointslices", annotated).await?;
         ensure!(writes == 0, "an annotation costs {writes} writes");
 
-        let changed = async |trial: &mut Trial| trial.stage.user(0).set_endpoints("app-1", &BEFORE).await;
+        let changed = async |trial: &mut Trial| trial.env.user(0).set_endpoints("app-1", &BEFORE).await;
         let writes = writes_during(trial, "endpointslices", changed).await?;
         ensure!(writes == 1, "a change of the source costs {writes} writes");
-        trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
+        trial.env.user(1).sees("app", &BEFORE).await.map(drop)
     })
 }
 
@@ -96,8 +96,8 @@ fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow
         }
         trial.hub.clears();
         trial.importer.clears();
-        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
-        trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
+        trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.env.user(1).sees("app", &BEFORE).await.map(drop)
     })
 }
 

@@ -3,8 +3,8 @@
 use super::fleet_with;
 use crate::rbac::Record;
 use anyhow::ensure;
+use fleetnet_tests::environment::FleetSpec;
 use fleetnet_tests::fleet::{FLEET_SYSTEM, manifests};
-use fleetnet_tests::stage::Cast;
 use http::Method;
 use memkube::User;
 use sim::Server;
@@ -41,10 +41,10 @@ async fn are_refused(server: &Server, user: &str, table: &[Forbidden]) -> anyhow
 fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need() -> anyhow::Result<()> {
     let get = Method::GET;
     sim::paused(async {
-        let cast = Cast::of(2);
+        let spec = FleetSpec::of(2);
         // An agent that makes EndpointSlices from pods has more rights, on purpose.
         let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
-        let fleet = fleet_with(cast, &Arc::new(Record::default()), &of_member, None).await?;
+        let fleet = fleet_with(spec, &Arc::new(Record::default()), &of_member, None).await?;
         let member_in_hub = hub_user(&fleet.members[0].hub_namespace);
         let (own, other) = ("fleet-member-member-1", "fleet-member-member-2");
         let of_member_in_hub = [

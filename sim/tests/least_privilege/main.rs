@@ -1,4 +1,4 @@
-//! Least privilege: the roles of `deploy/` are enough for the main job, and grant no more. Every scenario and action is played
+//! Least privilege: the roles of `deploy/` are enough for the main job, and grant no more. Every scenario and action runs
 //! under these roles. A right that none of them used must have a reason here.
 
 #[path = "../support/mod.rs"]
@@ -10,10 +10,10 @@ mod rbac;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
 use fleetnet_tests::endpoints::Workload;
+use fleetnet_tests::environment::{Environment, FleetSpec};
 use fleetnet_tests::eventually;
 use fleetnet_tests::fleet::{FLEET_SYSTEM, manifests};
-use fleetnet_tests::scenes::actions::Action;
-use fleetnet_tests::stage::{Cast, Stage};
+use fleetnet_tests::scenarios::actions::Action;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -46,28 +46,28 @@ const OWNERS: &str =
 const NOT_GRANTED: [&str; 2] = ["list leases", "watch leases"];
 
 /// A fleet whose servers enforce the roles of the manifests.
-async fn fleet(cast: Cast, record: &Arc<Record>) -> anyhow::Result<Fleet> {
+async fn fleet(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
-    fleet_with(cast, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
+    fleet_with(spec, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
 /// The same where the member agents may make EndpointSlices from pods.
 async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member =
         [("member-agent.yaml", manifests::MEMBER_AGENT), ("endpointslices.yaml", manifests::ENDPOINT_SLICES)];
-    let cast = Cast::of(1);
-    fleet_with(cast, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
+    let spec = FleetSpec::of(1);
+    fleet_with(spec, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
 /// The same with other manifests for the members, and with or without EndpointSlices from pods.
 async fn fleet_with(
-    cast: Cast,
+    spec: FleetSpec,
     record: &Arc<Record>,
     of_member: &[(&str, &str)],
     endpointslices: Option<Settings>,
 ) -> anyhow::Result<Fleet> {
-    let mut options = Options { endpointslices, ..Options::members(cast.members) };
-    options.derived_service_grace = cast.derived_service_grace.unwrap_or(options.derived_service_grace);
+    let mut options = Options { endpointslices, ..Options::members(spec.members) };
+    options.derived_service_grace = spec.derived_service_grace.unwrap_or(options.derived_service_grace);
     let fleet = Fleet::new(options).await?;
     let of_members: Vec<String> = fleet.members.iter().map(|member| manifests::of_member(&member.name)).collect();
     let mut of_hub = vec![("hub-agent.yaml", manifests::HUB_AGENT)];
@@ -80,45 +80,45 @@ async fn fleet_with(
     Ok(fleet)
 }
 
-fn play<S>(
+fn run_scenario<S>(
     record: &Arc<Record>,
     scene_name: &str,
-    cast: Cast,
-    scene: impl FnOnce(Stage<OnMemkube>) -> S,
+    spec: FleetSpec,
+    scenario: impl FnOnce(Environment<OnMemkube>) -> S,
 ) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    sim::paused(async { scene(Stage::on(OnMemkube(fleet(cast, record).await?)).await?).await })
+    sim::paused(async { scenario(Environment::on(OnMemkube(fleet(spec, record).await?)).await?).await })
         .with_context(|| format!("{scene_name}, refused: {:#?}", record.refused()))
 }
 
-async fn comes_true(action: Action, stage: Stage<OnMemkube>) -> anyhow::Result<()> {
-    action.prepare(&stage).await?;
-    action.act(&stage).await?;
-    action.came_true(&stage).await
+async fn comes_true(action: Action, env: Environment<OnMemkube>) -> anyhow::Result<()> {
+    action.prepare(&env).await?;
+    action.act(&env).await?;
+    action.is_visible(&env).await
 }
 
 /// An exclusive import becomes a shared one.
-async fn an_import_changes_its_type(stage: Stage<OnMemkube>) -> anyhow::Result<()> {
-    stage.export_and_import(&["10.1.0.1"]).await?;
+async fn an_import_changes_its_type(env: Environment<OnMemkube>) -> anyhow::Result<()> {
+    env.export_and_import(&["10.1.0.1"]).await?;
     let among_many = json!({"spec": {"type": "ClusterIP"}});
-    stage.user(1).merge::<MultiClusterService>("app", among_many).await?;
-    let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+    env.user(1).merge::<MultiClusterService>("app", among_many).await?;
+    let derived: Api<Service> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
     let is_among_many =
         |service: &Service| service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("ClusterIP");
-    let claims = stage.hub::<InternalServiceImport>(&stage.members[1].hub_namespace);
+    let claims = env.hub::<InternalServiceImport>(&env.members[1].hub_namespace);
     let says_so = |claim: &InternalServiceImport| {
         claim.annotations().get("networking.fleet.azure.com/service-type").is_some_and(|said| said == "ClusterIP")
     };
-    let name = format!("{}-app", stage.namespace);
+    let name = format!("{}-app", env.namespace);
     eventually::object(&derived, &name, "a Service of type ClusterIP", is_among_many).await?;
     eventually::object(&claims, &name, "a claim of type ClusterIP", says_so).await.map(drop)
 }
 
 /// The member agent creates, changes and removes its cluster's EndpointSlices.
-async fn slices_are_made_of_pods(stage: Stage<OnMemkube>) -> anyhow::Result<()> {
-    let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
+async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<()> {
+    let workload = Workload::begin(env.members[0].client.clone(), &env.namespace).await?;
     workload.service("pods").await?;
     // `auto` waits for three minutes before it starts.
     tokio::time::sleep(Duration::from_secs(200)).await;
@@ -166,29 +166,29 @@ impl Faults for Hardship {
 #[test]
 fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else() -> anyhow::Result<()> {
     let record = Arc::new(Record::default());
-    fleetnet_tests::play_the_main_job!(in a row: play, &record);
-    let cast = Cast::of(2).with_grace(Duration::from_secs(1));
+    fleetnet_tests::main_job_tests!(in a row: run_scenario, &record);
+    let spec = FleetSpec::of(2).with_grace(Duration::from_secs(1));
     for action in Action::ALL {
-        play(&record, &format!("{action:?}"), cast, |stage| comes_true(action, stage))?;
+        run_scenario(&record, &format!("{action:?}"), spec, |env| comes_true(action, env))?;
     }
-    play(&record, "an_import_changes_its_type", cast, an_import_changes_its_type)?;
+    run_scenario(&record, "an_import_changes_its_type", spec, an_import_changes_its_type)?;
     for is_hard in [false, true] {
         sim::paused(async {
             let fleet = fleet_with_slices_of_pods(&record).await?;
             for (_, server) in fleet.servers().filter(|_| is_hard) {
                 server.memkube().set_faults(Some(Arc::new(Hardship::default())));
             }
-            slices_are_made_of_pods(Stage::on(OnMemkube(fleet)).await?).await
+            slices_are_made_of_pods(Environment::on(OnMemkube(fleet)).await?).await
         })
         .with_context(|| format!("slices_are_made_of_pods, refused: {:#?}", record.refused()))?;
     }
     for action in Action::ALL {
         sim::paused(async {
-            let fleet = fleet(cast, &record).await?;
+            let fleet = fleet(spec, &record).await?;
             for (_, server) in fleet.servers() {
                 server.memkube().set_faults(Some(Arc::new(Hardship::default())));
             }
-            comes_true(action, Stage::on(OnMemkube(fleet)).await?).await
+            comes_true(action, Environment::on(OnMemkube(fleet)).await?).await
         })
         .with_context(|| format!("{action:?} under hardship"))?;
     }

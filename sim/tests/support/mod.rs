@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use fleetnet_core::ranges::Range;
 use fleetnet_tests::audit::{Entry, FleetLedger, FleetMark, Ledger, Mark};
-use fleetnet_tests::stage::{self, Cast, Ground, Member};
+use fleetnet_tests::environment::{self, Backend, FleetSpec, Member};
 use kube::Client;
 use sim::fleet::Place;
 use sim::{Fleet, Options, Server};
@@ -15,13 +15,13 @@ const SETTLED: Duration = Duration::from_secs(5);
 
 pub(crate) struct OnMemkube(pub(crate) Fleet);
 
-impl Ground for OnMemkube {
+impl Backend for OnMemkube {
     const FAMILIES: &'static [&'static str] = &["IPv4"];
 
-    async fn set(cast: Cast) -> anyhow::Result<Self> {
-        let mut options = Options::members(cast.members);
-        options.derived_service_grace = cast.derived_service_grace.unwrap_or(options.derived_service_grace);
-        if let Some(ranges) = cast.source_ranges {
+    async fn create(spec: FleetSpec) -> anyhow::Result<Self> {
+        let mut options = Options::members(spec.members);
+        options.derived_service_grace = spec.derived_service_grace.unwrap_or(options.derived_service_grace);
+        if let Some(ranges) = spec.source_ranges {
             let ranges: Result<Vec<Range>, _> = ranges.split(',').map(str::parse).collect();
             options.source_ranges.insert("member-1".into(), ranges?);
         }
@@ -54,12 +54,12 @@ impl Ground for OnMemkube {
         self.0.stop_agents().await
     }
 
-    async fn start_agent(&mut self, place: stage::Place) -> anyhow::Result<()> {
+    async fn start_agent(&mut self, place: environment::AgentPlace) -> anyhow::Result<()> {
         self.0.start(of(place))?;
         self.0.ready().await
     }
 
-    async fn stop_agent(&mut self, place: stage::Place) -> anyhow::Result<()> {
+    async fn stop_agent(&mut self, place: environment::AgentPlace) -> anyhow::Result<()> {
         self.0.stop(of(place)).await
     }
 
@@ -89,10 +89,10 @@ impl OnMemkube {
     }
 }
 
-fn of(place: stage::Place) -> Place {
+fn of(place: environment::AgentPlace) -> Place {
     match place {
-        stage::Place::Hub => Place::Hub,
-        stage::Place::Member(index) => Place::Member(index),
+        environment::AgentPlace::Hub => Place::Hub,
+        environment::AgentPlace::Member(index) => Place::Member(index),
     }
 }
 

@@ -6,12 +6,12 @@ use fleetnet_tests::control_plane::{ControlPlane, Options};
 fn main() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let control_plane = ControlPlane::start(Options { name: "by hand".to_owned(), ..Options::default() }).await?;
-        let told = serde_json::json!({
+        let printed = serde_json::json!({
             "kubeconfig": control_plane.admin_kubeconfig()?,
             "folder": control_plane.folder(),
             "pids": control_plane.pids(),
         });
-        println!("{told}");
+        println!("{printed}");
         tokio::signal::ctrl_c().await?;
         control_plane.end().await
     })

@@ -40,7 +40,7 @@ async fn main() -> anyhow::Result<()> {
     println!("started {pid}");
     let status = supervise(&mut owner, &mut child, pid).await?;
     if let Some(status) = status {
-        println!("{}", told(status));
+        println!("{}", describe(status));
         // The log's reader waits until nobody writes to the standard error, so this process stops using it.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
         owner.gone().await;
@@ -128,7 +128,7 @@ impl Owner {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("killed {signal}"),
         None => format!("exited {}", code(status)),

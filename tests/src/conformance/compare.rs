@@ -64,10 +64,10 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
         let expected = expected.map_or_else(|| mark.real["code"].clone(), Value::from);
         if mark.real == mark.ours {
             let same = format!("no longer differs: take away \"differs {}\"", mark.name);
-            report.differences.push(told(case, step, &same));
+            report.differences.push(describe(case, step, &same));
         } else if mark.ours["code"] != expected {
             let wrong = format!("memkube should answer {expected} here: {:#}", mark.ours);
-            report.differences.push(told(case, step, &wrong));
+            report.differences.push(describe(case, step, &wrong));
         }
         report.marks.push(mark);
     }
@@ -78,7 +78,7 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
 #[must_use]
 pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
     let differing = differing(case, real, ours);
-    differing.map(|step| told(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
+    differing.map(|step| describe(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
 }
 
 /// Steps that differ and are not marked, from 0.
@@ -114,13 +114,13 @@ pub fn unexpected(case: &Case, answers: &[Value], of_memkube: bool) -> Vec<Strin
         let differing = step.differs.as_ref().filter(|_| of_memkube).and_then(|known| known.code);
         let Some(code) = differing.or(step.code) else { continue };
         if answer["code"] != code {
-            wrong.push(told(case, step, &format!("the table says {code}: {answer:#}")));
+            wrong.push(describe(case, step, &format!("the table says {code}: {answer:#}")));
         }
     }
     wrong
 }
 
-fn told(case: &Case, step: &Step, what: &str) -> String {
+fn describe(case: &Case, step: &Step, what: &str) -> String {
     format!("{}.calls:{} ({})\n  {step}\n{what}", case.theme, step.line, case.title)
 }
 

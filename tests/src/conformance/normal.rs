@@ -16,7 +16,7 @@ mod times;
 
 pub(super) use times::seconds;
 
-use super::play::Played;
+use super::run::CaseRun;
 use super::script::{Action, Call, Case, Step};
 use memkube::random::NAME_LETTERS;
 use regex::Captures;
@@ -49,13 +49,13 @@ struct Known {
 
 /// Comparable answers of a case, one document for each step.
 #[must_use]
-pub fn normal(case: &Case, played: &Played) -> Vec<Value> {
-    let mut known = Known { said: said(case), times: Times::of(played), ..Known::default() };
-    for answer in &played.answers {
+pub fn normal(case: &Case, run: &CaseRun) -> Vec<Value> {
+    let mut known = Known { said: said(case), times: Times::of(run), ..Known::default() };
+    for answer in &run.answers {
         known.learn(&answer.body);
     }
     let mut documents = Vec::new();
-    for (step, answer) in case.steps.iter().zip(&played.answers) {
+    for (step, answer) in case.steps.iter().zip(&run.answers) {
         known.times.at(answer.at_seconds);
         known.dry_run = call(step).is_some_and(|call| call.path.contains("dryRun"));
         let body = known.rewritten("", &answer.body);
@@ -135,7 +135,7 @@ impl Known {
 
     fn rewritten_object(&mut self, object: &Map<String, Value>) -> Value {
         let mut object = object.clone();
-        say_once(&mut object);
+        deduplicate_causes(&mut object);
         in_order(&mut object);
         let object = &object;
         let mut written = Map::new();
@@ -147,8 +147,8 @@ impl Known {
         if let (Some(meta), Some(Value::Object(written))) = (object.get("metadata"), written.get_mut("metadata")) {
             self.times.stamp(meta, written, self.dry_run);
             if let Some(version) = number(&meta["resourceVersion"]) {
-                let told = if is_object(object) { self.version(version) } else { self.since(version) };
-                written.insert("resourceVersion".to_owned(), json!(told));
+                let shown = if is_object(object) { self.version(version) } else { self.since(version) };
+                written.insert("resourceVersion".to_owned(), json!(shown));
             }
         }
         Value::Object(written)
@@ -169,7 +169,7 @@ impl Known {
     }
 
     /// Version in a message. It stays if the case itself used it.
-    fn told_version(&self, version: &str) -> String {
+    fn shown_version(&self, version: &str) -> String {
         let said = [format!("\"{version}\""), format!("ersion={version}")];
         match version.parse() {
             Ok(number) if !said.iter().any(|said| self.said.contains(said)) => self.version(number),
@@ -211,14 +211,14 @@ impl Known {
     }
 
     fn with_versions(&self, text: &str) -> String {
-        let exact = |found: &Captures<'_>| format!("{}{}", &found[1], self.told_version(&found[2]));
+        let exact = |found: &Captures<'_>| format!("{}{}", &found[1], self.shown_version(&found[2]));
         let text = PATTERNS.version.replace_all(text, exact);
         let current = |found: &Captures<'_>| format!("{}{}", &found[1], self.since(found[2].parse().unwrap_or(0)));
         let text = PATTERNS.current.replace_all(&text, current);
         let too_old = |found: &Captures<'_>| {
             let (asked, oldest): (u64, u64) = (found[2].parse().unwrap_or(0), found[3].parse().unwrap_or(0));
             let oldest = if oldest > asked { "<newer>" } else { "<not newer>" };
-            format!("{}{} ({oldest})", &found[1], self.told_version(&found[2]))
+            format!("{}{} ({oldest})", &found[1], self.shown_version(&found[2]))
         };
         PATTERNS.too_old.replace_all(&text, too_old).into_owned()
     }
@@ -234,17 +234,17 @@ fn in_order(list: &mut Map<String, Value>) {
 }
 
 /// Leaves out repeated causes of an error.
-fn say_once(status: &mut Map<String, Value>) {
+fn deduplicate_causes(status: &mut Map<String, Value>) {
     let Some(Value::Array(causes)) = status.get_mut("details").and_then(|details| details.get_mut("causes")) else {
         return;
     };
-    let mut told: Vec<Value> = Vec::new();
+    let mut shown: Vec<Value> = Vec::new();
     for cause in std::mem::take(causes) {
-        if !told.contains(&cause) {
-            told.push(cause);
+        if !shown.contains(&cause) {
+            shown.push(cause);
         }
     }
-    *causes = told;
+    *causes = shown;
 }
 
 fn text_of(value: &Value) -> &str {

@@ -96,7 +96,7 @@ pub fn check_ours(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
 fn failure(table: &str, changed: &[String]) -> String {
     format!(
         "memkube's answers to {} steps that are marked `differs` are not those of {}. If they are meant to be so, write \
-         the file anew and read what changed in it:\n  {RENEW}\n{}",
+         the file again and read what changed in it:\n  {RENEW}\n{}",
         changed.len(),
         file(table).display(),
         changed.join("\n")

@@ -61,9 +61,9 @@ struct Kind {
 }
 
 /// Numbers from a seed.
-struct Dice(fastrand::Rng);
+struct Random(fastrand::Rng);
 
-impl Dice {
+impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0.u64(..bound)
     }
@@ -76,12 +76,12 @@ impl Dice {
 /// Case of a seed. Its steps keep their answers as `s<line>`, and later steps use them.
 #[must_use]
 pub fn case(seed: u64) -> Case {
-    let mut dice = Dice(fastrand::Rng::with_seed(seed));
-    let kind = dice.pick(&KINDS);
-    let (mut steps, mut kept) = (vec![open(&mut dice, kind)], Vec::new());
+    let mut random = Random(fastrand::Rng::with_seed(seed));
+    let kind = random.pick(&KINDS);
+    let (mut steps, mut kept) = (vec![open(&mut random, kind)], Vec::new());
     for line in 1..=CALLS {
         let line = usize::try_from(line).expect("a small number");
-        let call = call(&mut dice, kind, &kept);
+        let call = call(&mut random, kind, &kept);
         // Other writers advance a list's resourceVersion, so no later step may use it.
         let is_list = call.method == "GET" && call.path.contains('?');
         let save = (!is_list).then(|| format!("s{line}"));
@@ -94,8 +94,8 @@ pub fn case(seed: u64) -> Case {
 }
 
 /// Watch that is open all the time, of all objects or of those with a label that calls add and remove.
-fn open(dice: &mut Dice, kind: &Kind) -> Step {
-    let selection = dice.pick(&["", "", "&labelSelector=q%3D1"]);
+fn open(random: &mut Random, kind: &Kind) -> Step {
+    let selection = random.pick(&["", "", "&labelSelector=q%3D1"]);
     let path = format!("{}?watch=1{selection}", kind.path);
     let watch = Call::new("OPEN", &path, "").expect("the verb is one");
     Step { line: 0, code: None, action: Action::Open("w".to_owned(), watch), save: None, differs: None }
@@ -109,42 +109,42 @@ fn read_to_the_end(kind: &Kind) -> [Step; 2] {
     [step(Action::Send(create)), step(Action::ReadUntil("w".to_owned(), "end".to_owned()))]
 }
 
-fn call(dice: &mut Dice, kind: &Kind, kept: &[String]) -> Call {
-    let name = *dice.pick(&["a", "a", "b"]);
-    let body = *dice.pick(kind.bodies);
-    let meta = metadata(dice, name, kept);
+fn call(random: &mut Random, kind: &Kind, kept: &[String]) -> Call {
+    let name = *random.pick(&["a", "a", "b"]);
+    let body = *random.pick(kind.bodies);
+    let meta = metadata(random, name, kept);
     let object = format!("{{{}{meta},{body}}}", kind.header);
     let item = format!("{}/{name}", kind.path);
-    let (verb, path, body) = match dice.below(16) {
+    let (verb, path, body) = match random.below(16) {
         0..=3 => ("POST", kind.path.to_owned(), object),
         4 | 5 => ("PUT", item, object),
         6..=8 => ("MERGE", item, format!("{{{meta},{body}}}")),
         // A status patch with metadata would own it, and memkube does not track ownership.
         9 => ("MERGE", format!("{item}/status"), format!("{{{body}}}")),
-        10 => ("JSON", item, json_patch(dice)),
-        11 | 12 => ("DELETE", item, delete_options(dice, kept)),
+        10 => ("JSON", item, json_patch(random)),
+        11 | 12 => ("DELETE", item, delete_options(random, kept)),
         13 => ("GET", item, String::new()),
-        14 => ("GET", format!("{}?{}", kind.path, selection(dice)), String::new()),
+        14 => ("GET", format!("{}?{}", kind.path, selection(random)), String::new()),
         _ => ("MERGE", item, r#"{"metadata":{"finalizers":null}}"#.to_owned()),
     };
-    let path = if dice.below(12) == 0 && verb != "GET" { with_parameter(dice, &path) } else { path };
+    let path = if random.below(12) == 0 && verb != "GET" { with_parameter(random, &path) } else { path };
     Call::new(verb, &path, &body).expect("the verbs are written above")
 }
 
 /// Name with other metadata that a client may send. resourceVersions and UIDs are those of an earlier answer.
-fn metadata(dice: &mut Dice, name: &str, kept: &[String]) -> String {
+fn metadata(random: &mut Random, name: &str, kept: &[String]) -> String {
     let mut meta = format!(r#""metadata":{{"name":"{name}""#);
-    if dice.below(3) == 0 {
-        let value = dice.pick(&["1", "2"]);
+    if random.below(3) == 0 {
+        let value = random.pick(&["1", "2"]);
         let _ = write!(meta, r#","labels":{{"q":"{value}"}}"#);
     }
-    if dice.below(5) == 0 {
+    if random.below(5) == 0 {
         meta.push_str(r#","finalizers":["example.com/f"]"#);
     }
-    if dice.below(4) == 0 && !kept.is_empty() {
-        let _ = write!(meta, r#","resourceVersion":"${{{}.metadata.resourceVersion}}""#, earlier(dice, kept));
+    if random.below(4) == 0 && !kept.is_empty() {
+        let _ = write!(meta, r#","resourceVersion":"${{{}.metadata.resourceVersion}}""#, earlier(random, kept));
     }
-    if dice.below(10) == 0 {
+    if random.below(10) == 0 {
         meta.push_str(r#","annotations":{"a":"b"},"generation":7"#);
     }
     meta.push('}');
@@ -152,24 +152,24 @@ fn metadata(dice: &mut Dice, name: &str, kept: &[String]) -> String {
 }
 
 /// One of the last answers.
-fn earlier<'a>(dice: &mut Dice, kept: &'a [String]) -> &'a str {
-    dice.pick::<String>(&kept[kept.len().saturating_sub(3)..])
+fn earlier<'a>(random: &mut Random, kept: &'a [String]) -> &'a str {
+    random.pick::<String>(&kept[kept.len().saturating_sub(3)..])
 }
 
-fn json_patch(dice: &mut Dice) -> String {
+fn json_patch(random: &mut Random) -> String {
     let operations = [
         r#"[{"op":"add","path":"/metadata/labels","value":{"q":"1"}}]"#,
         r#"[{"op":"remove","path":"/metadata/labels/q"}]"#,
         r#"[{"op":"test","path":"/metadata/name","value":"a"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]"#,
         r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
     ];
-    (*dice.pick(&operations)).to_owned()
+    (*random.pick(&operations)).to_owned()
 }
 
-fn delete_options(dice: &mut Dice, kept: &[String]) -> String {
-    match dice.below(6) {
+fn delete_options(random: &mut Random, kept: &[String]) -> String {
+    match random.below(6) {
         0 if !kept.is_empty() => {
-            let earlier = earlier(dice, kept);
+            let earlier = earlier(random, kept);
             format!(r#"{{"preconditions":{{"resourceVersion":"${{{earlier}.metadata.resourceVersion}}"}}}}"#)
         }
         1 => r#"{"preconditions":{"uid":"other"}}"#.to_owned(),
@@ -178,13 +178,13 @@ fn delete_options(dice: &mut Dice, kept: &[String]) -> String {
     }
 }
 
-fn selection(dice: &mut Dice) -> &'static str {
+fn selection(random: &mut Random) -> &'static str {
     let selections = ["labelSelector=q%3D1", "labelSelector=!q", "fieldSelector=metadata.name%3Da", "limit=1", ""];
-    dice.pick::<&'static str>(&selections)
+    random.pick::<&'static str>(&selections)
 }
 
-fn with_parameter(dice: &mut Dice, path: &str) -> String {
-    format!("{path}?{}", dice.pick(&["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"]))
+fn with_parameter(random: &mut Random, path: &str) -> String {
+    format!("{path}?{}", random.pick(&["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"]))
 }
 
 /// Cases that are one step shorter.

@@ -1,7 +1,7 @@
 //! Both servers, with the custom kinds that the table uses.
 
 use super::normal::normal;
-use super::play::play;
+use super::run::run_case;
 use super::script::Case;
 use crate::control_plane::{ADMIN, ControlPlane, Options};
 use crate::process::Process;
@@ -72,7 +72,7 @@ async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<Arc<
     Ok(Arc::new(server))
 }
 
-/// User who plays, on both servers.
+/// User of the calls, on both servers.
 #[must_use]
 pub fn admin() -> User {
     User::new(ADMIN).with_groups(vec![MASTERS.to_owned()])
@@ -155,24 +155,24 @@ async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
 }
 
 /// Plays cases on the real server, many at once.
-pub async fn play_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
-    let played = futures::stream::iter(cases).map(|case| play_one(client, case));
-    played.buffered(AT_ONCE).try_collect().await
+pub async fn run_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
+    let results = futures::stream::iter(cases).map(|case| run_one(client, case));
+    results.buffered(AT_ONCE).try_collect().await
 }
 
 /// Plays cases one after the other.
-pub async fn play_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
-    let mut played = Vec::new();
+pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
+    let mut results = Vec::new();
     for case in cases {
-        played.push(play_one(client, case).await?);
+        results.push(run_one(client, case).await?);
     }
-    Ok(played)
+    Ok(results)
 }
 
 /// Plays one case. Returns the normal answers.
-pub async fn play_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
-    let played = play(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
-    Ok(normal(case, &played))
+pub async fn run_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
+    let run = run_case(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
+    Ok(normal(case, &run))
 }
 
 /// Runs a future on a runtime of one thread whose time is paused.

@@ -3,10 +3,10 @@
 
 use super::compare::{Mark, differing, marks, unexpected};
 use super::pins;
-use super::plants::{self, Plant, Servers};
-use super::play::{NO_ANSWER, Played, play};
+use super::planted::{self, PlantedFault, Servers};
+use super::run::{CaseRun, NO_ANSWER, run_case};
 use super::script::Case;
-use super::servers::{self, paused, play_one};
+use super::servers::{self, paused, run_one};
 use super::{CLEANED_NAME, FORGETFUL_NAME, TABLE_NAME, cleaned_table, forgetful_table, table};
 use anyhow::ensure;
 use kube::Client;
@@ -25,9 +25,10 @@ fn memkube_answers_the_table_with_the_codes_that_it_says() -> anyhow::Result<()>
 }
 
 #[test]
-fn what_memkube_answers_where_it_differs_is_what_is_in_the_file() -> anyhow::Result<()> {
-    let played = [(TABLE_NAME, healthy()?), (FORGETFUL_NAME, healthy_forgetful()?), (CLEANED_NAME, healthy_cleaned()?)];
-    for (name, (cases, answers)) in played {
+fn answers_of_memkube_that_differ_are_those_in_the_file() -> anyhow::Result<()> {
+    let results =
+        [(TABLE_NAME, healthy()?), (FORGETFUL_NAME, healthy_forgetful()?), (CLEANED_NAME, healthy_cleaned()?)];
+    for (name, (cases, answers)) in results {
         let marks: Vec<Mark> =
             cases.iter().zip(&answers).flat_map(|(case, answers)| marks(case, &[], answers)).collect();
         pins::check_ours(name, &marks)?;
@@ -51,32 +52,32 @@ fn two_runs_of_the_table_are_the_same_to_the_byte() -> anyhow::Result<()> {
 }
 
 /// Bytes, codes, headers and times of the answers.
-async fn raw(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Played>> {
-    let mut played = Vec::new();
+async fn raw(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<CaseRun>> {
+    let mut results = Vec::new();
     for case in cases {
-        played.push(play(client, case).await?);
+        results.push(run_case(client, case).await?);
     }
-    let bytes: usize = played.iter().flat_map(|played| &played.answers).map(|answer| answer.raw.len()).sum();
+    let bytes: usize = results.iter().flat_map(|run| &run.answers).map(|answer| answer.raw.len()).sum();
     ensure!(bytes > 5_000, "only {bytes} bytes of answers were kept");
-    Ok(played)
+    Ok(results)
 }
 
 #[test]
 fn each_planted_fault_makes_the_table_fail() -> anyhow::Result<()> {
     let (table, forgetful, cleaned) = (healthy()?, healthy_forgetful()?, healthy_cleaned()?);
-    let plants = plants::all();
-    let inside = plants.iter().filter(|plant| plant.place() == "in memkube").count();
+    let planted = planted::all();
+    let inside = planted.iter().filter(|fault| fault.place() == "in memkube").count();
     ensure!(inside >= 20, "only {inside} faults are planted in memkube itself");
     let mut unnoticed = Vec::new();
-    for plant in &plants {
-        let healthy = match plant.servers() {
+    for fault in &planted {
+        let healthy = match fault.servers() {
             Servers::Usual => &table,
             Servers::Forgetful => &forgetful,
             Servers::Cleaned => &cleaned,
         };
-        match paused(noticed(plant, healthy))? {
-            Some(where_) => println!("{}: {}: noticed by {where_}", plant.place(), plant.name),
-            None => unnoticed.push(plant.name),
+        match paused(noticed(fault, healthy))? {
+            Some(where_) => println!("{}: {}: noticed by {where_}", fault.place(), fault.name),
+            None => unnoticed.push(fault.name),
         }
     }
     ensure!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
@@ -101,18 +102,18 @@ fn healthy_cleaned() -> anyhow::Result<Healthy> {
 fn answered(cases: Vec<Case>, server: impl Future<Output = anyhow::Result<MemKube>>) -> anyhow::Result<Healthy> {
     let answers = paused(async {
         let client = server.await?.client(servers::admin());
-        servers::play_ours(&client, &cases).await
+        servers::run_ours(&client, &cases).await
     })?;
     Ok((cases, answers))
 }
 
 /// First step at which the suite would fail if the answers without faults were those of the real server. Marked steps and
 /// missing answers do not count.
-async fn noticed(plant: &Plant, (cases, healthy): &Healthy) -> anyhow::Result<Option<String>> {
-    let client: Client = plant.client().await?;
-    let (first, rest): (Vec<_>, Vec<_>) = cases.iter().zip(healthy).partition(|(case, _)| case.theme == plant.theme);
+async fn noticed(fault: &PlantedFault, (cases, healthy): &Healthy) -> anyhow::Result<Option<String>> {
+    let client: Client = fault.client().await?;
+    let (first, rest): (Vec<_>, Vec<_>) = cases.iter().zip(healthy).partition(|(case, _)| case.theme == fault.theme);
     for (case, healthy) in first.into_iter().chain(rest) {
-        let Ok(answers) = play_one(&client, case).await else { continue };
+        let Ok(answers) = run_one(&client, case).await else { continue };
         let mut steps = differing(case, healthy, &answers).filter(|step| answers[*step]["code"] != NO_ANSWER);
         if let Some(step) = steps.next() {
             return Ok(Some(format!("{}.calls:{} ({})", case.theme, case.steps[step].line, case.title)));

@@ -1,6 +1,6 @@
 //! [`Workload`]: Services, pods and Nodes, and their slices.
 
-use super::picture;
+use super::describe;
 use crate::eventually;
 use crate::routes::Routes;
 use crate::user::User;
@@ -197,10 +197,10 @@ impl Workload {
         slice.with_context(|| format!("{service} has one slice"))
     }
 
-    /// Waits until the slices of a Service are these, in the form of [`picture::draw`].
+    /// Waits until the slices of a Service are these, in the form of [`describe::slices`].
     pub async fn sees(&self, service: &str, expected: &[&str]) -> anyhow::Result<Slices> {
-        self.sees_all(service, &format!("slices\n    {}", expected.join("\n    ")), |held| {
-            picture::draw(held.values()) == expected
+        self.sees_all(service, &format!("slices\n    {}", expected.join("\n    ")), |objects| {
+            describe::slices(objects.values()) == expected
         })
         .await
     }
@@ -217,8 +217,9 @@ impl Workload {
             labels.eq(all.iter().map(|(key, value)| (*key, *value)))
         };
         let what = format!("one slice with the labels {all:?}");
-        let held = self.sees_all(service, &what, |held| held.len() == 1 && held.values().all(has_them)).await?;
-        held.into_values().next().context("there is one")
+        let objects =
+            self.sees_all(service, &what, |objects| objects.len() == 1 && objects.values().all(has_them)).await?;
+        objects.into_values().next().context("there is one")
     }
 
     /// Waits until all slices of a Service together fulfil a condition.

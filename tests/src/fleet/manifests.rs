@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_member_may_make_in_the_hub_is_counted_and_what_the_hub_makes_there_is_not() {
+    fn the_quota_of_a_member_counts_its_objects_in_the_hub_and_not_those_of_the_hub() {
         let [quota] = &of_kind(&of_member("west"), "ResourceQuota")[..] else { panic!("one ResourceQuota") };
         let expected = serde_json::json!({
             "count/endpointsliceexports.networking.fleet.azure.com": "5000",
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_member_has_in_the_hub_is_in_its_namespace() {
+    fn objects_of_a_member_in_the_hub_are_in_its_namespace() {
         for object in objects(&of_member("west")).expect("YAML") {
             let kind = object.types.map(|types| types.kind);
             if kind.as_deref() == Some("Namespace") {

@@ -4,14 +4,14 @@
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::{Agent, AgentSpec};
 use fleetnet_tests::audit::{Entry, FleetMark};
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
 use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::gate::{Gate, Gatekeeper};
+use fleetnet_tests::gate::{Gate, GateProxy};
 use fleetnet_tests::kubeconfig::Access;
 use fleetnet_tests::limits::POLL;
-use fleetnet_tests::picture::{Picture, differences, draw};
 use fleetnet_tests::process::Ended;
-use fleetnet_tests::scenes::marker::Marker;
-use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use fleetnet_tests::scenarios::marker::Marker;
+use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::Role;
 use kube::Api;
@@ -19,45 +19,45 @@ use kube::api::{DeleteParams, PostParams};
 use std::path::PathBuf;
 use tokio::time::{Instant, sleep};
 
-const CAST: Cast = Cast::of(2);
+const FLEET: FleetSpec = FleetSpec::of(2);
 const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// The exporter: it writes to the hub when a slice changes.
-const EXPORTER: Place = Place::Member(0);
+const EXPORTER: AgentPlace = AgentPlace::Member(0);
 /// Number of changes that must make the expected writes and no others.
-const PEACE: usize = 5;
+const SETTLED_CHANGES: usize = 5;
 
 /// A settled fleet.
 struct Settled {
-    stage: Stage<OnProcesses>,
+    env: Environment<OnProcesses>,
     marker: Marker,
     /// State after a change without faults.
-    expected: Picture,
+    expected: Snapshot,
     /// The exporter's access to the hub. Its agent is stopped.
     hub: Access,
 }
 
 async fn settled() -> anyhow::Result<Settled> {
-    let mut stage = Stage::<OnProcesses>::set(CAST).await?;
-    let marker = Marker::make(&stage).await?;
-    stage.namespace = stage.ground.namespace("bad").await?;
-    stage.export_and_import(&BEFORE).await?;
-    changed(&stage, &AFTER).await?;
-    let expected = draw(&stage).await?;
-    changed(&stage, &BEFORE).await?;
-    stage.ground.stop(EXPORTER).await?;
-    let hub = stage.ground.hub_access(0).await?;
-    Ok(Settled { stage, marker, expected, hub })
+    let mut env = Environment::<OnProcesses>::create(FLEET).await?;
+    let marker = Marker::make(&env).await?;
+    env.namespace = env.backend.namespace("bad").await?;
+    env.export_and_import(&BEFORE).await?;
+    changed(&env, &AFTER).await?;
+    let expected = take_snapshot(&env).await?;
+    changed(&env, &BEFORE).await?;
+    env.backend.stop(EXPORTER).await?;
+    let hub = env.backend.hub_access(0).await?;
+    Ok(Settled { env, marker, expected, hub })
 }
 
-async fn changed(stage: &Stage<OnProcesses>, addresses: &[&str]) -> anyhow::Result<()> {
-    stage.user(0).set_endpoints("app-1", addresses).await?;
-    stage.user(1).sees("app", addresses).await.map(drop)
+async fn changed(env: &Environment<OnProcesses>, addresses: &[&str]) -> anyhow::Result<()> {
+    env.user(0).set_endpoints("app-1", addresses).await?;
+    env.user(1).sees("app", addresses).await.map(drop)
 }
 
 /// The exporter's agent. The process before it has released its Lease.
-async fn exporter(stage: &Stage<OnProcesses>) -> anyhow::Result<AgentSpec> {
-    stage.ground.spec(EXPORTER, None).await
+async fn exporter(env: &Environment<OnProcesses>) -> anyhow::Result<AgentSpec> {
+    env.backend.spec(EXPORTER, None).await
 }
 
 /// Waits until an agent logs a line that contains all of these.
@@ -69,20 +69,20 @@ async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
 /// Asserts that the change has arrived, that the fleet is like one without faults, and that nobody writes any more. The agent
 /// must be the same process.
 async fn ends_right(settled: Settled, agent: Agent) -> anyhow::Result<()> {
-    let Settled { stage, mut marker, expected, .. } = settled;
-    stage.user(1).sees("app", &AFTER).await?;
+    let Settled { env, mut marker, expected, .. } = settled;
+    env.user(1).sees("app", &AFTER).await?;
     agent.ready().await?;
     let deadline = Deadline::start();
     loop {
-        let wrong = differences(&expected, &draw(&stage).await?);
+        let wrong = differences(&expected, &take_snapshot(&env).await?);
         if wrong.is_empty() {
             break;
         }
         deadline.check().with_context(|| wrong.join("\n"))?;
         sleep(POLL).await;
     }
-    for _ in 0..PEACE {
-        marker.at_peace(&stage).await?;
+    for _ in 0..SETTLED_CHANGES {
+        marker.is_settled(&env).await?;
     }
     ensure!(agent.terminate().await? == Ended::Exited(0), "{}", agent.log().tail());
     Ok(())
@@ -97,97 +97,97 @@ fn few_complaints(agent: &Agent, since: Instant, most: usize) -> anyhow::Result<
 }
 
 #[test]
-fn a_hub_that_never_answers_a_tls_handshake_is_given_up_on_and_used_once_it_does() -> anyhow::Result<()> {
+fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answers() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let settled = settled().await?;
-        let (stage, hub) = (&settled.stage, &settled.hub);
-        let (began, gate) = (Instant::now(), Gatekeeper::start(&hub.server_url, Gate::Silent).await?);
-        let agent = exporter(stage).await?.variable("HUB_SERVER_URL", &gate.server_url).start().await?;
-        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        let (env, hub) = (&settled.env, &settled.hub);
+        let (began, gate) = (Instant::now(), GateProxy::start(&hub.server_url, Gate::Silent).await?);
+        let agent = exporter(env).await?.variable("HUB_SERVER_URL", &gate.server_url).start().await?;
+        env.user(0).set_endpoints("app-1", &AFTER).await?;
         says(&agent, &["WARN", "a watch failed and goes on", "hub"]).await?;
         let (_, said) = agent.get("/readyz").await?;
         ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
-        stage.user(1).sees("app", &BEFORE).await?;
+        env.user(1).sees("app", &BEFORE).await?;
         few_complaints(&agent, began, 20)?;
 
         // Silent connections stay silent; new connections are served.
-        gate.stand(Gate::Open);
+        gate.set_state(Gate::Open);
         ends_right(settled, agent).await
     })
 }
 
 #[test]
-fn a_hub_whose_connections_break_or_fall_silent_takes_nothing_away_and_catches_up() -> anyhow::Result<()> {
+fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_up() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let settled = settled().await?;
-        let (stage, hub) = (&settled.stage, &settled.hub);
-        let (began, gate) = (Instant::now(), Gatekeeper::start(&hub.server_url, Gate::Open).await?);
-        let agent = exporter(stage).await?.variable("HUB_SERVER_URL", &gate.server_url).start_ready().await?;
-        changed(stage, &["10.1.0.4"]).await?;
+        let (env, hub) = (&settled.env, &settled.hub);
+        let (began, gate) = (Instant::now(), GateProxy::start(&hub.server_url, Gate::Open).await?);
+        let agent = exporter(env).await?.variable("HUB_SERVER_URL", &gate.server_url).start_ready().await?;
+        changed(env, &["10.1.0.4"]).await?;
 
-        gate.stand(Gate::Silent);
-        stage.user(0).set_endpoints("app-1", &["10.1.0.5"]).await?;
+        gate.set_state(Gate::Silent);
+        env.user(0).set_endpoints("app-1", &["10.1.0.5"]).await?;
         says(&agent, &["WARN", "a write failed and will be tried again", "EndpointSliceExport", "outcome unknown"])
             .await?;
-        stage.user(1).sees("app", &["10.1.0.4"]).await?;
-        gate.stand(Gate::Open);
-        stage.user(1).sees("app", &["10.1.0.5"]).await?;
+        env.user(1).sees("app", &["10.1.0.4"]).await?;
+        gate.set_state(Gate::Open);
+        env.user(1).sees("app", &["10.1.0.5"]).await?;
 
-        gate.stand(Gate::Shut);
-        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        gate.set_state(Gate::Shut);
+        env.user(0).set_endpoints("app-1", &AFTER).await?;
         says(&agent, &["WARN", "a watch failed and goes on", "EndpointSliceExport"]).await?;
-        stage.user(1).sees("app", &["10.1.0.5"]).await?;
+        env.user(1).sees("app", &["10.1.0.5"]).await?;
         few_complaints(&agent, began, 120)?;
-        gate.stand(Gate::Open);
+        gate.set_state(Gate::Open);
         ends_right(settled, agent).await
     })
 }
 
 /// Number of the exporter's heartbeats that got this status since the mark: writes to its MemberAgent in the hub.
-async fn heartbeats(stage: &Stage<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
-    let namespace = &*stage.members[0].hub_namespace;
-    let told = stage.ground.since(mark).await?;
+async fn heartbeats(env: &Environment<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
+    let namespace = &*env.members[0].hub_namespace;
+    let ledger = env.backend.since(mark).await?;
     let of_exporter = |entry: &&Entry| entry.resource == "memberagents" && entry.namespace == namespace;
-    Ok(told.hub.0.iter().filter(of_exporter).filter(|entry| entry.status == status).count())
+    Ok(ledger.hub.0.iter().filter(of_exporter).filter(|entry| entry.status == status).count())
 }
 
 #[test]
-fn heartbeats_that_a_role_does_not_allow_are_sent_ever_more_seldom() -> anyhow::Result<()> {
+fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let settled = settled().await?;
-        let stage = &settled.stage;
-        let agent = exporter(stage).await?.start_ready().await?;
-        changed(stage, &["10.1.0.4"]).await?;
+        let env = &settled.env;
+        let agent = exporter(env).await?.start_ready().await?;
+        changed(env, &["10.1.0.4"]).await?;
 
         // The role becomes that of a hub from before there were MemberAgents.
-        let roles: Api<Role> = stage.hub(&stage.members[0].hub_namespace);
+        let roles: Api<Role> = env.hub(&env.members[0].hub_namespace);
         let allowed = roles.get("fleetnet-member-agent").await?;
         let mut older = allowed.clone();
         let is_about = |resources: &Option<Vec<String>>| resources.iter().flatten().any(|it| it == "memberagents");
         older.rules.iter_mut().for_each(|rules| rules.retain(|rule| !is_about(&rule.resources)));
         ensure!(older != allowed, "the role says nothing of MemberAgents");
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
         let replaced = roles.replace("fleetnet-member-agent", &PostParams::default(), &older).await?;
 
         // The first within 10 s, the others about 1, 2 and 4 s after the one before.
         let deadline = Deadline::start();
-        while heartbeats(stage, &mark, 403).await? < 4 {
+        while heartbeats(env, &mark, 403).await? < 4 {
             deadline.check().context("four heartbeats that are denied")?;
             sleep(POLL).await;
         }
-        changed(stage, &["10.1.0.5"]).await?;
-        stage.user(0).set_endpoints("app-1", &AFTER).await?;
-        stage.user(1).sees("app", &AFTER).await?;
-        let denied = heartbeats(stage, &mark, 403).await?;
+        changed(env, &["10.1.0.5"]).await?;
+        env.user(0).set_endpoints("app-1", &AFTER).await?;
+        env.user(1).sees("app", &AFTER).await?;
+        let denied = heartbeats(env, &mark, 403).await?;
         ensure!(denied <= 6, "{denied} heartbeats were sent though they are denied: {}", agent.log().tail());
         let complaints = agent.log().lines().iter().filter(|line| line.contains("WARN")).count();
         ensure!(complaints <= 30, "{}", agent.log().tail());
 
         let allowed = Role { metadata: replaced.metadata, ..allowed };
         roles.replace("fleetnet-member-agent", &PostParams::default(), &allowed).await?;
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
         let deadline = Deadline::start();
-        while heartbeats(stage, &mark, 200).await? == 0 {
+        while heartbeats(env, &mark, 200).await? == 0 {
             deadline.check().context("a heartbeat once the role allows it")?;
             sleep(POLL).await;
         }
@@ -196,24 +196,24 @@ fn heartbeats_that_a_role_does_not_allow_are_sent_ever_more_seldom() -> anyhow::
 }
 
 #[test]
-fn a_token_that_comes_late_is_waited_for_and_one_that_is_revoked_is_read_anew() -> anyhow::Result<()> {
+fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let settled = settled().await?;
-        let (stage, hub) = (&settled.stage, &settled.hub);
+        let (env, hub) = (&settled.env, &settled.hub);
         let folder = tempfile::tempdir()?;
         let file: PathBuf = folder.path().join("token");
-        let agent = exporter(stage).await?.variable("CONFIG_PATH", &file).start().await?;
+        let agent = exporter(env).await?.variable("CONFIG_PATH", &file).start().await?;
         says(&agent, &["WARN", "the bearer token file", "cannot be read"]).await?;
         let (_, said) = agent.get("/readyz").await?;
         ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
 
         std::fs::write(&file, &hub.token)?;
         agent.ready().await?;
-        changed(stage, &["10.1.0.4"]).await?;
+        changed(env, &["10.1.0.4"]).await?;
 
         // Deleting the account revokes its tokens. The new account has the same name and rights.
-        let namespace = &stage.members[0].hub_namespace;
-        let accounts: Api<ServiceAccount> = stage.hub(namespace);
+        let namespace = &env.members[0].hub_namespace;
+        let accounts: Api<ServiceAccount> = env.hub(namespace);
         let mut account = accounts.get("member-agent").await?;
         accounts.delete("member-agent", &DeleteParams::default()).await?;
         (account.metadata.uid, account.metadata.resource_version) = (None, None);
@@ -224,11 +224,11 @@ fn a_token_that_comes_late_is_waited_for_and_one_that_is_revoked_is_read_anew() 
             deadline.check().context("the token is still good")?;
             sleep(POLL).await;
         }
-        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        env.user(0).set_endpoints("app-1", &AFTER).await?;
         says(&agent, &["WARN", "a write failed and will be tried again", "EndpointSliceExport", "401"]).await?;
-        stage.user(1).sees("app", &["10.1.0.4"]).await?;
+        env.user(1).sees("app", &["10.1.0.4"]).await?;
 
-        std::fs::write(&file, stage.ground.hub_access(0).await?.token)?;
+        std::fs::write(&file, env.backend.hub_access(0).await?.token)?;
         ends_right(settled, agent).await
     })
 }

@@ -12,8 +12,8 @@ const SLICES: u64 = 2;
 
 async fn print(arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(binaries::of_agent("bench").await?).args(arguments).kill_on_drop(true).output().await?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{:?}:\n{told}", output.status);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{:?}:\n{errors}", output.status);
     String::from_utf8(output.stdout).context("it prints letters")
 }
 
@@ -24,7 +24,7 @@ async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
 }
 
 #[test]
-fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow::Result<()> {
+fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
     // Writes for a Service and its slices: of users, and of agents by the ledgers of a first export and a first import.
@@ -61,7 +61,7 @@ fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow
 }
 
 #[test]
-fn the_bench_of_controllers_has_both_publish_everything_and_write_nothing_at_a_restart() -> anyhow::Result<()> {
+fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyhow::Result<()> {
     let report: Value =
         serde_json::from_str(&run(with_own_servers(&["controllers", "--smoke"]))?).context("it prints JSON")?;
     for contender in ["kube_controller_manager", "member_agent"] {

@@ -19,14 +19,14 @@ fn compared(
 ) -> anyhow::Result<()> {
     let real = run(async {
         let real = real.await?;
-        servers::play_real(&real.server.admin(), cases).await
+        servers::run_real(&real.server.admin(), cases).await
     })?;
     let wrong: Vec<String> =
         cases.iter().zip(&real).flat_map(|(case, answers)| unexpected(case, answers, false)).collect();
     ensure!(wrong.is_empty(), "the real server:\n{}", wrong.join("\n"));
     let ours = servers::paused(async {
         let client = ours.await?.client(servers::admin());
-        servers::play_ours(&client, cases).await
+        servers::run_ours(&client, cases).await
     })?;
     let mut report = Report::default();
     for ((case, real), ours) in cases.iter().zip(&real).zip(&ours) {
@@ -50,6 +50,6 @@ fn memkube_cleans_up_as_kube_controller_manager_does() -> anyhow::Result<()> {
 }
 
 #[test]
-fn memkube_forgets_what_was_as_a_real_server_does() -> anyhow::Result<()> {
+fn memkube_drops_its_history_as_a_real_server_does() -> anyhow::Result<()> {
     compared(FORGETFUL_NAME, &forgetful_table()?, servers::real_forgetful(), servers::ours_forgetful())
 }

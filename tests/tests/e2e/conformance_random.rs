@@ -4,7 +4,7 @@ use anyhow::{bail, ensure};
 use fleetnet_tests::conformance::compare::compare;
 use fleetnet_tests::conformance::random::{as_table, case, shorter};
 use fleetnet_tests::conformance::script::{Action, Case};
-use fleetnet_tests::conformance::servers::{self, paused, play_one, play_real};
+use fleetnet_tests::conformance::servers::{self, paused, run_one, run_real};
 use fleetnet_tests::run;
 use kube::Client;
 use serde_json::Value;
@@ -61,19 +61,20 @@ fn random_sequences_of_calls_are_answered_as_by_a_real_server() -> anyhow::Resul
     let cases: Vec<Case> = (first..first + CASES).map(case).collect();
     let real_server = run(servers::real())?;
     let client = real_server.server.admin();
-    let real = run(play_real(&client, &cases))?;
+    let real = run(run_real(&client, &cases))?;
     let ours = on_memkube(&cases)?;
     let calls: usize = real.iter().map(Vec::len).sum();
-    let told: Vec<usize> = real.iter().filter_map(|answers| answers.last()?["body"].as_array().map(Vec::len)).collect();
-    ensure!(told.len() == cases.len(), "each sequence ends with what its watch told");
-    let events: usize = told.iter().sum();
+    let counts: Vec<usize> =
+        real.iter().filter_map(|answers| answers.last()?["body"].as_array().map(Vec::len)).collect();
+    ensure!(counts.len() == cases.len(), "each sequence ends with what its watch showed");
+    let events: usize = counts.iter().sum();
     println!("{calls} answers and {events} events compared, in {CASES} sequences from seed {first}");
     let counts = counted(&cases, &real);
     let seldom = |(what, least): &&(&str, usize)| counts.get(*what).is_none_or(|count| count < least);
     let seldom: Vec<_> = LEAST.iter().filter(seldom).collect();
     ensure!(seldom.is_empty(), "answered less often than they are to be: {seldom:?} of {counts:?}");
-    let mut played = (first..).zip(&cases).zip(&real).zip(&ours);
-    let differing = played.find_map(|(((seed, case), real), ours)| {
+    let mut results = (first..).zip(&cases).zip(&real).zip(&ours);
+    let differing = results.find_map(|(((seed, case), real), ours)| {
         let differences = compare(case, real, ours).differences;
         (!differences.is_empty()).then_some((seed, case, differences))
     });
@@ -88,7 +89,7 @@ fn random_sequences_of_calls_are_answered_as_by_a_real_server() -> anyhow::Resul
 fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     paused(async {
         let client = servers::ours().await?.client(servers::admin());
-        servers::play_ours(&client, cases).await
+        servers::run_ours(&client, cases).await
     })
 }
 
@@ -114,11 +115,11 @@ fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)>
     }
 }
 
-/// Differences when the case is played again, in a namespace of its own.
+/// Differences when the case runs again, in a namespace of its own.
 fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
     let mut case = case.clone();
     case.namespace = format!("{}-{tries}", case.namespace);
-    let real = run(play_one(client, &case))?;
+    let real = run(run_one(client, &case))?;
     let ours = on_memkube(std::slice::from_ref(&case))?;
     Ok(match ours.first() {
         Some(ours) => compare(&case, &real, ours).differences,

@@ -23,7 +23,7 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[test]
-fn objects_are_made_changed_watched_and_deleted() -> anyhow::Result<()> {
+fn objects_are_created_changed_watched_and_deleted() -> anyhow::Result<()> {
     run(async {
         let control_plane = shared().await?;
         let api: Api<ConfigMap> = Api::namespaced(control_plane.admin(), "default");
@@ -43,7 +43,7 @@ fn objects_are_made_changed_watched_and_deleted() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_user_without_a_role_may_nothing() -> anyhow::Result<()> {
+fn a_user_without_a_role_is_denied_everything() -> anyhow::Result<()> {
     run(async {
         let client = shared().await?.access("nobody").await?.client().await?;
         let refused = Api::<ConfigMap>::namespaced(client, "default").get("x").await.err().context("not refused")?;
@@ -169,13 +169,13 @@ fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<
         let mut holder =
             Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let output = holder.stdout.take().context("a pipe that was asked for")?;
-        let told =
+        let printed =
             tokio::time::timeout(limits::CONTROL_PLANE_START, BufReader::new(output).lines().next_line()).await??;
-        let told: serde_json::Value = serde_json::from_str(&told.context("it ended without a word")?)?;
-        let pids: Vec<i32> = serde_json::from_value(told["pids"].clone())?;
-        let folder = PathBuf::from(told["folder"].as_str().context("a folder")?);
+        let printed: serde_json::Value = serde_json::from_str(&printed.context("it ended without a word")?)?;
+        let pids: Vec<i32> = serde_json::from_value(printed["pids"].clone())?;
+        let folder = PathBuf::from(printed["folder"].as_str().context("a folder")?);
         assert_eq!(pids.iter().filter(|pid| alive(**pid)).count(), 4, "etcd, kube-apiserver and a supervisor for each");
-        let kubeconfig = Path::new(told["kubeconfig"].as_str().context("a kubeconfig")?);
+        let kubeconfig = Path::new(printed["kubeconfig"].as_str().context("a kubeconfig")?);
         assert!(kubeconfig.starts_with(&folder) && kubeconfig.is_file(), "{}", kubeconfig.display());
 
         holder.kill().await?;
@@ -191,7 +191,7 @@ fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<
 }
 
 #[test]
-fn a_wait_in_vain_shows_what_was_seen_last() -> anyhow::Result<()> {
+fn a_wait_that_times_out_shows_the_last_state() -> anyhow::Result<()> {
     run(async {
         let api: Api<Namespace> = Api::all(shared().await?.admin());
         let selection = WatchParams::default().fields("metadata.name=default");

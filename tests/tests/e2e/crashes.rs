@@ -3,18 +3,18 @@
 //! single write is tried, before and after its commit.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
 use fleetnet_tests::eventually::Deadline;
 use fleetnet_tests::limits::{EVENTUALLY, POLL};
-use fleetnet_tests::picture::{Picture, differences, draw};
 use fleetnet_tests::proxy::{Line, Stop};
-use fleetnet_tests::scenes::actions::Action;
-use fleetnet_tests::scenes::marker::{MARKER, Marker};
-use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use fleetnet_tests::scenarios::actions::Action;
+use fleetnet_tests::scenarios::marker::{MARKER, Marker};
+use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
+const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
 /// Each crash takes some seconds.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -23,80 +23,84 @@ const LIMIT: Duration = Duration::from_secs(1800);
 #[derive(Clone, Debug)]
 struct Point {
     action: Action,
-    place: Place,
+    place: AgentPlace,
     stop: Stop,
 }
 
-/// A fleet on which actions are played one after the other, each in a namespace of its own.
-struct Theatre {
-    stage: Stage<OnProcesses>,
+/// A fleet on which actions run one after the other, each in a namespace of its own.
+struct CrashTest {
+    env: Environment<OnProcesses>,
     marker: Marker,
-    plays: usize,
+    runs: usize,
 }
 
-impl Theatre {
-    async fn open() -> anyhow::Result<Self> {
-        let stage = Stage::<OnProcesses>::set(CAST).await?;
-        let marker = Marker::make(&stage).await?;
-        Ok(Self { stage, marker, plays: 0 })
+impl CrashTest {
+    async fn new() -> anyhow::Result<Self> {
+        let env = Environment::<OnProcesses>::create(FLEET).await?;
+        let marker = Marker::make(&env).await?;
+        Ok(Self { env, marker, runs: 0 })
     }
 
     /// Creates a new namespace on the same fleet.
     async fn next(&mut self) -> anyhow::Result<()> {
-        self.plays += 1;
-        self.stage.namespace = self.stage.ground.namespace(&format!("play-{}", self.plays)).await?;
+        self.runs += 1;
+        self.env.namespace = self.env.backend.namespace(&format!("run-{}", self.runs)).await?;
         Ok(())
     }
 
     /// Restarts the agent of a place with this connection.
-    async fn rewire(&mut self, place: Place, line: &Line) -> anyhow::Result<()> {
-        self.stage.ground.stop(place).await?;
-        let spec = self.stage.ground.spec(place, Some(line)).await?;
-        self.stage.ground.start(place, &spec).await
+    async fn restart_over(&mut self, place: AgentPlace, line: &Line) -> anyhow::Result<()> {
+        self.env.backend.stop(place).await?;
+        let spec = self.env.backend.spec(place, Some(line)).await?;
+        self.env.backend.start(place, &spec).await
     }
 
-    /// Plays the action without a crash. Returns the result, and the kinds of writes of each agent.
-    async fn undisturbed(&mut self, action: Action, lines: &[(Place, Line)]) -> anyhow::Result<(Picture, Vec<Point>)> {
+    /// Runs the action without a crash. Returns the result, and the kinds of writes of each agent.
+    async fn without_crash(
+        &mut self,
+        action: Action,
+        lines: &[(AgentPlace, Line)],
+    ) -> anyhow::Result<(Snapshot, Vec<Point>)> {
         self.next().await?;
-        action.prepare(&self.stage).await?;
-        self.marker.at_peace(&self.stage).await?;
+        action.prepare(&self.env).await?;
+        self.marker.is_settled(&self.env).await?;
         lines.iter().for_each(|(_, line)| line.arm(None));
-        action.act(&self.stage).await?;
-        action.came_true(&self.stage).await?;
+        action.act(&self.env).await?;
+        action.is_visible(&self.env).await?;
         self.marker.change().await?;
         let mut points = Vec::new();
         for (place, line) in lines {
             let stops = line.passed().into_iter().map(|write| Stop { write, carried_out: false });
             points.extend(stops.map(|stop| Point { action, place: *place, stop }));
         }
-        Ok((draw(&self.stage).await?, points))
+        Ok((take_snapshot(&self.env).await?, points))
     }
 
-    /// Plays the action with a crash of an agent at a write, and a restart.
-    async fn disturbed(&mut self, point: &Point, expected: &Picture) -> anyhow::Result<()> {
+    /// Runs the action with a crash of an agent at a write, and a restart.
+    async fn with_crash(&mut self, point: &Point, expected: &Snapshot) -> anyhow::Result<()> {
         self.next().await?;
         let (line, place) = (line(), point.place);
-        self.rewire(place, &line).await?;
-        point.action.prepare(&self.stage).await?;
-        self.marker.at_peace(&self.stage).await?;
+        self.restart_over(place, &line).await?;
+        point.action.prepare(&self.env).await?;
+        self.marker.is_settled(&self.env).await?;
         line.arm(Some(point.stop.clone()));
-        point.action.act(&self.stage).await?;
+        point.action.act(&self.env).await?;
         timeout(EVENTUALLY, line.stopped()).await.context("the write never comes")?;
-        self.stage.ground.kill(place).await?;
-        self.stage.ground.forget_leases(place).await?;
-        let successor = self.stage.ground.spec(place, None).await?;
-        self.stage.ground.start(place, &successor).await?;
-        point.action.came_true(&self.stage).await?;
+        self.env.backend.kill(place).await?;
+        self.env.backend.forget_leases(place).await?;
+        let successor = self.env.backend.spec(place, None).await?;
+        self.env.backend.start(place, &successor).await?;
+        point.action.is_visible(&self.env).await?;
         let deadline = Deadline::start();
         loop {
-            let differences = differences(expected, &draw(&self.stage).await?);
+            let differences = differences(expected, &take_snapshot(&self.env).await?);
             if differences.is_empty() {
                 break;
             }
             deadline.check().with_context(|| differences.join("\n"))?;
             sleep(POLL).await;
         }
-        self.marker.at_peace(&self.stage).await
+        self.marker.is_settled(&self.env).await
     }
 }
 
@@ -117,28 +121,28 @@ fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
 }
 
 #[test]
-fn an_agent_killed_at_any_kind_of_write_is_succeeded_by_one_that_ends_what_it_began() -> anyhow::Result<()> {
+fn an_agent_killed_at_any_kind_of_write_is_replaced_by_one_that_completes_its_work() -> anyhow::Result<()> {
     fleetnet_tests::run_within(LIMIT, async {
-        let mut theatre = Theatre::open().await?;
-        let lines: Vec<(Place, Line)> = theatre.stage.ground.places().map(|place| (place, line())).collect();
+        let mut test = CrashTest::new().await?;
+        let lines: Vec<(AgentPlace, Line)> = test.env.backend.places().map(|place| (place, line())).collect();
         for (place, line) in &lines {
-            theatre.rewire(*place, line).await?;
+            test.restart_over(*place, line).await?;
         }
         let (mut expected, mut points) = (BTreeMap::new(), Vec::new());
         for action in Action::ALL {
-            let (picture, of_action) = theatre.undisturbed(action, &lines).await?;
-            expected.insert(format!("{action:?}"), picture);
+            let (snapshot, of_action) = test.without_crash(action, &lines).await?;
+            expected.insert(format!("{action:?}"), snapshot);
             points.extend(of_action);
         }
         for (place, _) in &lines {
-            theatre.stage.ground.stop(*place).await?;
-            let spec = theatre.stage.ground.spec(*place, None).await?;
-            theatre.stage.ground.start(*place, &spec).await?;
+            test.env.backend.stop(*place).await?;
+            let spec = test.env.backend.spec(*place, None).await?;
+            test.env.backend.start(*place, &spec).await?;
         }
         let points = one_of_each_kind(points);
         for point in &points {
             let expected = &expected[&format!("{:?}", point.action)];
-            theatre.disturbed(point, expected).await.with_context(|| format!("{point:?}"))?;
+            test.with_crash(point, expected).await.with_context(|| format!("{point:?}"))?;
         }
         println!("{} agents killed, each at another kind of write", points.len());
         ensure!(points.len() >= 25, "only {} kinds of writes were met: {points:?}", points.len());

@@ -2,7 +2,7 @@
 
 use fleetnet_tests::control_plane::shared;
 use fleetnet_tests::run;
-use fleetnet_tests::scenes::definitions::upgrade;
+use fleetnet_tests::scenarios::definitions::upgrade;
 use kube::Client;
 use tokio::sync::OnceCell;
 
@@ -17,11 +17,11 @@ async fn upgraded() -> anyhow::Result<Client> {
     UPGRADED.get_or_try_init(upgrade).await.cloned()
 }
 
-fn play<S>(scene: impl FnOnce(Client) -> S) -> anyhow::Result<()>
+fn run_scenario<S>(scenario: impl FnOnce(Client) -> S) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    run(async { scene(upgraded().await?).await })
+    run(async { scenario(upgraded().await?).await })
 }
 
-fleetnet_tests::play_the_definitions!(play);
+fleetnet_tests::definition_tests!(run_scenario);

@@ -1,10 +1,10 @@
 //! Writers that undo the agents' writes, on real API servers, which record writers in `metadata.managedFields`.
 
 use fleetnet_api::crd::MultiClusterService;
+use fleetnet_tests::environment::{Environment, FleetSpec, OnProcesses};
 use fleetnet_tests::eventually::{self, Deadline};
 use fleetnet_tests::fleet::FLEET_SYSTEM;
 use fleetnet_tests::limits::POLL;
-use fleetnet_tests::stage::{Cast, OnProcesses, Stage};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -20,14 +20,14 @@ fn says(import: &MultiClusterService) -> Option<(&str, &str)> {
 }
 
 #[test]
-fn who_edits_an_imported_slice_again_and_again_is_named_by_field_manager_and_field() -> anyhow::Result<()> {
+fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
-        let stage = Stage::<OnProcesses>::set(Cast::of(2)).await?;
-        stage.export_and_import(&["10.1.0.1"]).await?;
-        let importer = stage.user(1);
+        let env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        let importer = env.user(1);
         let imported = importer.sees("app", &["10.1.0.1"]).await?;
         let name = imported.into_values().next().and_then(|slice| slice.metadata.name).expect("one slice");
-        let slices: Api<EndpointSlice> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+        let slices: Api<EndpointSlice> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
         let hints = json!({"forZones": [{"name": "zone-9"}]});
         let theirs = Patch::Merge(json!({"endpoints": [{"addresses": ["10.1.0.1"], "hints": hints}]}));
         let has_hints = |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|it| it.hints.is_some());
@@ -60,7 +60,7 @@ fn who_edits_an_imported_slice_again_and_again_is_named_by_field_manager_and_fie
              once a minute only: field manager \"rival\" (endpoints). Stop that writer"
         );
         assert_eq!((reason, message), ("WritesUndone", &*expected));
-        assert_eq!(importer.is_told("MultiClusterService", "WritesUndone", &expected).await?, 1);
+        assert_eq!(importer.sees_event("MultiClusterService", "WritesUndone", &expected).await?, 1);
 
         // They stop, and a minute after the last repair our content stays.
         let repaired = |slice: &EndpointSlice| !has_hints(slice);

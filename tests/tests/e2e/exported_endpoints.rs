@@ -11,7 +11,7 @@ const CHANGES: usize = 20;
 const BOTH: [&str; 2] = ["10.1.0.1", "10.1.0.2"];
 
 /// A fleet of two members. The second imports `app` of the first, which has two pods.
-struct Scene {
+struct Setup {
     fleet: Fleet,
     exporter: Workload,
     importer: User,
@@ -20,8 +20,8 @@ struct Scene {
     agents: [Agent; 3],
 }
 
-impl Scene {
-    async fn set() -> anyhow::Result<Self> {
+impl Setup {
+    async fn create() -> anyhow::Result<Self> {
         let fleet = Fleet::own(2).await?;
         let namespace = fleet.namespace("work").await?;
         let [from, to] = &fleet.members[..] else { panic!("two members") };
@@ -48,7 +48,7 @@ impl Scene {
 #[test]
 fn a_pod_s_change_is_one_write_of_its_slice_and_the_three_of_the_fleet_s_path() -> anyhow::Result<()> {
     run(async {
-        let Scene { fleet, exporter, importer, namespace, agents } = Scene::set().await?;
+        let Setup { fleet, exporter, importer, namespace, agents } = Setup::create().await?;
         serves(&agents[0], true).await?;
         serves(&agents[1], false).await?;
         let mark = fleet.mark().await?;

@@ -51,7 +51,7 @@ fn the_next_test_finds_nothing_of_the_one_before_but_the_same_control_planes() -
 }
 
 #[test]
-fn the_agents_identities_may_what_production_grants_and_no_more() -> anyhow::Result<()> {
+fn the_agents_have_the_rights_of_production_and_no_more() -> anyhow::Result<()> {
     run(async {
         let fleet = Fleet::take(2).await?;
         let [first, second] = &fleet.members[..] else { anyhow::bail!("two members were asked for") };

@@ -1,22 +1,22 @@
 //! Rules of the fleet on real API servers, with agents in processes of their own.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
 use fleetnet_tests::kubectl::Kubectl;
-use fleetnet_tests::scenes::announced::sees_shares;
-use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use fleetnet_tests::scenarios::announced::sees_shares;
 use fleetnet_tests::user::Consume;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use regex::Regex;
 
-fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnProcesses>) -> S) -> anyhow::Result<()>
+fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesses>) -> S) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    fleetnet_tests::run(async { scene(Stage::set(cast).await?).await })
+    fleetnet_tests::run(async { scenario(Environment::create(spec).await?).await })
 }
 
-fleetnet_tests::play_the_rules_of_the_fleet!(play);
+fleetnet_tests::fleet_rule_tests!(run_scenario);
 
 /// Line of a table with `|` between its cells, which are aligned with the headline. Ages become a placeholder.
 fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
@@ -32,27 +32,27 @@ fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
 }
 
 #[test]
-fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow::Result<()> {
+fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
-        let mut stage = Stage::<OnProcesses>::set(Cast::of(2)).await?;
-        stage.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
+        let mut env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
+        env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
         // Agents count when they renew, which they do after a restart.
-        for place in [Place::Member(0), Place::Member(1)] {
-            stage.ground.stop_agent(place).await?;
-            stage.ground.start_agent(place).await?;
+        for place in [AgentPlace::Member(0), AgentPlace::Member(1)] {
+            env.backend.stop_agent(place).await?;
+            env.backend.start_agent(place).await?;
         }
-        sees_shares(&stage, 0, [1, 1, 2, 0, 0]).await?;
-        sees_shares(&stage, 1, [0, 0, 0, 1, 1]).await?;
-        stage.ground.stop_agent(Place::Member(1)).await?;
+        sees_shares(&env, 0, [1, 1, 2, 0, 0]).await?;
+        sees_shares(&env, 1, [0, 0, 0, 1, 1]).await?;
+        env.backend.stop_agent(AgentPlace::Member(1)).await?;
 
-        let kubectl = Kubectl::with(stage.ground.hub_kubeconfig()?).await?;
+        let kubectl = Kubectl::with(env.backend.hub_kubeconfig()?).await?;
         let table = kubectl.print("get memberagents -A -o wide").await?;
         let headline = table.lines().next().context("a table has a headline")?;
         let lines: Vec<String> = table.lines().map(|line| cells(headline, line)).collect::<anyhow::Result<_>>()?;
         let version = env!("CARGO_PKG_VERSION");
         let all = r#"["IPv6","DrainingEndpoints","EndpointDetails","Headless","SessionAffinity"]"#;
         let mut clusters = Vec::new();
-        for member in &stage.members {
+        for member in &env.members {
             let system = Api::<Namespace>::all(member.client.clone()).get("kube-system").await?;
             clusters.push(system.metadata.uid.context("a namespace has a UID")?);
         }
@@ -62,11 +62,11 @@ fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow:
                 .to_owned(),
             format!(
                 "{}|{}|{version}|{version}|<age>||1|2|0|1|0|{all}|{}|<age>",
-                stage.members[0].hub_namespace, stage.members[0].cluster_id, clusters[0]
+                env.members[0].hub_namespace, env.members[0].cluster_id, clusters[0]
             ),
             format!(
                 "{}|{}|{version}|{version}|<age>|<age>|0|0|1|0|1|{all}|{}|<age>",
-                stage.members[1].hub_namespace, stage.members[1].cluster_id, clusters[1]
+                env.members[1].hub_namespace, env.members[1].cluster_id, clusters[1]
             ),
         ];
         ensure!(lines == expected, "{table}\nis {lines:#?}\nnot {expected:#?}");
@@ -88,10 +88,10 @@ fn tables(printed: &str) -> anyhow::Result<Vec<String>> {
 }
 
 #[test]
-fn kubectl_shows_what_became_of_an_export_and_an_import() -> anyhow::Result<()> {
+fn kubectl_shows_the_state_of_an_export_and_an_import() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
-        let stage = Stage::<OnProcesses>::set(Cast::of(1)).await?;
-        let (user, namespace) = (stage.user(0), &stage.namespace);
+        let env = Environment::<OnProcesses>::create(FleetSpec::of(1)).await?;
+        let (user, namespace) = (env.user(0), &env.namespace);
         user.create_service("app").await?;
         user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
         user.export("app").await?;
@@ -99,9 +99,9 @@ fn kubectl_shows_what_became_of_an_export_and_an_import() -> anyhow::Result<()> 
         user.sees("app", &["10.1.0.1"]).await?;
         user.sees_import("app", "True").await?;
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
-        user.is_told("ServiceExport", "NoConflictFound", "").await?;
+        user.sees_event("ServiceExport", "NoConflictFound", "").await?;
 
-        let kubectl = Kubectl::with(stage.ground.member_kubeconfig(0)?).await?;
+        let kubectl = Kubectl::with(env.backend.member_kubeconfig(0)?).await?;
         let table = kubectl.print(&format!("get svcexport,mcs -n {namespace}")).await?;
         let expected = [
             "NAME|IS-VALID|IS-CONFLICTED|AGE",

@@ -28,7 +28,7 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
 }
 
 /// Name of this test in docs/install.md.
-const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_command_and_after_an_announced_stop";
+const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop";
 
 /// Commands of docs/install.md for two clusters with one id.
 struct Guide {
@@ -93,7 +93,7 @@ async fn is_blocked(agent: &Agent, why: &[&str]) -> anyhow::Result<()> {
 }
 
 #[test]
-fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_command_and_after_an_announced_stop()
+fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop()
 -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let mut fleet = Fleet::take(3).await?;
@@ -141,8 +141,8 @@ fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_comma
         };
         waiting.log().find("why it waits", says_why).await?;
         let in_default = User::new(second.control_plane.admin(), "default");
-        let told = in_default.is_told("Namespace", "ClusterIdInUse", &remedy).await?;
-        ensure!(told == 1, "{told} Events");
+        let events = in_default.sees_event("Namespace", "ClusterIdInUse", &remedy).await?;
+        ensure!(events == 1, "{events} Events");
         let written = fleet.hub.audit().since(mark).await?.of_user(&user);
         ensure!(written.count() == 0, "the second wrote in the hub:\n{written}");
         users[2].sees("db", &["10.2.0.1"]).await.context("it removes nothing that it imported")?;

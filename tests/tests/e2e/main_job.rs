@@ -1,12 +1,12 @@
 //! The main job on real API servers, with agents in processes of their own.
 
-use fleetnet_tests::stage::{Cast, OnProcesses, Stage};
+use fleetnet_tests::environment::{Environment, FleetSpec, OnProcesses};
 
-fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnProcesses>) -> S) -> anyhow::Result<()>
+fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesses>) -> S) -> anyhow::Result<()>
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    fleetnet_tests::run(async { scene(Stage::set(cast).await?).await })
+    fleetnet_tests::run(async { scenario(Environment::create(spec).await?).await })
 }
 
-fleetnet_tests::play_the_main_job!(play);
+fleetnet_tests::main_job_tests!(run_scenario);

@@ -4,13 +4,13 @@ use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::audit::Entry;
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
 use fleetnet_tests::eventually::{self, Deadline};
 use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::limits::POLL;
-use fleetnet_tests::scenes::actions::Action;
-use fleetnet_tests::scenes::carried::what_the_go_form_has_of_a_rich_service_arrives;
-use fleetnet_tests::scenes::marker::Marker;
-use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use fleetnet_tests::scenarios::actions::Action;
+use fleetnet_tests::scenarios::carried::go_form_fields_of_a_rich_service_arrive;
+use fleetnet_tests::scenarios::marker::Marker;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
-const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
+const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
 /// Applies the Go form of the CRDs, as a rollback does, deletes CRDs that the Go form lacks, and waits until the server uses
 /// them.
@@ -61,26 +61,26 @@ async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
 }
 
 #[test]
-fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_and_what_they_know_is_carried()
+fn with_definitions_in_the_go_form_every_action_completes_and_settles_and_their_fields_are_carried()
 -> anyhow::Result<()> {
     fleetnet_tests::run(async {
-        let ground = OnProcesses::set_apart(CAST).await?;
-        roll_back(&ground.hub()).await?;
-        for member in ground.members() {
+        let backend = OnProcesses::with_own_servers(FLEET).await?;
+        roll_back(&backend.hub()).await?;
+        for member in backend.members() {
             roll_back(&member.client).await?;
         }
-        let mut stage = Stage::on(ground).await?;
-        let mut marker = Marker::make(&stage).await?;
-        for (play, action) in Action::ALL.into_iter().enumerate() {
-            stage.namespace = stage.ground.namespace(&format!("play-{play}")).await?;
-            action.prepare(&stage).await?;
-            action.act(&stage).await?;
-            action.came_true(&stage).await?;
-            marker.at_peace(&stage).await.with_context(|| format!("{action:?}"))?;
+        let mut env = Environment::on(backend).await?;
+        let mut marker = Marker::make(&env).await?;
+        for (run, action) in Action::ALL.into_iter().enumerate() {
+            env.namespace = env.backend.namespace(&format!("run-{run}")).await?;
+            action.prepare(&env).await?;
+            action.act(&env).await?;
+            action.is_visible(&env).await?;
+            marker.is_settled(&env).await.with_context(|| format!("{action:?}"))?;
         }
-        stage.namespace = stage.ground.namespace("rich").await?;
-        what_the_go_form_has_of_a_rich_service_arrives(&stage).await?;
-        marker.at_peace(&stage).await
+        env.namespace = env.backend.namespace("rich").await?;
+        go_form_fields_of_a_rich_service_arrive(&env).await?;
+        marker.is_settled(&env).await
     })
 }
 
@@ -107,11 +107,11 @@ fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
 
 /// Waits for that many writes to the MemberAgent of each member from now on. Returns the time from the first to the last of
 /// them.
-async fn writes(stage: &Stage<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
-    let audit = stage.ground.hub_audit();
+async fn writes(env: &Environment<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
+    let audit = env.backend.hub_audit();
     let mark = audit.mark().await?;
     let mut spans = Vec::new();
-    for member in &stage.members {
+    for member in &env.members {
         let is_of_member = |entry: &Entry| entry.is_heartbeat() && entry.namespace == member.hub_namespace;
         let deadline = Deadline::start();
         loop {
@@ -129,10 +129,10 @@ async fn writes(stage: &Stage<OnProcesses>, number: usize) -> anyhow::Result<Vec
 }
 
 #[test]
-fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_write() -> anyhow::Result<()> {
+fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
-        let ground = OnProcesses::set_apart(CAST).await?;
-        let definitions: Api<CustomResourceDefinition> = Api::all(ground.hub());
+        let backend = OnProcesses::with_own_servers(FLEET).await?;
+        let definitions: Api<CustomResourceDefinition> = Api::all(backend.hub());
         let present = definitions.get(MEMBER_AGENTS).await?;
         let previous = previous_member_agents()?;
         let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
@@ -141,36 +141,36 @@ fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_
         definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
         eventually::gone(&definitions, MEMBER_AGENTS).await?;
         definitions.create(&PostParams::default(), &previous).await?;
-        eventually::usable(&ground.hub(), MEMBER_AGENTS).await?;
+        eventually::usable(&backend.hub(), MEMBER_AGENTS).await?;
 
-        let mut stage = Stage::on(ground).await?;
-        let mut marker = Marker::make(&stage).await?;
-        stage.export_and_import(&["10.1.0.1"]).await?;
-        for (index, member) in [0, 1].into_iter().zip(stage.members.clone()) {
-            let agents = stage.hub::<MemberAgent>(&member.hub_namespace);
+        let mut env = Environment::on(backend).await?;
+        let mut marker = Marker::make(&env).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        for (index, member) in [0, 1].into_iter().zip(env.members.clone()) {
+            let agents = env.hub::<MemberAgent>(&member.hub_namespace);
             let is_answered = |agent: &MemberAgent| agent.status.is_some();
             let agent = eventually::object(&agents, &member.cluster_id, "the hub's answer", is_answered).await?;
             ensure!(agent.spec.cluster_uid.is_none(), "spec.clusterUid is not pruned: {agent:?}");
             ensure!(agent.spec.leader_identity.is_none(), "spec.leaderIdentity is not pruned: {agent:?}");
-            let metrics = stage.ground.metrics(index).await?;
+            let metrics = env.backend.metrics(index).await?;
             let unchecked = "fleetnet_hindrances{reason=\"ClusterIdNotChecked\"} 1";
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
         }
-        marker.at_peace(&stage).await?;
+        marker.is_settled(&env).await?;
         // The counts of the hub's answer settle with the next renewal. From then on there are only renewals: four in 30 s.
-        writes(&stage, 2).await?;
-        let spans = writes(&stage, 4).await?;
+        writes(&env, 2).await?;
+        let spans = writes(&env, 4).await?;
         ensure!(spans.iter().all(|span| *span > RENEWAL * 2), "four writes in {spans:?}");
 
         // With the present CRD the fields return with the next renewal.
-        stage.ground.stop_agent(Place::Member(1)).await?;
-        roll_forward(&stage.ground.hub(), &present).await?;
-        let first = stage.members[0].clone();
-        let agents = stage.hub::<MemberAgent>(&first.hub_namespace);
+        env.backend.stop_agent(AgentPlace::Member(1)).await?;
+        roll_forward(&env.backend.hub(), &present).await?;
+        let first = env.members[0].clone();
+        let agents = env.hub::<MemberAgent>(&first.hub_namespace);
         let is_whole = |agent: &MemberAgent| agent.spec.cluster_uid.is_some() && agent.spec.leader_identity.is_some();
         eventually::object(&agents, &first.cluster_id, "the new fields", is_whole).await?;
-        stage.ground.start_agent(Place::Member(1)).await?;
-        marker.at_peace(&stage).await
+        env.backend.start_agent(AgentPlace::Member(1)).await?;
+        marker.is_settled(&env).await
     })
 }
 

@@ -65,7 +65,7 @@ fn a_termination_reaches_the_process_and_may_be_handled() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_frozen_process_is_still_there_and_goes_on_when_it_may() -> anyhow::Result<()> {
+fn a_frozen_process_continues_when_it_is_thawed() -> anyhow::Result<()> {
     run(async {
         let process = Process::start(shell("trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done")).await?;
         process.log().find("ready", says("ready")).await?;
@@ -104,7 +104,7 @@ fn zombie(pid: i32) -> bool {
 }
 
 #[test]
-fn a_process_that_is_no_longer_wanted_goes_with_its_folder() -> anyhow::Result<()> {
+fn a_process_that_is_ended_is_removed_with_its_folder() -> anyhow::Result<()> {
     run(async {
         let folder = tempfile::TempDir::new()?.keep();
         std::fs::write(folder.join("file"), "x")?;
@@ -116,7 +116,7 @@ fn a_process_that_is_no_longer_wanted_goes_with_its_folder() -> anyhow::Result<(
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() -> anyhow::Result<()> {
+fn a_missing_program_is_named() -> anyhow::Result<()> {
     run(async {
         let missing = Spec { file: Path::new("/no/such/program").to_path_buf(), ..shell("") };
         let error = Process::start(missing).await.err().context("no error")?.to_string();

@@ -175,7 +175,7 @@ fn is_answered(claim: &InternalServiceImport) -> bool {
     claim.status.iter().flat_map(|status| &status.clusters).flatten().count() > 0
 }
 
-async fn play(races: usize, line: Option<Line>) -> anyhow::Result<Outcome> {
+async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome> {
     let fleet = Fleet::take(0).await?;
     let hub = Hub { client: fleet.hub.admin(), namespace: fleet.namespace("races").await? };
     for namespace in [EXPORTER, FIRST, SECOND] {
@@ -189,8 +189,8 @@ async fn play(races: usize, line: Option<Line>) -> anyhow::Result<Outcome> {
     let imports: Api<ServiceImport> = Api::namespaced(hub.client.clone(), &hub.namespace);
     let is_resolved =
         |import: &ServiceImport| import.status.iter().flat_map(|status| &status.clusters).flatten().count() > 0;
-    eventually::objects(&imports, &WatchParams::default(), "all Services to be resolved", |held| {
-        held.values().filter(|import| is_resolved(import)).count() == services
+    eventually::objects(&imports, &WatchParams::default(), "all Services to be resolved", |objects| {
+        objects.values().filter(|import| is_resolved(import)).count() == services
     })
     .await?;
 
@@ -201,8 +201,8 @@ async fn play(races: usize, line: Option<Line>) -> anyhow::Result<Outcome> {
     let counted = hub.race(races).await?;
     let claims: Api<InternalServiceImport> = Api::all(hub.client.clone());
     let is_raced = |claim: &InternalServiceImport| counted.iter().any(|service| claim.name_any() == hub.name(*service));
-    eventually::objects(&claims, &WatchParams::default(), "one claim of each race to be answered", |held| {
-        held.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
+    eventually::objects(&claims, &WatchParams::default(), "one claim of each race to be answered", |objects| {
+        objects.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
     })
     .await?;
     // All effects of a race come before the answer to a claim that is made now: three writes, one after the other.
@@ -225,17 +225,17 @@ fn fair(races: usize) -> Outcome {
 }
 
 #[test]
-fn of_two_claims_of_one_second_the_first_holds() -> anyhow::Result<()> {
+fn of_two_claims_of_one_second_the_first_is_granted() -> anyhow::Result<()> {
     run(async {
-        assert_eq!(play(30, None).await?, fair(30));
+        assert_eq!(race_claims(30, None).await?, fair(30));
         Ok(())
     })
 }
 
 #[test]
-fn of_two_claims_of_one_second_the_first_holds_with_20_ms_between_agent_and_server() -> anyhow::Result<()> {
+fn of_two_claims_of_one_second_the_first_is_granted_with_20_ms_between_agent_and_server() -> anyhow::Result<()> {
     run(async {
-        assert_eq!(play(15, Some(Line::slow(Duration::from_millis(20)))).await?, fair(15));
+        assert_eq!(race_claims(15, Some(Line::slow(Duration::from_millis(20)))).await?, fair(15));
         Ok(())
     })
 }

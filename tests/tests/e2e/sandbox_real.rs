@@ -18,7 +18,7 @@ async fn sandbox(arguments: &[&str]) -> anyhow::Result<Process> {
     Process::start(Spec { name: "fleetnet sandbox".to_owned(), file, arguments, environment, scratch: None }).await
 }
 
-fn told(part: &'static str) -> impl FnMut(&str) -> Option<()> {
+fn contains(part: &'static str) -> impl FnMut(&str) -> Option<()> {
     move |line| line.contains(part).then_some(())
 }
 
@@ -27,7 +27,7 @@ fn the_sandbox_shows_the_same_on_real_control_planes() -> anyhow::Result<()> {
     run(async {
         let _turn = Turn::with_own_servers().await;
         let sandbox = sandbox(&["--real", "--once", "--json", "--changes", "4"]).await?;
-        sandbox.log().find("a verdict", told(r#""passed":true,"imported":true"#)).await?;
+        sandbox.log().find("a verdict", contains(r#""passed":true,"imported":true"#)).await?;
         let lines = sandbox.log().lines();
         let changes: Vec<&String> = lines.iter().filter(|line| line.contains(r#""event":"change""#)).collect();
         assert_eq!(changes.len(), 4, "{lines:#?}");
@@ -67,7 +67,7 @@ fn kubectl_works_on_the_clusters_of_a_sandbox() -> anyhow::Result<()> {
         let scratch = tempfile::tempdir()?;
         let folder = scratch.path().join("configs");
         let sandbox = sandbox(&["--json", "--kubeconfigs", folder.to_str().context("a path in UTF-8")?]).await?;
-        sandbox.log().find("a change", told(r#""event":"change""#)).await?;
+        sandbox.log().find("a change", contains(r#""event":"change""#)).await?;
         let member = folder.join("member-1.kubeconfig");
         let on_member = async |arguments: &[&str]| kubectl(&member, scratch.path(), arguments).await;
 

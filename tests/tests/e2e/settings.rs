@@ -17,12 +17,13 @@ async fn refused(
     let mut command = tokio::process::Command::new(binaries::of_agent(binary).await?);
     command.env_clear().envs(environment.iter().copied()).args(arguments);
     command.stdin(Stdio::null()).kill_on_drop(true);
-    let told = || format!("{binary} {environment:?} {arguments:?}");
-    let output = tokio::time::timeout(fleetnet_tests::limits::PROCESS, command.output()).await.with_context(told)??;
+    let command_line = || format!("{binary} {environment:?} {arguments:?}");
+    let output =
+        tokio::time::timeout(fleetnet_tests::limits::PROCESS, command.output()).await.with_context(command_line)??;
     let errors = String::from_utf8(output.stderr)?;
-    assert_eq!(output.status.code(), Some(2), "{}: {errors}", told());
-    assert_eq!(errors.lines().count(), 1, "{}: {errors}", told());
-    assert!(errors.contains(named), "{}: {named} is not in: {errors}", told());
+    assert_eq!(output.status.code(), Some(2), "{}: {errors}", command_line());
+    assert_eq!(errors.lines().count(), 1, "{}: {errors}", command_line());
+    assert!(errors.contains(named), "{}: {named} is not in: {errors}", command_line());
     assert!(output.stdout.is_empty());
     Ok(())
 }

@@ -16,13 +16,13 @@ pub(super) struct Row {
     tests: Vec<String>,
 }
 
-/// Tests and played scenes: from `file::name` to the folders of their packages.
+/// Tests and scenarios that tests run: from `file::name` to the folders of their packages.
 pub(super) type Tests = BTreeMap<String, BTreeSet<String>>;
 
-/// Folder of the scenes: functions that tests play on a fleet.
-const SCENES: &str = "tests/src/scenes/";
-/// Files whose tests play scenes, and file of the macros that do.
-const STAGES: [&str; 3] = ["tests/src/scenes.rs", "tests/tests/", "sim/tests/"];
+/// Folder of the scenarios: functions that tests run on a fleet.
+const SCENARIOS: &str = "tests/src/scenarios/";
+/// Files whose tests run scenarios, and file of the macros that do.
+const RUNNERS: [&str; 3] = ["tests/src/scenarios.rs", "tests/tests/", "sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
@@ -107,22 +107,22 @@ fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, Str
     Ok(tests)
 }
 
-/// Returns all tests, and all scenes that a test plays.
+/// Returns all tests, and all scenarios that a test runs.
 pub(super) fn tests_of(tree: &Tree) -> &Tests {
     tree.tests.get_or_init(|| collect(tree))
 }
 
 fn collect(tree: &Tree) -> Tests {
     let mut tests = Tests::new();
-    let is_stage = |file: &&File| STAGES.iter().any(|stage| file.path.starts_with(stage));
-    let stages: Vec<&File> = tree.rust().filter(is_stage).collect();
-    let is_played = |name: &str| stages.iter().any(|stage| source::contains_words(&stage.code, name));
+    let is_runner = |file: &&File| RUNNERS.iter().any(|runner| file.path.starts_with(runner));
+    let runners: Vec<&File> = tree.rust().filter(is_runner).collect();
+    let is_run = |name: &str| runners.iter().any(|runner| source::contains_words(&runner.code, name));
     for file in tree.rust() {
         let stem = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
         let folder = file.path.split('/').next().unwrap_or_default();
-        let has_scenes = file.path.starts_with(SCENES);
+        let has_scenes = file.path.starts_with(SCENARIOS);
         for function in file.functions() {
-            if function.is_test || has_scenes && is_played(&function.name) {
+            if function.is_test || has_scenes && is_run(&function.name) {
                 tests.entry(format!("{stem}::{}", function.name)).or_default().insert(folder.to_owned());
             }
         }

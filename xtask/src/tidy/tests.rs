@@ -227,10 +227,10 @@ fn a_fault_that_cannot_be_planted_is_found() {
 }
 
 #[test]
-fn a_scene_is_a_test_where_a_test_plays_it() {
+fn a_scenario_is_a_test_where_a_test_runs_it() {
     let tree = tree(&[
-        ("tests/src/scenes/told.rs", "pub async fn played() {}\npub async fn called() {}\npub async fn lost() {}\n"),
-        ("tests/src/scenes.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
+        ("tests/src/scenarios/told.rs", "pub async fn played() {}\npub async fn called() {}\npub async fn lost() {}\n"),
+        ("tests/src/scenarios.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
         ("sim/tests/told_on_memkube.rs", "#[tokio::test(start_paused = true)]\nasync fn it() { called().await }\n"),
         (
             "core/src/told.rs",

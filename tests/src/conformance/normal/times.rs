@@ -1,6 +1,6 @@
 //! Times: only their plausibility is compared.
 
-use super::super::play::Played;
+use super::super::run::CaseRun;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,9 +30,9 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn of(played: &Played) -> Self {
-        let mut times = Self { began_seconds: played.began_seconds, ..Self::default() };
-        for answer in played.answers.iter().filter(|answer| answer.code == 201) {
+    pub(super) fn of(run: &CaseRun) -> Self {
+        let mut times = Self { began_seconds: run.began_seconds, ..Self::default() };
+        for answer in run.answers.iter().filter(|answer| answer.code == 201) {
             times.own.extend(answer.body["metadata"]["uid"].as_str().map(str::to_owned));
         }
         times

@@ -26,28 +26,28 @@ const THEIRS: &str = "system:serviceaccount:kube-system:endpointslice-controller
 const LEASE: &str = "kube-controller-manager";
 
 /// A cluster with kube-controller-manager, which has published two Services.
-pub(super) struct Scene {
+pub(super) struct Setup {
     pub(super) cluster: Cluster,
     pub(super) workload: Workload,
     leases: Api<Lease>,
 }
 
-impl Scene {
-    pub(super) async fn set(namespace: &str) -> anyhow::Result<(Self, Process)> {
+impl Setup {
+    pub(super) async fn create(namespace: &str) -> anyhow::Result<(Self, Process)> {
         let cluster = Cluster::take(Kind::WithoutControllerManager, namespace).await?;
         let workload = cluster.workload().await?;
         let leases = Api::namespaced(cluster.control_plane.admin(), "kube-system");
-        let scene = Self { cluster, workload, leases };
+        let setup = Self { cluster, workload, leases };
         // The agent would wait for the Lease of an earlier test to expire.
-        scene.cluster.forget_controller_manager().await?;
-        let controller_manager = scene.start_controller_manager().await?;
+        setup.cluster.forget_controller_manager().await?;
+        let controller_manager = setup.start_controller_manager().await?;
         for (service, addresses) in [("web", &["10.1.0.1", "10.1.0.2"]), ("api", &["10.1.1.1", "10.1.1.2"])] {
-            scene.workload.service(service).await?;
-            scene.workload.pods(service, addresses).await?;
+            setup.workload.service(service).await?;
+            setup.workload.pods(service, addresses).await?;
         }
-        scene.workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1"]).await?;
-        scene.workload.sees("api", &["IPv4 http 8080/TCP: 10.1.1.1 ready api-0, 10.1.1.2 ready api-1"]).await?;
-        Ok((scene, controller_manager))
+        setup.workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1"]).await?;
+        setup.workload.sees("api", &["IPv4 http 8080/TCP: 10.1.1.1 ready api-0, 10.1.1.2 ready api-1"]).await?;
+        Ok((setup, controller_manager))
     }
 
     async fn start_controller_manager(&self) -> anyhow::Result<Process> {
@@ -104,58 +104,58 @@ impl Flapping {
     }
 
     /// Changes the readiness of the pod and waits until that is published.
-    pub(super) async fn change(&mut self, scene: &Scene) -> anyhow::Result<()> {
+    pub(super) async fn change(&mut self, setup: &Setup) -> anyhow::Result<()> {
         self.is_ready = !self.is_ready;
         self.changes += 1;
-        scene.report(self.is_ready).await?;
+        setup.report(self.is_ready).await?;
         let both = ["10.1.0.1:8080", "10.1.0.2:8080"];
         self.routes.are(if self.is_ready { &both } else { &both[..1] }).await
     }
 }
 
 #[test]
-fn auto_takes_over_from_a_kube_controller_manager_and_gives_back_and_no_endpoint_is_lost() -> anyhow::Result<()> {
+fn auto_takes_over_from_a_kube_controller_manager_and_hands_back_and_no_endpoint_is_lost() -> anyhow::Result<()> {
     run(async {
-        let (scene, controller_manager) = Scene::set("takeover").await?;
-        let agent = scene.cluster.serve(&AUTO).await?;
-        let mut web = Flapping::watch(&scene.workload);
-        let mut api = scene.workload.routes("api");
+        let (setup, controller_manager) = Setup::create("takeover").await?;
+        let agent = setup.cluster.serve(&AUTO).await?;
+        let mut web = Flapping::watch(&setup.workload);
+        let mut api = setup.workload.routes("api");
         let all_of_api = ["10.1.1.1:8080", "10.1.1.2:8080"];
         api.are(&all_of_api).await?;
-        web.change(&scene).await?;
-        web.change(&scene).await?;
+        web.change(&setup).await?;
+        web.change(&setup).await?;
 
-        let mark = scene.cluster.mark().await?;
+        let mark = setup.cluster.mark().await?;
         controller_manager.end().await?;
-        let (ended, last_renewal) = (Instant::now(), scene.renewal().await?);
+        let (ended, last_renewal) = (Instant::now(), setup.renewal().await?);
         let age = age(last_renewal.as_ref().context("kube-controller-manager has renewed its Lease")?)?;
         serves(&agent, true).await?;
         let silence = ended.elapsed() + age;
         ensure!(silence >= AFTER, "it took over {silence:?} after the last renewal");
-        web.change(&scene).await.context("the agent serves")?;
-        let [ours, theirs] = scene.writes(mark).await?;
+        web.change(&setup).await.context("the agent serves")?;
+        let [ours, theirs] = setup.writes(mark).await?;
         assert_eq!((ours.count(), theirs.count()), (1, 0), "all was as it should be but for the change:\n{ours}");
 
-        let (mark, before) = (scene.cluster.mark().await?, web.changes);
-        let _controller_manager = scene.start_controller_manager().await?;
+        let (mark, before) = (setup.cluster.mark().await?, web.changes);
+        let _controller_manager = setup.start_controller_manager().await?;
         let deadline = Deadline::start();
         while is_serving(&agent).await? {
             deadline.check().context("kube-controller-manager is back, and the agent goes on")?;
-            web.change(&scene).await?;
+            web.change(&setup).await?;
             sleep(POLL).await;
         }
-        ensure!(scene.renewal().await? > last_renewal, "nobody told it to stop\n{}", agent.log().tail());
-        let [while_it_stopped, _] = scene.writes(mark).await?;
+        ensure!(setup.renewal().await? > last_renewal, "nobody told it to stop\n{}", agent.log().tail());
+        let [while_it_stopped, _] = setup.writes(mark).await?;
         for _ in 0..4 {
-            web.change(&scene).await.context("kube-controller-manager serves")?;
+            web.change(&setup).await.context("kube-controller-manager serves")?;
         }
-        let [ours, theirs] = scene.writes(mark).await?;
+        let [ours, theirs] = setup.writes(mark).await?;
         assert_eq!(ours, while_it_stopped, "who has stopped writes nothing more");
         assert!(theirs.count() >= 4, "{theirs}");
         assert_eq!(ours.count() + theirs.count(), web.changes - before, "one write for each change:\n{ours}{theirs}");
 
-        web.routes.always_led_to(&["10.1.0.1:8080"])?;
-        api.always_led_to(&all_of_api)?;
+        web.routes.always_had(&["10.1.0.1:8080"])?;
+        api.always_had(&all_of_api)?;
         Ok(())
     })
 }

@@ -22,8 +22,7 @@ use tokio::time::{Instant, sleep};
 const FORBIDDEN: [&str; 7] = ["127.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "ff02::1"];
 
 #[test]
-fn a_pod_with_an_address_that_slices_may_not_hold_keeps_none_of_the_others_from_being_published() -> anyhow::Result<()>
-{
+fn a_pod_with_an_address_that_slices_may_not_have_does_not_block_the_others() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "forbidden").await?;
         let workload = cluster.workload().await?;
@@ -52,7 +51,7 @@ fn a_pod_with_an_address_that_slices_may_not_hold_keeps_none_of_the_others_from_
 }
 
 #[test]
-fn what_is_edited_by_hand_in_a_slice_is_repaired() -> anyhow::Result<()> {
+fn edits_by_hand_in_a_slice_are_repaired() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "edited").await?;
         let workload = cluster.workload().await?;
@@ -89,7 +88,7 @@ fn what_is_edited_by_hand_in_a_slice_is_repaired() -> anyhow::Result<()> {
 }
 
 #[test]
-fn under_auto_an_edit_by_hand_is_a_sign_of_another_and_repaired_when_there_is_none_any_more() -> anyhow::Result<()> {
+fn under_auto_an_edit_by_hand_counts_as_another_controller_and_is_repaired_later() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "by-hand").await?;
         let workload = cluster.workload().await?;
@@ -119,7 +118,7 @@ fn under_auto_an_edit_by_hand_is_a_sign_of_another_and_repaired_when_there_is_no
 }
 
 #[test]
-fn a_pod_whose_node_is_not_there_is_told_of_and_published_when_it_comes() -> anyhow::Result<()> {
+fn a_pod_whose_node_is_missing_is_reported_and_published_when_the_node_exists() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "no-node").await?;
         let workload = cluster.workload().await?;
@@ -130,18 +129,19 @@ fn a_pod_whose_node_is_not_there_is_told_of_and_published_when_it_comes() -> any
         workload.pod(&PodSketch::new("good", "web", &["10.1.0.1"])).await?;
         workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good"]).await?;
         let events = workload.user.api::<Event>();
-        let told = eventually::objects(&events, &Default::default(), "an Event", |held| !held.is_empty()).await?;
-        let [event] = &told.into_values().collect::<Vec<_>>()[..] else { panic!("it is told once") };
+        let events =
+            eventually::objects(&events, &Default::default(), "an Event", |objects| !objects.is_empty()).await?;
+        let [event] = &events.into_values().collect::<Vec<_>>()[..] else { panic!("there is one Event") };
         let (about, namespace) = (&event.involved_object, &cluster.namespace);
         assert_eq!((about.kind.as_deref(), about.name.as_deref()), (Some("Service"), Some("web")));
         assert_eq!(event.reason.as_deref(), Some("FailedToUpdateEndpointSlices"));
         let source = event.source.as_ref().and_then(|source| source.component.as_deref());
         assert_eq!(source, Some("endpoint-slice-controller"));
-        let told = format!(
+        let message = format!(
             "Error updating Endpoint Slices for Service {namespace}/web: \
              skipping Pod lost for Service {namespace}/web: Node {late} Not Found"
         );
-        assert_eq!(event.message.as_deref(), Some(&*told));
+        assert_eq!(event.message.as_deref(), Some(&*message));
 
         workload.create_node(&late).await?;
         workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good, 10.1.0.2 ready lost"]).await.map(drop)
@@ -175,7 +175,7 @@ async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
 }
 
 #[test]
-fn without_its_rights_auto_stays_off_and_says_why_and_is_ready() -> anyhow::Result<()> {
+fn without_its_rights_auto_stays_off_and_reports_why_and_is_ready() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "no-rights-auto").await?;
         let workload = cluster.workload().await?;
@@ -192,7 +192,8 @@ fn without_its_rights_auto_stays_off_and_says_why_and_is_ready() -> anyhow::Resu
 }
 
 #[test]
-fn without_its_rights_on_is_not_ready_and_says_which_are_missing_and_serves_once_it_has_them() -> anyhow::Result<()> {
+fn without_its_rights_on_is_not_ready_and_reports_which_are_missing_and_serves_once_it_has_them() -> anyhow::Result<()>
+{
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "no-rights-on").await?;
         let workload = cluster.workload().await?;

@@ -15,7 +15,7 @@ async fn take(namespace: &str) -> anyhow::Result<(Cluster, Workload)> {
 }
 
 #[test]
-fn a_service_that_selects_no_pods_has_an_empty_slice_and_the_garbage_collector_takes_it_away() -> anyhow::Result<()> {
+fn a_service_that_selects_no_pods_has_an_empty_slice_and_the_garbage_collector_removes_it() -> anyhow::Result<()> {
     run(async {
         let (cluster, workload) = take("nobody").await?;
         let _agent = cluster.serve(&[ON]).await?;

@@ -57,7 +57,7 @@ fn routed(restless: [bool; 2]) -> Vec<&'static str> {
 
 async fn lease(cluster: &Cluster) -> anyhow::Result<LeaseSpec> {
     let leases: Api<Lease> = Api::namespaced(cluster.control_plane.admin(), FLEET_SYSTEM);
-    eventually::there(&leases, LEASE).await?.spec.context("a Lease says who holds it")
+    eventually::exists(&leases, LEASE).await?.spec.context("a Lease says who holds it")
 }
 
 /// Waits for that many more changes.
@@ -89,7 +89,7 @@ async fn at_work(cluster: &Cluster, pods: &Pods<'_>, routes: &mut Routes) -> any
 }
 
 #[test]
-fn a_replica_goes_on_where_one_was_killed_while_pods_changed_and_writes_what_it_must_once() -> anyhow::Result<()> {
+fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_once() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutControllerManager, "failover").await?;
         cluster.forget_controller_manager().await?;
@@ -100,7 +100,7 @@ fn a_replica_goes_on_where_one_was_killed_while_pods_changed_and_writes_what_it_
         workload.service("web").await?;
         let leader = cluster.serve(&FLAGS).await?;
         serves(&leader, true).await?;
-        workload.sees_all("web", "three slices", |held| held.len() == 3).await?;
+        workload.sees_all("web", "three slices", |objects| objects.len() == 3).await?;
         let (pods, mut routes) = (Pods(&workload), workload.routes("web"));
         routes.are(&routed([true, true])).await?;
         let of_leader = lease(&cluster).await?;
@@ -143,7 +143,7 @@ fn a_replica_goes_on_where_one_was_killed_while_pods_changed_and_writes_what_it_
         routes.are(&routed([true, true])).await?;
         at_work(&cluster, &pods, &mut routes).await.context("the replica")?;
 
-        routes.always_led_to(&STEADY)?;
-        routes.never_said_the_same_again()
+        routes.always_had(&STEADY)?;
+        routes.no_repeated_event()
     })
 }

@@ -93,7 +93,7 @@ async fn managers(workload: &Workload, service: &str) -> anyhow::Result<Vec<Stri
 }
 
 #[test]
-fn what_is_mirrored_from_endpoints_and_services_without_selector_are_left_alone() -> anyhow::Result<()> {
+fn mirrored_slices_and_services_without_selector_are_left_alone() -> anyhow::Result<()> {
     run(async {
         let (cluster, workload) = take("mirrored").await?;
         let _agent = cluster.serve(&[ON]).await?;
@@ -200,10 +200,10 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
                 format!("IPv4 http 8080/TCP: 10.1.0.1 ready web-0 {expected}").replace("NODE", &workload.node);
             let what = format!("after step {index}: {expected}");
             // The label comes with the same write, so a slice that has it is the result of this step.
-            let made = workload.sees_all("web", &what, |held| {
+            let made = workload.sees_all("web", &what, |objects| {
                 let of_this_step = |labels: &std::collections::BTreeMap<_, _>| labels.get("step") == Some(&index);
-                held.values().all(|slice| slice.metadata.labels.as_ref().is_some_and(of_this_step))
-                    && picture::draw(held.values()) == [&*expected]
+                objects.values().all(|slice| slice.metadata.labels.as_ref().is_some_and(of_this_step))
+                    && describe::slices(objects.values()) == [&*expected]
             });
             made.await?;
         }

@@ -53,7 +53,7 @@ impl<'a> Pods<'a> {
         futures::stream::iter(removed).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    async fn make_anew(&mut self, pods: &[usize]) -> anyhow::Result<()> {
+    async fn recreate(&mut self, pods: &[usize]) -> anyhow::Result<()> {
         pods.iter().for_each(|pod| self.generation[*pod] += 1);
         self.make(pods.iter().copied()).await
     }
@@ -63,8 +63,8 @@ impl<'a> Pods<'a> {
         let expected: BTreeSet<String> =
             (0..PODS).filter(|pod| !without.contains(pod)).map(|pod| self.address(pod)).collect();
         let what = format!("{} endpoints", expected.len());
-        let are_there = |held: &BTreeMap<String, EndpointSlice>| {
-            let addresses: Vec<&String> = held.values().flat_map(addresses).collect();
+        let are_there = |objects: &BTreeMap<String, EndpointSlice>| {
+            let addresses: Vec<&String> = objects.values().flat_map(addresses).collect();
             addresses.len() == expected.len() && addresses.into_iter().all(|address| expected.contains(address))
         };
         self.workload.sees_all("web", &what, are_there).await.map(Slices)
@@ -140,30 +140,30 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
         pods.remove(&fifty).await?;
         let without = pods.are_published_but(&fifty).await?;
         assert_eq!(without.lengths(), [&[100; 9][..], &[50, 50]].concat());
-        pods.make_anew(&fifty).await?;
-        let anew = pods.are_published_but(&[]).await?;
+        pods.recreate(&fifty).await?;
+        let new_slices = pods.are_published_but(&[]).await?;
         assert_eq!(
-            anew.lengths(),
+            new_slices.lengths(),
             ten_full_and(&[50]),
             "who has room for all takes them: the one that will be fullest"
         );
-        assert!(anew.changed_since(&slices) <= 2, "where they went, where they came");
+        assert!(new_slices.changed_since(&slices) <= 2, "where they went, where they came");
         let written = cluster.written_by(MEMBER_AGENT, mark).await?;
         ensure!(written.0.iter().all(|write| write.verb == "update" && write.status == 200), "{written}");
         let most = 3 * fifty.len();
         assert!((2..=most).contains(&written.count()), "one where a pod begins to go, is gone, comes:\n{written}");
-        routes.always_led_to(&but(&all, &[&fifty[..], &[FLAPPING]].concat()))?;
+        routes.always_had(&but(&all, &[&fifty[..], &[FLAPPING]].concat()))?;
 
         // Five of each of ten slices, all at once.
-        let fifty: Vec<usize> = anew.full().iter().flat_map(|slice| slice[40..45].to_vec()).collect();
+        let fifty: Vec<usize> = new_slices.full().iter().flat_map(|slice| slice[40..45].to_vec()).collect();
         assert_eq!(agent.terminate().await?, Ended::Exited(0), "{}", agent.log().tail());
         pods.remove(&fifty).await?;
-        pods.make_anew(&fifty).await?;
+        pods.recreate(&fifty).await?;
         let mark = cluster.mark().await?;
         let agent = cluster.serve(&[ON]).await?;
         slices = pods.are_published_but(&[]).await?;
         assert_eq!(slices.lengths(), ten_full_and(&[50]), "slices that lose some are filled first");
-        assert_eq!(slices.changed_since(&anew), 10);
+        assert_eq!(slices.changed_since(&new_slices), 10);
         cluster.agent_wrote(mark, &[(10, "update endpointslices")]).await?;
 
         assert_eq!(agent.terminate().await?, Ended::Exited(0), "{}", agent.log().tail());

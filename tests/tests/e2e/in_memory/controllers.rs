@@ -87,7 +87,7 @@ fn since(before: &BTreeMap<String, u64>, now: BTreeMap<String, u64>) -> Vec<Stri
 }
 
 #[test]
-fn each_part_alone_does_its_part_and_nothing_else() -> anyhow::Result<()> {
+fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> {
     run(async {
         let clusters = Clusters::start().await?;
         let (user, own, hub) = (&clusters.user, &clusters.own, &clusters.hub);
@@ -95,13 +95,13 @@ fn each_part_alone_does_its_part_and_nothing_else() -> anyhow::Result<()> {
         clusters.all_is_asked_for().await?;
         let distributed: Api<EndpointSliceImport> = Api::namespaced(hub.admin(), "fleet-member-member-1");
         let given = async |count: usize| {
-            let are_there = |held: &BTreeMap<String, EndpointSliceImport>| held.len() == count;
+            let are_there = |objects: &BTreeMap<String, EndpointSliceImport>| objects.len() == count;
             eventually::objects(&distributed, &WatchParams::default(), "slices to be distributed", are_there).await
         };
 
         let slices: Api<EndpointSliceExport> = Api::namespaced(hub.admin(), "fleet-member-member-1");
         let exports = async || {
-            let is_there = |held: &BTreeMap<String, EndpointSliceExport>| held.len() == 1;
+            let is_there = |objects: &BTreeMap<String, EndpointSliceExport>| objects.len() == 1;
             eventually::objects(&slices, &WatchParams::default(), "a slice to be exported", is_there).await.map(drop)
         };
         let exported = clusters.runs("export", exports).await?;
@@ -110,7 +110,7 @@ fn each_part_alone_does_its_part_and_nothing_else() -> anyhow::Result<()> {
         assert_eq!(exported[1], [&in_hub[..], &["create memberagents", "patch memberagents"]].concat());
         assert_eq!(own.holders().await?.into_keys().collect::<Vec<_>>(), MEMBER_LEASES);
 
-        let asks = async || eventually::there(&user.api::<ServiceImport>(), "app").await.map(drop);
+        let asks = async || eventually::exists(&user.api::<ServiceImport>(), "app").await.map(drop);
         let asked = clusters.runs("multiclusterservice", asks).await?;
         let mcs = ["1 create serviceimports", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
         assert_eq!(asked, [owned(&mcs), vec![]]);
@@ -143,7 +143,8 @@ fn each_part_alone_does_its_part_and_nothing_else() -> anyhow::Result<()> {
 async fn slices_of(user: &User, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
     let of_service = WatchParams::default().labels(&format!("kubernetes.io/service-name={service}"));
     let what = format!("slices of {service} to be there");
-    let slices = eventually::objects(&user.api::<EndpointSlice>(), &of_service, &what, |held| !held.is_empty()).await?;
+    let slices =
+        eventually::objects(&user.api::<EndpointSlice>(), &of_service, &what, |objects| !objects.is_empty()).await?;
     Ok(slices.into_values().collect())
 }
 
@@ -153,7 +154,7 @@ fn controller(own: &Server) -> AgentSpec {
 }
 
 #[test]
-fn slices_bear_the_name_of_their_manager_and_those_of_another_stay() -> anyhow::Result<()> {
+fn slices_carry_the_name_of_their_manager_and_those_of_another_stay() -> anyhow::Result<()> {
     run(async {
         let clusters = Clusters::start().await?;
         let user = &clusters.user;
@@ -169,12 +170,13 @@ fn slices_bear_the_name_of_their_manager_and_those_of_another_stay() -> anyhow::
         let agent = controller(&clusters.own).flag("--endpointslices-managed-by", "slices.example.com").start().await?;
         let of_agent = WatchParams::default().labels("endpointslice.kubernetes.io/managed-by=slices.example.com");
         let what = "a slice of the manager to be there";
-        let made = eventually::objects(&user.api::<EndpointSlice>(), &of_agent, what, |held| held.len() == 1).await;
+        let made =
+            eventually::objects(&user.api::<EndpointSlice>(), &of_agent, what, |objects| objects.len() == 1).await;
         let made = made.with_context(|| agent.log().tail())?;
         assert_eq!(made.into_values().flat_map(|slice| slice.endpoints).flatten().count(), 1);
         assert_eq!(agent.terminate().await?, Ended::Exited(0));
-        let held = user.api::<EndpointSlice>().get("web-other").await?;
-        assert_eq!(held.resource_version(), other.resource_version(), "{AGENT} has written to it");
+        let slice = user.api::<EndpointSlice>().get("web-other").await?;
+        assert_eq!(slice.resource_version(), other.resource_version(), "{AGENT} has written to it");
         Ok(())
     })
 }

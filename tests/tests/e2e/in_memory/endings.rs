@@ -44,9 +44,9 @@ fn help_and_version_are_printed_and_end_with_0() -> anyhow::Result<()> {
                 let mut command = tokio::process::Command::new(binaries::of_agent(binary).await?);
                 command.env_clear().arg(flag).stdin(Stdio::null()).kill_on_drop(true);
                 let output = tokio::time::timeout(PROCESS, command.output()).await.context("it does not end")??;
-                let told = String::from_utf8(output.stdout)?;
+                let output_text = String::from_utf8(output.stdout)?;
                 assert_eq!(output.status.code(), Some(0), "{binary} {flag}");
-                assert!(told.contains(printed), "{binary} {flag}: {told}");
+                assert!(output_text.contains(printed), "{binary} {flag}: {output_text}");
                 assert_eq!(String::from_utf8(output.stderr)?, "", "{binary} {flag}");
             }
         }
@@ -55,7 +55,7 @@ fn help_and_version_are_printed_and_end_with_0() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_clean_stop_ends_with_0_and_gives_the_leases_back() -> anyhow::Result<()> {
+fn a_clean_stop_ends_with_0_and_releases_the_leases() -> anyhow::Result<()> {
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let agent = member_agent_of(&own, &hub).start().await?;
@@ -99,7 +99,7 @@ fn a_second_signal_ends_with_1_at_once_and_leaves_the_leases_to_expire() -> anyh
 }
 
 #[test]
-fn a_lease_that_another_takes_ends_with_1_and_the_reason() -> anyhow::Result<()> {
+fn a_lost_lease_ends_the_agent_with_1_and_the_reason() -> anyhow::Result<()> {
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let agent = member_agent_of(&own, &hub).start().await?;

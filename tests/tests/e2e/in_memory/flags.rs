@@ -38,7 +38,7 @@ fn logs_are_text_where_that_is_asked_for_and_v_2_shows_each_write() -> anyhow::R
 }
 
 #[test]
-fn what_is_taken_for_the_go_agents_sake_is_told_in_the_log() -> anyhow::Result<()> {
+fn flags_that_are_accepted_for_compatibility_with_the_go_agents_are_logged() -> anyhow::Result<()> {
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let agent = member_agent_of(&own, &hub)
@@ -49,12 +49,12 @@ fn what_is_taken_for_the_go_agents_sake_is_told_in_the_log() -> anyhow::Result<(
             .start_ready()
             .await?;
         let lines = agent.log().lines();
-        let told = |level: &str, words: &str| {
+        let logged = |level: &str, words: &str| {
             lines.iter().any(|line| line.contains(&format!(r#""level":"{level}""#)) && line.contains(words))
         };
-        assert!(told("INFO", "--cloud-config is taken and not read"), "{lines:?}");
-        assert!(told("WARN", "klog flags are taken and ignored: --logtostderr, --stderrthreshold"), "{lines:?}");
-        assert!(!told("INFO", "membership (InternalMemberCluster, MemberCluster) is not handled"), "{lines:?}");
+        assert!(logged("INFO", "--cloud-config is taken and not read"), "{lines:?}");
+        assert!(logged("WARN", "klog flags are taken and ignored: --logtostderr, --stderrthreshold"), "{lines:?}");
+        assert!(!logged("INFO", "membership (InternalMemberCluster, MemberCluster) is not handled"), "{lines:?}");
         Ok(())
     })
 }

@@ -143,11 +143,11 @@ pub(crate) fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
 pub(crate) async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
-        let (_, told) = agent.get("/readyz").await?;
-        if told.contains("[+]hub/") && !told.contains("[-]") {
+        let (_, readiness) = agent.get("/readyz").await?;
+        if readiness.contains("[+]hub/") && !readiness.contains("[-]") {
             return Ok(());
         }
-        deadline.check().with_context(|| format!("not all is known: {told}\n{}", agent.log().tail()))?;
+        deadline.check().with_context(|| format!("not all is known: {readiness}\n{}", agent.log().tail()))?;
         sleep(POLL).await;
     }
 }

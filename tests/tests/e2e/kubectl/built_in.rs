@@ -73,7 +73,7 @@ fn a_config_map_is_created_read_patched_replaced_and_deleted() -> anyhow::Result
 }
 
 #[test]
-fn client_side_apply_creates_changes_and_takes_away_what_it_no_longer_says() -> anyhow::Result<()> {
+fn client_side_apply_creates_changes_and_removes_fields_that_are_no_longer_set() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         cluster
@@ -202,7 +202,7 @@ fn ports_of_a_service_are_merged_by_their_number() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_bad_service_is_refused_with_what_is_wrong() -> anyhow::Result<()> {
+fn a_bad_service_is_rejected_with_the_reason() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         let unknown = "Error from server (BadRequest): error when creating \"STDIN\": Service in version \"v1\" \

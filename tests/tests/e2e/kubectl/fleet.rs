@@ -84,7 +84,7 @@ fn invalid(field: &str) -> String {
 }
 
 #[test]
-fn a_bad_multi_cluster_service_is_refused_with_what_is_wrong() -> anyhow::Result<()> {
+fn a_bad_multi_cluster_service_is_rejected_with_the_reason() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::with_definitions().await?;
         let unnamed = CLAIM.replace("{name: web}}", "{}}");

@@ -21,7 +21,7 @@ async fn until_watched(cluster: &Cluster) -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_watch_tells_what_is_there_and_then_each_change() -> anyhow::Result<()> {
+fn a_watch_shows_the_existing_objects_and_then_each_change() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         cluster.print("create cm one --from-literal=a=1").await?;
@@ -42,7 +42,7 @@ fn a_watch_tells_what_is_there_and_then_each_change() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_watch_of_one_object_tells_of_no_other() -> anyhow::Result<()> {
+fn a_watch_of_one_object_shows_no_other() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         cluster.print("create cm one --from-literal=a=1").await?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 const CONF: &str = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}}"#;
 
 #[test]
-fn the_server_tells_its_version_its_health_and_its_kinds() -> anyhow::Result<()> {
+fn the_server_shows_its_version_its_health_and_its_kinds() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         let version = cluster.print("version").await?;
@@ -68,7 +68,7 @@ DESCRIPTION:
 }
 
 #[test]
-fn server_side_apply_is_refused_plainly() -> anyhow::Result<()> {
+fn server_side_apply_is_rejected_with_a_clear_message() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         let refused = cluster.run("apply --server-side -f -", CONF).await?;
@@ -80,7 +80,7 @@ fn server_side_apply_is_refused_plainly() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_a_user_may_not_do_is_refused_with_403() -> anyhow::Result<()> {
+fn a_request_without_the_right_gets_403() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         cluster.server.set_policy(Arc::new(|call: &Call| call.verb != Verb::Delete));
@@ -104,7 +104,7 @@ fn what_a_user_may_not_do_is_refused_with_403() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_unknown_token_is_refused_with_401() -> anyhow::Result<()> {
+fn an_unknown_token_gets_401() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
         let refused = "error: You must be logged in to the server (Unauthorized)\n";

@@ -1,6 +1,6 @@
 //! A fleet on control planes, with agents in processes of their own.
 
-use super::{Cast, Ground, Member, Place};
+use super::{AgentPlace, Backend, FleetSpec, Member};
 use crate::agent::{Agent, AgentSpec};
 use crate::audit::{Audit, FleetLedger, FleetMark};
 use crate::fleet::{FLEET_SYSTEM, Fleet};
@@ -19,32 +19,32 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct OnProcesses {
     fleet: Fleet,
-    cast: Cast,
-    agents: BTreeMap<Place, Agent>,
+    fleet_spec: FleetSpec,
+    agents: BTreeMap<AgentPlace, Agent>,
 }
 
 impl OnProcesses {
-    /// A stage on a fleet that no other test uses ([`Fleet::own`]).
-    pub async fn set_apart(cast: Cast) -> anyhow::Result<Self> {
-        Ok(Self { fleet: Fleet::own(cast.members).await?, cast, agents: BTreeMap::new() })
+    /// An environment on a fleet that no other test uses ([`Fleet::own`]).
+    pub async fn with_own_servers(fleet_spec: FleetSpec) -> anyhow::Result<Self> {
+        Ok(Self { fleet: Fleet::own(fleet_spec.members).await?, fleet_spec, agents: BTreeMap::new() })
     }
 
     /// All places of agents.
-    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        std::iter::once(Place::Hub).chain((0..self.fleet.members.len()).map(Place::Member))
+    pub fn places(&self) -> impl Iterator<Item = AgentPlace> + use<> {
+        std::iter::once(AgentPlace::Hub).chain((0..self.fleet.members.len()).map(AgentPlace::Member))
     }
 
     /// Settings of the agent of a place, over proxies if there is a line.
-    pub async fn spec(&self, place: Place, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
+    pub async fn spec(&self, place: AgentPlace, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let index = match place {
-            Place::Hub => return self.fleet.hub_agent_over(line).await,
-            Place::Member(index) => index,
+            AgentPlace::Hub => return self.fleet.hub_agent_over(line).await,
+            AgentPlace::Member(index) => index,
         };
         let mut spec = self.fleet.member_agent_over(&self.fleet.members[index], line).await?;
-        if let Some(grace) = self.cast.derived_service_grace {
+        if let Some(grace) = self.fleet_spec.derived_service_grace {
             spec = spec.flag("--derived-service-grace", format!("{}ms", grace.as_millis()));
         }
-        if let Some(ranges) = self.cast.source_ranges {
+        if let Some(ranges) = self.fleet_spec.source_ranges {
             spec = spec.flag("--source-ranges", format!("{}={ranges}", self.fleet.members[0].cluster_id));
         }
         Ok(spec)
@@ -71,22 +71,22 @@ impl OnProcesses {
     }
 
     /// Starts the agent of a place and waits until it is ready.
-    pub async fn start(&mut self, place: Place, spec: &AgentSpec) -> anyhow::Result<()> {
+    pub async fn start(&mut self, place: AgentPlace, spec: &AgentSpec) -> anyhow::Result<()> {
         self.agents.insert(place, spec.start_ready().await?);
         Ok(())
     }
 
     /// Ends the agent of a place by SIGKILL.
-    pub async fn kill(&mut self, place: Place) -> anyhow::Result<()> {
+    pub async fn kill(&mut self, place: AgentPlace) -> anyhow::Result<()> {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
     }
 
     /// Deletes the Leases of the agent of a place that was killed, so that its successor need not wait until they expire. The
     /// result does not depend on that wait.
-    pub async fn forget_leases(&self, place: Place) -> anyhow::Result<()> {
+    pub async fn forget_leases(&self, place: AgentPlace) -> anyhow::Result<()> {
         let control_plane = match place {
-            Place::Hub => &self.fleet.hub,
-            Place::Member(index) => &self.fleet.members[index].control_plane,
+            AgentPlace::Hub => &self.fleet.hub,
+            AgentPlace::Member(index) => &self.fleet.members[index].control_plane,
         };
         let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
         leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
@@ -97,7 +97,7 @@ impl OnProcesses {
     ///
     /// # Errors
     /// If none runs, or it ends with an error.
-    pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
+    pub async fn stop(&mut self, place: AgentPlace) -> anyhow::Result<()> {
         let agent = self.agents.remove(&place).context("an agent runs there")?;
         let ended = agent.terminate().await?;
         ensure!(ended == Ended::Exited(0), "{ended:?}\n{}", agent.log().tail());
@@ -105,12 +105,12 @@ impl OnProcesses {
     }
 }
 
-impl Ground for OnProcesses {
+impl Backend for OnProcesses {
     const FAMILIES: &'static [&'static str] = &["IPv4", "IPv6"];
 
-    async fn set(cast: Cast) -> anyhow::Result<Self> {
-        let fleet = Fleet::take(cast.members).await?;
-        Ok(Self { fleet, cast, agents: BTreeMap::new() })
+    async fn create(fleet_spec: FleetSpec) -> anyhow::Result<Self> {
+        let fleet = Fleet::take(fleet_spec.members).await?;
+        Ok(Self { fleet, fleet_spec, agents: BTreeMap::new() })
     }
 
     fn hub(&self) -> Client {
@@ -146,17 +146,17 @@ impl Ground for OnProcesses {
         Ok(())
     }
 
-    async fn start_agent(&mut self, place: Place) -> anyhow::Result<()> {
+    async fn start_agent(&mut self, place: AgentPlace) -> anyhow::Result<()> {
         let spec = self.spec(place, None).await?;
         self.start(place, &spec).await
     }
 
-    async fn stop_agent(&mut self, place: Place) -> anyhow::Result<()> {
+    async fn stop_agent(&mut self, place: AgentPlace) -> anyhow::Result<()> {
         self.stop(place).await
     }
 
     async fn metrics(&self, member: usize) -> anyhow::Result<String> {
-        let agent = self.agents.get(&Place::Member(member)).context("the member's agent runs")?;
+        let agent = self.agents.get(&AgentPlace::Member(member)).context("the member's agent runs")?;
         let (status, metrics) = agent.get("/metrics").await?;
         ensure!(status == 200, "{status}: {metrics}");
         Ok(metrics)

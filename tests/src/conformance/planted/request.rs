@@ -31,7 +31,7 @@ pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("lists of all namespaces are of one", "everywhere", |asked| asked.take_one_namespace(false)),
     ("watches of all namespaces are of one", "everywhere", |asked| asked.take_one_namespace(true)),
     ("pages have no limit", "pages", |asked| asked.forget("limit")),
-    ("pages begin anew", "pages", |asked| asked.forget("continue")),
+    ("every page is the first", "pages", |asked| asked.forget("continue")),
     ("dry runs take effect", "verbs", |asked| asked.forget("dryRun")),
     ("unknown fields are never refused", "verbs", |asked| asked.forget("fieldValidation")),
     ("watches begin with what is there", "watches", |asked| asked.forget_of_watches("resourceVersion")),
@@ -104,12 +104,12 @@ fn without_nulls(value: &mut Value) {
 
 /// memkube behind a fault.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct FaultyRequests {
     inner: Service,
     change: Change,
 }
 
-impl Door {
+impl FaultyRequests {
     pub(super) fn new(inner: Service, change: Change) -> Self {
         Self { inner, change }
     }
@@ -136,7 +136,7 @@ impl Door {
     }
 }
 
-impl tower::Service<Request<kube::client::Body>> for Door {
+impl tower::Service<Request<kube::client::Body>> for FaultyRequests {
     type Response = Response<memkube::Body>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Fleet that a scenario needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Cast {
+pub struct FleetSpec {
     pub members: usize,
     /// Time that a derived Service outlives its last exporter; `None` for the default.
     pub derived_service_grace: Option<Duration>,
@@ -24,7 +24,7 @@ pub struct Cast {
     pub source_ranges: Option<&'static str>,
 }
 
-impl Cast {
+impl FleetSpec {
     /// That many members, with agents with default settings.
     #[must_use]
     pub const fn of(members: usize) -> Self {
@@ -46,19 +46,19 @@ impl Cast {
 
 /// Cluster of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum AgentPlace {
     Hub,
     /// The member of that index, from 0.
     Member(usize),
 }
 
 /// Environment of a fleet.
-pub trait Ground: Sized {
+pub trait Backend: Sized {
     /// Address families that Services in members can have, the default first.
     const FAMILIES: &'static [&'static str];
 
     /// Creates a fleet whose agents do not run yet.
-    fn set(cast: Cast) -> impl Future<Output = anyhow::Result<Self>>;
+    fn create(spec: FleetSpec) -> impl Future<Output = anyhow::Result<Self>>;
 
     /// Client of the hub with all rights.
     fn hub(&self) -> Client;
@@ -81,13 +81,13 @@ pub trait Ground: Sized {
 
     /// Starts the agent of a place and waits until it is ready.
     #[allow(clippy::missing_errors_doc)]
-    fn start_agent(&mut self, place: Place) -> impl Future<Output = anyhow::Result<()>>;
+    fn start_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Stops the agent of a place as an operator does.
     ///
     /// # Errors
     /// If none runs, or it ends with an error.
-    fn stop_agent(&mut self, place: Place) -> impl Future<Output = anyhow::Result<()>>;
+    fn stop_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Metrics of a member's agent, as text.
     #[allow(clippy::missing_errors_doc)]
@@ -112,26 +112,26 @@ pub struct Member {
 }
 
 /// A fleet whose agents run, with a namespace for its users.
-pub struct Stage<G> {
+pub struct Environment<B> {
     /// Environment of the fleet.
-    pub ground: G,
+    pub backend: B,
     /// Namespace of users, in each cluster.
     pub namespace: String,
     pub members: Vec<Member>,
 }
 
-impl<G: Ground> Stage<G> {
+impl<B: Backend> Environment<B> {
     /// Creates a fleet and starts its agents.
-    pub async fn set(cast: Cast) -> anyhow::Result<Self> {
-        Self::on(G::set(cast).await?).await
+    pub async fn create(spec: FleetSpec) -> anyhow::Result<Self> {
+        Self::on(B::create(spec).await?).await
     }
 
     /// Starts the agents of an existing fleet.
-    pub async fn on(mut ground: G) -> anyhow::Result<Self> {
-        let namespace = ground.namespace("work").await?;
-        ground.start_agents().await?;
-        let members = ground.members();
-        Ok(Self { ground, namespace, members })
+    pub async fn on(mut backend: B) -> anyhow::Result<Self> {
+        let namespace = backend.namespace("work").await?;
+        backend.start_agents().await?;
+        let members = backend.members();
+        Ok(Self { backend, namespace, members })
     }
 
     /// A user in a member.
@@ -146,7 +146,7 @@ impl<G: Ground> Stage<G> {
     where
         K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.ground.hub(), namespace)
+        Api::namespaced(self.backend.hub(), namespace)
     }
 
     /// Exports `app` with one slice from the first member.
@@ -171,7 +171,7 @@ impl<G: Ground> Stage<G> {
     /// Writes of the agents since then, in the hub and in each member, without Leases and Events.
     #[allow(clippy::missing_errors_doc)]
     pub async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
-        let ledger = self.ground.since(mark).await?.objects();
+        let ledger = self.backend.since(mark).await?.objects();
         Ok(ledger.clusters().map(Ledger::counts).collect())
     }
 
@@ -195,7 +195,7 @@ impl<G: Ground> Stage<G> {
     async fn nothing_of<K: crate::eventually::Shown>(&self, api: &Api<K>) -> anyhow::Result<()> {
         let ours = format!("{}-", self.namespace);
         let empty = format!("nothing of {} to be left in the hub", self.namespace);
-        let is_gone = |held: &BTreeMap<String, K>| held.keys().all(|name| !name.contains(&ours));
+        let is_gone = |objects: &BTreeMap<String, K>| objects.keys().all(|name| !name.contains(&ours));
         crate::eventually::objects(api, &Default::default(), &empty, is_gone).await.map(drop)
     }
 }

@@ -1,6 +1,6 @@
 //! Expected ledgers of scenarios.
 
-use crate::stage::Stage;
+use crate::environment::Environment;
 use std::collections::BTreeMap;
 
 /// Lines of a ledger with their counts, in the form of [`crate::audit::Ledger::counts`].
@@ -10,8 +10,8 @@ pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
 
 /// Costs of that many changes of slices that the first member exports and the second imports: in the hub, in the exporter, in
 /// the importer.
-pub(super) fn changes<G>(stage: &Stage<G>, count: usize) -> [BTreeMap<String, usize>; 3] {
-    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+pub(super) fn changes<B>(env: &Environment<B>, count: usize) -> [BTreeMap<String, usize>; 3] {
+    let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     [
         counts(&[
             (count, format!("patch endpointsliceexports in {from} by member-agent")),

@@ -2,7 +2,7 @@
 //! table.
 
 mod answer;
-mod door;
+mod request;
 mod rules;
 mod watch;
 
@@ -15,10 +15,10 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A fault.
 #[derive(Clone, Copy, Debug)]
-pub struct Plant {
+pub struct PlantedFault {
     /// Description of the fault.
     pub name: &'static str,
-    /// Theme of the table that is played first, because it should detect the fault.
+    /// Theme of the table that runs first, because it should detect the fault.
     pub theme: &'static str,
     kind: Kind,
 }
@@ -26,15 +26,15 @@ pub struct Plant {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// Fault in the rules of the kinds.
-    Rules(rules::Slip),
+    Rules(rules::RuleFault),
     /// Fault in what watches and reads show.
-    Seen(watch::Slip),
+    Seen(watch::WatchFault),
     /// The server never drops its history.
     Remembers,
     /// The server does not clean up.
     Cleaning(Cleaning),
     /// Fault in how memkube reads a request.
-    Door(door::Change),
+    Request(request::Change),
     /// Fault in the answer that a client gets.
     Answer(answer::Change),
 }
@@ -50,7 +50,7 @@ enum Cleaning {
 const CLEANING: [(&str, Cleaning); 3] = [
     ("deleted namespaces stay", Cleaning::KeepsNamespaces),
     ("what has no owner stays", Cleaning::KeepsGarbage),
-    ("what is cleaned up is not told", Cleaning::LosesDeletions),
+    ("cleaned-up objects cause no events", Cleaning::LosesDeletions),
 ];
 
 /// Servers on which a fault must be detected.
@@ -65,17 +65,19 @@ pub enum Servers {
 }
 
 #[must_use]
-pub fn all() -> Vec<Plant> {
-    let rules = rules::ALL.iter().map(|(name, theme, slip)| Plant { name, theme, kind: Kind::Rules(*slip) });
-    let seen = watch::ALL.iter().map(|(name, theme, slip)| Plant { name, theme, kind: Kind::Seen(*slip) });
-    let remembers = Plant { name: "nothing is ever gone", theme: "expired", kind: Kind::Remembers };
-    let door = door::ALL.iter().map(|(name, theme, change)| Plant { name, theme, kind: Kind::Door(*change) });
-    let answer = answer::ALL.iter().map(|(name, theme, change)| Plant { name, theme, kind: Kind::Answer(*change) });
-    let cleaning = CLEANING.map(|(name, slip)| Plant { name, theme: "cleaned", kind: Kind::Cleaning(slip) });
-    rules.chain(seen).chain([remembers]).chain(cleaning).chain(door).chain(answer).collect()
+pub fn all() -> Vec<PlantedFault> {
+    let rules = rules::ALL.iter().map(|(name, theme, fault)| PlantedFault { name, theme, kind: Kind::Rules(*fault) });
+    let seen = watch::ALL.iter().map(|(name, theme, fault)| PlantedFault { name, theme, kind: Kind::Seen(*fault) });
+    let remembers = PlantedFault { name: "nothing is ever gone", theme: "expired", kind: Kind::Remembers };
+    let request =
+        request::ALL.iter().map(|(name, theme, change)| PlantedFault { name, theme, kind: Kind::Request(*change) });
+    let answer =
+        answer::ALL.iter().map(|(name, theme, change)| PlantedFault { name, theme, kind: Kind::Answer(*change) });
+    let cleaning = CLEANING.map(|(name, fault)| PlantedFault { name, theme: "cleaned", kind: Kind::Cleaning(fault) });
+    rules.chain(seen).chain([remembers]).chain(cleaning).chain(request).chain(answer).collect()
 }
 
-impl Plant {
+impl PlantedFault {
     /// Servers on which the table must detect it.
     #[must_use]
     pub fn servers(&self) -> Servers {
@@ -91,36 +93,38 @@ impl Plant {
     pub fn place(&self) -> &'static str {
         match self.kind {
             Kind::Rules(_) | Kind::Seen(_) | Kind::Remembers | Kind::Cleaning(_) => "in memkube",
-            Kind::Door(_) => "in the request at its door",
-            Kind::Answer(_) => "in the answer at its door",
+            Kind::Request(_) => "in the request",
+            Kind::Answer(_) => "in the answer",
         }
     }
 
     /// A client of a memkube that has the fault.
     pub async fn client(&self) -> anyhow::Result<Client> {
         let server: MemKube = match self.kind {
-            Kind::Cleaning(slip) => {
-                servers::ours_cleaned_by(slip != Cleaning::KeepsNamespaces, slip != Cleaning::KeepsGarbage).await?
+            Kind::Cleaning(fault) => {
+                servers::ours_cleaned_by(fault != Cleaning::KeepsNamespaces, fault != Cleaning::KeepsGarbage).await?
             }
             _ => servers::ours().await?,
         };
         let admin = servers::admin();
         Ok(match self.kind {
-            Kind::Rules(slip) => {
-                server.wrap_rules(|definition, rules| rules::slipping(slip, definition, rules));
+            Kind::Rules(fault) => {
+                server.wrap_rules(|definition, rules| rules::with_fault(fault, definition, rules));
                 server.client(admin)
             }
-            Kind::Seen(slip) => {
-                server.set_faults(Some(Arc::new(watch::Slipping(slip))));
+            Kind::Seen(fault) => {
+                server.set_faults(Some(Arc::new(watch::FaultyWatches(fault))));
                 server.client(admin)
             }
             Kind::Cleaning(Cleaning::LosesDeletions) => {
-                server.set_faults(Some(Arc::new(watch::Slipping(watch::Slip::LosesDeletions))));
+                server.set_faults(Some(Arc::new(watch::FaultyWatches(watch::WatchFault::LosesDeletions))));
                 server.client(admin)
             }
             Kind::Remembers | Kind::Cleaning(_) => server.client(admin),
-            Kind::Door(change) => Client::new(door::Door::new(server.service(admin), change), "default"),
-            Kind::Answer(change) => Client::new(answer::Door::new(server.service(admin), change), "default"),
+            Kind::Request(change) => {
+                Client::new(request::FaultyRequests::new(server.service(admin), change), "default")
+            }
+            Kind::Answer(change) => Client::new(answer::FaultyAnswers::new(server.service(admin), change), "default"),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Actions of users, for tests in which faults happen meanwhile.
 
-use crate::scenes::succession::{make_slices_anew, slices_are_left_in_the_hub};
-use crate::scenes::{rich, trusted};
-use crate::stage::{Ground, Stage};
+use crate::environment::{Backend, Environment};
+use crate::scenarios::handover::{recreate_slices, slices_are_left_in_the_hub};
+use crate::scenarios::{rich, trust};
 use crate::user::{Consume, User};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
 use k8s_openapi::api::core::v1::Service;
@@ -17,7 +17,7 @@ pub enum Action {
     Import,
     Change,
     PortChange,
-    MakeAnew,
+    RecreateSlices,
     Unexport,
     DeleteImport,
     Enrich,
@@ -35,7 +35,7 @@ impl Action {
         Self::Import,
         Self::Change,
         Self::PortChange,
-        Self::MakeAnew,
+        Self::RecreateSlices,
         Self::Unexport,
         Self::DeleteImport,
     ];
@@ -51,23 +51,23 @@ impl Action {
     ];
 
     /// Prepares the action. The fleet has settled once the agents are quiet.
-    pub async fn prepare(self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
+    pub async fn prepare(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         match self {
             Self::Export => Ok(()),
-            Self::Import => stage.export(&["10.1.0.1"]).await,
+            Self::Import => env.export(&["10.1.0.1"]).await,
             Self::AllowExport | Self::AllowImport => {
-                stage.export_and_import(&["10.1.0.1"]).await?;
+                env.export_and_import(&["10.1.0.1"]).await?;
                 let forbid = if self == Self::AllowExport { Self::ForbidExport } else { Self::ForbidImport };
-                forbid.act(stage).await?;
-                forbid.came_true(stage).await
+                forbid.act(env).await?;
+                forbid.is_visible(env).await
             }
-            _ => stage.export_and_import(&["10.1.0.1"]).await,
+            _ => env.export_and_import(&["10.1.0.1"]).await,
         }
     }
 
     #[allow(clippy::missing_errors_doc)]
-    pub async fn act(self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
-        let (exporter, importer) = (stage.user(0), stage.user(1));
+    pub async fn act(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
+        let (exporter, importer) = (env.user(0), env.user(1));
         match self {
             Self::Export => {
                 exporter.create_service("app").await?;
@@ -77,22 +77,22 @@ impl Action {
             Self::Import => importer.import("app", "app", Consume::LoadBalancer).await.map(drop),
             Self::Change => exporter.set_endpoints("app-1", &["10.1.0.2", "10.1.0.3"]).await,
             Self::PortChange => change_ports(&exporter).await,
-            Self::MakeAnew => make_slices_anew(&exporter, "app-1", "app-2", "10.1.0.2", 8081).await,
+            Self::RecreateSlices => recreate_slices(&exporter, "app-1", "app-2", "10.1.0.2", 8081).await,
             Self::Unexport => exporter.delete::<ServiceExport>("app").await,
             Self::DeleteImport => importer.delete::<MultiClusterService>("app").await,
             Self::Enrich => rich::enrich(&exporter, "app-1").await,
             Self::TurnHeadless => turn_headless(&exporter).await,
-            Self::ForbidExport => trusted::name(stage, "exporters", Some("")).await,
-            Self::AllowExport => trusted::name(stage, "exporters", None).await,
-            Self::ForbidImport => trusted::name(stage, "importers", Some("")).await,
-            Self::AllowImport => trusted::name(stage, "importers", None).await,
+            Self::ForbidExport => trust::name(env, "exporters", Some("")).await,
+            Self::AllowExport => trust::name(env, "exporters", None).await,
+            Self::ForbidImport => trust::name(env, "importers", Some("")).await,
+            Self::AllowImport => trust::name(env, "importers", None).await,
         }
     }
 
     /// Waits until a user sees the result.
     #[allow(clippy::missing_errors_doc)]
-    pub async fn came_true(self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
-        let (exporter, importer) = (stage.user(0), stage.user(1));
+    pub async fn is_visible(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
+        let (exporter, importer) = (env.user(0), env.user(1));
         match self {
             Self::Export => exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await,
             Self::Import => importer.sees("app", &["10.1.0.1"]).await.map(drop),
@@ -101,17 +101,17 @@ impl Action {
                 importer.sees_derived_port("app", 81).await?;
                 importer.sees_slice_port("app", 8081).await
             }
-            Self::MakeAnew => {
+            Self::RecreateSlices => {
                 importer.sees("app", &["10.1.0.2"]).await?;
-                slices_are_left_in_the_hub(stage, 1).await
+                slices_are_left_in_the_hub(env, 1).await
             }
             Self::Unexport => {
                 importer.no_derived_service("app").await?;
-                stage.hub_is_empty(0).await
+                env.hub_is_empty(0).await
             }
             Self::DeleteImport => {
                 importer.no_derived_service("app").await?;
-                stage.hub_is_empty(1).await
+                env.hub_is_empty(1).await
             }
             Self::Enrich => {
                 rich::arrives(&importer, &rich::imported()).await?;
@@ -124,11 +124,11 @@ impl Action {
             Self::ForbidExport => {
                 exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
                 importer.no_derived_service("app").await?;
-                stage.hub_has_no_slices(0).await
+                env.hub_has_no_slices(0).await
             }
             Self::ForbidImport => {
                 importer.no_derived_service("app").await?;
-                stage.hub_has_no_slices(1).await
+                env.hub_has_no_slices(1).await
             }
             Self::AllowExport | Self::AllowImport => {
                 exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;

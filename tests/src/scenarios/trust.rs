@@ -1,12 +1,12 @@
 //! Limits of trust in a member: who may export from a namespace and who may import from it.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
+#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
+use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
-use crate::scenes::ledger::{changes, counts};
-use crate::scenes::rich;
-use crate::stage::{Ground, Place, Stage};
+use crate::scenarios::ledger::{changes, counts};
+use crate::scenarios::rich;
 use crate::user::{Consume, User};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{
@@ -20,37 +20,41 @@ use std::collections::BTreeMap;
 
 /// Sets the annotation of the hub namespace that says who may export from the users' namespace, or import. `None` allows
 /// everybody.
-pub async fn name(stage: &Stage<impl Ground>, whom: &str, clusters: Option<&str>) -> anyhow::Result<()> {
-    let annotations = json!({format!("networking.fleet.azure.com/{whom}"): clusters});
+pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Option<&str>) -> anyhow::Result<()> {
+    let annotations = json!({format!("networking.fleet.azure.com/{members}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-    let namespaces: Api<Namespace> = Api::all(stage.ground.hub());
-    namespaces.patch(&stage.namespace, &PatchParams::default(), &patch).await?;
+    let namespaces: Api<Namespace> = Api::all(env.backend.hub());
+    namespaces.patch(&env.namespace, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
 /// User with access to a member's objects in the hub.
-fn in_hub(stage: &Stage<impl Ground>, member: usize) -> User {
-    User::new(stage.ground.hub(), &stage.members[member].hub_namespace)
+fn in_hub(env: &Environment<impl Backend>, member: usize) -> User {
+    User::new(env.backend.hub(), &env.members[member].hub_namespace)
 }
 
 /// Waits until the InternalServiceExport of `app` has this status and reason.
-async fn hub_says(stage: &Stage<impl Ground>, status: &str, reason: &str) -> anyhow::Result<InternalServiceExport> {
+async fn hub_says(
+    env: &Environment<impl Backend>,
+    status: &str,
+    reason: &str,
+) -> anyhow::Result<InternalServiceExport> {
     let says = |export: &InternalServiceExport| {
         let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
         conditions.into_iter().any(|it| it.type_ == "Valid" && it.status == status && it.reason == reason)
     };
     let what = format!("the hub to say Valid={status} ({reason})");
-    let exports = in_hub(stage, 0).api::<InternalServiceExport>();
-    eventually::object(&exports, &format!("{}-app", stage.namespace), &what, says).await
+    let exports = in_hub(env, 0).api::<InternalServiceExport>();
+    eventually::object(&exports, &format!("{}-app", env.namespace), &what, says).await
 }
 
-pub async fn an_exporter_that_is_not_named_gives_nothing_and_is_told_why(
-    stage: Stage<impl Ground>,
+pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
+    env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    let (exporter, importer) = (stage.user(0), stage.user(1));
-    let [this, other] = [&stage.members[0].cluster_id, &stage.members[1].cluster_id];
+    let (exporter, importer) = (env.user(0), env.user(1));
+    let [this, other] = [&env.members[0].cluster_id, &env.members[1].cluster_id];
     let why = format!("add {this} there, or take the annotation away");
-    name(&stage, "exporters", Some(other)).await?;
+    name(&env, "exporters", Some(other)).await?;
     exporter.create_service("app").await?;
     exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
     importer.import("app", "app", Consume::ClusterIp).await?;
@@ -58,45 +62,45 @@ pub async fn an_exporter_that_is_not_named_gives_nothing_and_is_told_why(
 
     exporter.export("app").await?;
     exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
-    assert_eq!(exporter.is_told("ServiceExport", "ExporterNotAllowed", &why).await?, 1);
-    assert_eq!(in_hub(&stage, 0).is_told("InternalServiceExport", "ExporterNotAllowed", &why).await?, 1);
-    rich::is_exported(&stage, &[]).await?;
+    assert_eq!(exporter.sees_event("ServiceExport", "ExporterNotAllowed", &why).await?, 1);
+    assert_eq!(in_hub(&env, 0).sees_event("InternalServiceExport", "ExporterNotAllowed", &why).await?, 1);
+    rich::is_exported(&env, &[]).await?;
 
-    name(&stage, "exporters", Some(&format!("{other}, {this}"))).await?;
+    name(&env, "exporters", Some(&format!("{other}, {this}"))).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
     importer.sees_import("app", "True").await?;
     exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
-    let allowed = hub_says(&stage, "True", "ExporterAllowed").await?;
+    let allowed = hub_says(&env, "True", "ExporterAllowed").await?;
     let derived = importer.derived_service("app").await?;
 
-    let mark = stage.ground.mark().await?;
-    name(&stage, "exporters", Some("")).await?;
+    let mark = env.backend.mark().await?;
+    name(&env, "exporters", Some("")).await?;
     exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
     importer.sees_no_slice("app").await?;
     importer.sees_import("app", "Unknown").await?;
-    let refused = hub_says(&stage, "False", "ExporterNotAllowed").await?;
+    let refused = hub_says(&env, "False", "ExporterNotAllowed").await?;
     assert_eq!(refused.metadata.uid, allowed.metadata.uid, "it stays, and waits to be allowed again");
     for member in [0, 1] {
-        stage.hub_has_no_slices(member).await?;
+        env.hub_has_no_slices(member).await?;
     }
-    eventually::gone(&stage.hub::<ServiceImport>(&stage.namespace), "app").await?;
-    eventually::unmarked(&in_hub(&stage, 1).api::<InternalServiceImport>(), &format!("{}-app", stage.namespace))
+    eventually::gone(&env.hub::<ServiceImport>(&env.namespace), "app").await?;
+    eventually::without_finalizers(&in_hub(&env, 1).api::<InternalServiceImport>(), &format!("{}-app", env.namespace))
         .await?;
-    assert_eq!(stage.ledger(&mark).await?, exporter_refused(&stage));
+    assert_eq!(env.ledger(&mark).await?, exporter_refused(&env));
 
-    name(&stage, "exporters", None).await?;
+    name(&env, "exporters", None).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
     exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
     importer.sees_import("app", "True").await?;
     assert_eq!(importer.derived_service("app").await?.metadata.uid, derived.metadata.uid, "with its address");
-    assert_eq!(exporter.is_told_again("ServiceExport", "ExporterNotAllowed", &why, 2).await?, 2, "once each time");
+    assert_eq!(exporter.sees_events("ServiceExport", "ExporterNotAllowed", &why, 2).await?, 2, "once each time");
     Ok(())
 }
 
 /// Costs if the only exporter of an imported Service with one slice may no longer export it.
-fn exporter_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
-    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
-    let user = &stage.namespace;
+fn exporter_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+    let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
+    let user = &env.namespace;
     [
         counts(&[
             (1, format!("patch internalserviceexports/status in {from} by hub-agent")),
@@ -118,54 +122,60 @@ fn exporter_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     ]
 }
 
-pub async fn an_importer_that_is_not_named_is_given_nothing_and_is_told_why(
-    stage: Stage<impl Ground>,
+pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
+    env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    let importer = stage.user(1);
-    let [exporting, this] = [&stage.members[0].cluster_id, &stage.members[1].cluster_id];
-    let why = format!("cluster {this} may not import from namespace {} of the hub", stage.namespace);
-    let told =
-        async |times| in_hub(&stage, 1).is_told_again("InternalServiceImport", "ImporterNotAllowed", &why, times).await;
-    name(&stage, "importers", Some(exporting)).await?;
-    stage.export(&["10.1.0.1"]).await?;
+    let importer = env.user(1);
+    let [exporting, this] = [&env.members[0].cluster_id, &env.members[1].cluster_id];
+    let why = format!("cluster {this} may not import from namespace {} of the hub", env.namespace);
+    let events =
+        async |times| in_hub(&env, 1).sees_events("InternalServiceImport", "ImporterNotAllowed", &why, times).await;
+    name(&env, "importers", Some(exporting)).await?;
+    env.export(&["10.1.0.1"]).await?;
     importer.import("app", "app", Consume::LoadBalancer).await?;
-    assert_eq!(told(1).await?, 1);
+    assert_eq!(events(1).await?, 1);
     importer.sees_import("app", "Unknown").await?;
-    let claim = in_hub(&stage, 1).api::<InternalServiceImport>().get(&format!("{}-app", stage.namespace)).await?;
+    let claim = in_hub(&env, 1).api::<InternalServiceImport>().get(&format!("{}-app", env.namespace)).await?;
     assert_eq!(serde_json::to_value(claim.status)?.get("clusters"), None, "its status is empty");
     importer.sees_no_slice("app").await?;
     importer.no_derived_service("app").await?;
 
-    name(&stage, "importers", Some(this)).await?;
+    name(&env, "importers", Some(this)).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
     importer.sees_import("app", "True").await?;
 
-    let mark = stage.ground.mark().await?;
-    name(&stage, "importers", Some("")).await?;
+    let mark = env.backend.mark().await?;
+    name(&env, "importers", Some("")).await?;
     importer.sees_no_slice("app").await?;
     importer.sees_import("app", "Unknown").await?;
     importer.no_derived_service("app").await?;
     let derives_nothing =
-        |wish: &MultiClusterService| !wish.labels().contains_key("networking.fleet.azure.com/derived-service");
-    let wishes = importer.api::<MultiClusterService>();
-    eventually::object(&wishes, "app", "the label to go that names the derived Service", derives_nothing).await?;
-    stage.hub_has_no_slices(1).await?;
-    let exports = in_hub(&stage, 0).api::<EndpointSliceExport>();
+        |object: &MultiClusterService| !object.labels().contains_key("networking.fleet.azure.com/derived-service");
+    let multi_cluster_services = importer.api::<MultiClusterService>();
+    eventually::object(
+        &multi_cluster_services,
+        "app",
+        "the label to go that names the derived Service",
+        derives_nothing,
+    )
+    .await?;
+    env.hub_has_no_slices(1).await?;
+    let exports = in_hub(&env, 0).api::<EndpointSliceExport>();
     let export = exports.list(&Default::default()).await?.items.pop().context("the slice is exported as before")?;
-    eventually::unmarked(&exports, &export.name_any()).await?;
-    assert_eq!(stage.ledger(&mark).await?, importer_refused(&stage));
+    eventually::without_finalizers(&exports, &export.name_any()).await?;
+    assert_eq!(env.ledger(&mark).await?, importer_refused(&env));
 
-    name(&stage, "importers", None).await?;
+    name(&env, "importers", None).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
     importer.sees_import("app", "True").await?;
-    assert_eq!(told(2).await?, 2, "once each time");
+    assert_eq!(events(2).await?, 2, "once each time");
     Ok(())
 }
 
 /// Costs if the only importer of a Service with one slice may no longer import it.
-fn importer_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
-    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
-    let user = &stage.namespace;
+fn importer_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+    let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
+    let user = &env.namespace;
     [
         counts(&[
             (1, format!("patch serviceimports in {user} by hub-agent")),
@@ -185,52 +195,53 @@ fn importer_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     ]
 }
 
-pub async fn what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_is_told(
-    stage: Stage<impl Ground>,
+pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_reported(
+    env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    let (exporter, importer) = (stage.user(0), stage.user(1));
+    let (exporter, importer) = (env.user(0), env.user(1));
     let why = |address: &str| format!("address {address} (outside the ranges that --source-ranges declares for it)");
-    let told = async |address: &str| importer.is_told("MultiClusterService", "AddressRefused", &why(address)).await;
+    let events =
+        async |address: &str| importer.sees_event("MultiClusterService", "AddressRefused", &why(address)).await;
     let endpoints = |addresses: &[&str]| addresses.iter().map(|address| json!({"addresses": [address]})).collect();
-    stage.export_and_import(&["10.1.0.1"]).await?;
+    env.export_and_import(&["10.1.0.1"]).await?;
     rich::create_slice(&exporter, rich::SIXES, "IPv6", endpoints(&["fd00:1::1", "fd00:2::1"])).await?;
     importer.sees("app", &["10.1.0.1", "fd00:1::1"]).await?;
-    assert_eq!(told("fd00:2::1").await?, 1);
+    assert_eq!(events("fd00:2::1").await?, 1);
 
-    let mark = stage.ground.mark().await?;
+    let mark = env.backend.mark().await?;
     exporter.set_endpoints("app-1", &["10.1.0.2", "10.2.0.1"]).await?;
     importer.sees("app", &["10.1.0.2", "fd00:1::1"]).await?;
     exporter.set_endpoints("app-1", &["10.1.0.3", "10.2.0.1"]).await?;
     importer.sees("app", &["10.1.0.3", "fd00:1::1"]).await?;
-    assert_eq!(stage.ledger(&mark).await?, changes(&stage, 2));
-    assert_eq!(told("10.2.0.1").await?, 1, "it is no news the second time");
+    assert_eq!(env.ledger(&mark).await?, changes(&env, 2));
+    assert_eq!(events("10.2.0.1").await?, 1, "it is no news the second time");
 
     // A change of addresses outside the ranges only arrives in the hub and changes nothing here.
-    let mark = stage.ground.mark().await?;
+    let mark = env.backend.mark().await?;
     exporter.set_endpoints("app-1", &["10.1.0.3", "10.2.0.2"]).await?;
     let outside = rich::slice("IPv4", endpoints(&["10.1.0.3", "10.2.0.2"]));
     let sixes = rich::slice("IPv6", endpoints(&["fd00:1::1", "fd00:2::1"]));
-    rich::is_given(&stage, &[outside, sixes]).await?;
+    rich::is_distributed(&env, &[outside, sixes]).await?;
     exporter.set_endpoints("app-1", &["10.1.0.4", "10.1.0.5"]).await?;
     importer.sees("app", &["10.1.0.4", "10.1.0.5", "fd00:1::1"]).await?;
-    let [hub, exporting, importing] = changes(&stage, 2);
+    let [hub, exporting, importing] = changes(&env, 2);
     let one = importing.into_keys().map(|line| (1, line)).collect::<Vec<_>>();
-    assert_eq!(stage.ledger(&mark).await?, [hub, exporting, counts(&one)]);
+    assert_eq!(env.ledger(&mark).await?, [hub, exporting, counts(&one)]);
     Ok(())
 }
 
 /// Somebody with the credentials of the second member, whose agent does not run, writes there.
-pub async fn what_a_member_forges_is_refused_and_told_and_changes_nothing(
-    mut stage: Stage<impl Ground>,
+pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing(
+    mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    let (exporter, forger) = (stage.user(0), in_hub(&stage, 1));
-    let [this, other] = [&stage.members[0], &stage.members[1]].map(|member| member.cluster_id.clone());
-    stage.export(&["10.1.0.1"]).await?;
+    let (exporter, forger) = (env.user(0), in_hub(&env, 1));
+    let [this, other] = [&env.members[0], &env.members[1]].map(|member| member.cluster_id.clone());
+    env.export(&["10.1.0.1"]).await?;
     exporter.import("app", "app", Consume::ClusterIp).await?;
     exporter.sees("app", &["10.1.0.1"]).await?;
     exporter.sees_import("app", "True").await?;
-    stage.ground.stop_agent(Place::Member(1)).await?;
-    let genuine = in_hub(&stage, 0).api::<EndpointSliceExport>().list(&Default::default()).await?.items.pop();
+    env.backend.stop_agent(AgentPlace::Member(1)).await?;
+    let genuine = in_hub(&env, 0).api::<EndpointSliceExport>().list(&Default::default()).await?.items.pop();
     let genuine = genuine.context("the slice is exported")?;
     let mut routes = exporter.routes("app");
     routes.are(&["10.1.0.1:8080"]).await?;
@@ -238,39 +249,39 @@ pub async fn what_a_member_forges_is_refused_and_told_and_changes_nothing(
     let mut spec = serde_json::to_value(&genuine.spec)?;
     spec["endpoints"] = json!([{"addresses": ["10.66.0.1"]}]);
     spec["endpointSliceReference"]["clusterId"] = json!(this);
-    let name = format!("{other}-{}-app-1-abcde", stage.namespace);
+    let name = format!("{other}-{}-app-1-abcde", env.namespace);
     forger.create::<EndpointSliceExport>(json!({"metadata": {"name": name}, "spec": spec})).await?;
     let why = format!("cluster {this} exports it already");
-    assert_eq!(forger.is_told("EndpointSliceExport", "SliceHeldByAnother", &why).await?, 1);
+    assert_eq!(forger.sees_event("EndpointSliceExport", "SliceHeldByAnother", &why).await?, 1);
     spec["endpointSliceReference"]["uid"] = json!("6f3cf4f8-0000-4000-8000-000000000001");
     let name = genuine.name_any();
     forger.create::<EndpointSliceExport>(json!({"metadata": {"name": name}, "spec": spec})).await?;
-    let held = format!("{}/{name}", stage.members[0].hub_namespace);
-    let why = format!("EndpointSliceExport {held} of cluster {this} holds the name");
-    assert_eq!(forger.is_told("EndpointSliceExport", "NameHeldByAnother", &why).await?, 1);
+    let holder = format!("{}/{name}", env.members[0].hub_namespace);
+    let why = format!("EndpointSliceExport {holder} of cluster {this} holds the name");
+    assert_eq!(forger.sees_event("EndpointSliceExport", "NameHeldByAnother", &why).await?, 1);
 
     exporter.set_endpoints("app-1", &["10.1.0.1", "10.1.0.2"]).await?;
     routes.are(&["10.1.0.1:8080", "10.1.0.2:8080"]).await?;
-    routes.always_led_to(&["10.1.0.1:8080"])?;
+    routes.always_had(&["10.1.0.1:8080"])?;
     ensure!(routes.events()? == 2, "none but that change: {routes:?}");
     Ok(())
 }
 
-pub async fn addresses_that_are_no_other_clusters_are_not_imported_and_that_is_told(
-    mut stage: Stage<impl Ground>,
+pub async fn addresses_that_no_other_cluster_can_have_are_not_imported_and_are_reported(
+    mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    stage.export_and_import(&["10.1.0.1"]).await?;
-    stage.ground.stop_agent(Place::Member(0)).await?;
-    let exports = in_hub(&stage, 0).api::<EndpointSliceExport>();
+    env.export_and_import(&["10.1.0.1"]).await?;
+    env.backend.stop_agent(AgentPlace::Member(0)).await?;
+    let exports = in_hub(&env, 0).api::<EndpointSliceExport>();
     let export = exports.list(&Default::default()).await?.items.pop().context("the slice is exported")?;
     let endpoints = json!([
         {"addresses": ["10.1.0.2"]}, {"addresses": ["127.0.0.1"]}, {"addresses": ["169.254.169.254"]}, {"addresses": ["::1"]},
     ]);
     let patch = Patch::Merge(json!({"spec": {"endpoints": endpoints}}));
     exports.patch(&export.name_any(), &PatchParams::default(), &patch).await?;
-    let importer = stage.user(1);
+    let importer = env.user(1);
     importer.sees("app", &["10.1.0.2"]).await?;
     let why = "address 127.0.0.1 (loopback), address 169.254.169.254 (link-local), address ::1 (no address of the slice's type)";
-    assert_eq!(importer.is_told("MultiClusterService", "AddressRefused", why).await?, 1);
+    assert_eq!(importer.sees_event("MultiClusterService", "AddressRefused", why).await?, 1);
     Ok(())
 }

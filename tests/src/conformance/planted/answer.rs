@@ -37,7 +37,7 @@ pub(super) const ALL: [(&str, &str, Change); 6] = [
     ("messages of several causes are nonsense", "metadata", |answered| {
         answered.replace(r#"(is invalid: \[)(?:[^"\\]|\\.)*""#, |found| format!(r#"{}nonsense]""#, &found[1]));
     }),
-    ("nobody is told when to ask again", "pages", |answered| {
+    ("answers lack the time to retry", "pages", |answered| {
         answered.headers.remove("retry-after");
     }),
     ("answers may be cached", "verbs", |answered| {
@@ -53,7 +53,7 @@ pub(super) const ALL: [(&str, &str, Change); 6] = [
 
 impl Answered {
     fn replace(&mut self, pattern: &str, with: impl Fn(&Captures<'_>) -> String) {
-        let pattern = Regex::new(pattern).expect("written here, and the test of the plants goes through it");
+        let pattern = Regex::new(pattern).expect("written here, and the test of the planted faults goes through it");
         self.text = pattern.replace_all(&self.text, |found: &Captures<'_>| with(found)).into_owned();
     }
 }
@@ -63,12 +63,12 @@ type Seen = UnsyncBoxBody<Bytes, BoxError>;
 
 /// memkube behind a fault.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct FaultyAnswers {
     inner: Service,
     change: Change,
 }
 
-impl Door {
+impl FaultyAnswers {
     pub(super) fn new(inner: Service, change: Change) -> Self {
         Self { inner, change }
     }
@@ -98,7 +98,7 @@ impl Door {
     }
 }
 
-impl tower::Service<Request<Body>> for Door {
+impl tower::Service<Request<Body>> for FaultyAnswers {
     type Response = Response<Seen>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;

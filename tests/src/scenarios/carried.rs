@@ -1,10 +1,10 @@
 //! Fields that pass between clusters, and the Go form between agents that announce no features.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
+#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
-use crate::scenes::ledger::{changes, counts};
-use crate::scenes::rich;
-use crate::stage::{Ground, Stage};
+use crate::environment::{Backend, Environment};
+use crate::scenarios::ledger::{changes, counts};
+use crate::scenarios::rich;
 use crate::user::{Consume, User};
 use crate::{eventually, fleet::FLEET_SYSTEM};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport, ServiceImport};
@@ -13,35 +13,35 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use serde_json::{Value, json};
 
-pub async fn all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_change_costs<G: Ground>(
-    mut stage: Stage<G>,
+pub async fn all_supported_fields_arrive_and_each_change_of_them_costs_the_usual_writes<B: Backend>(
+    mut env: Environment<B>,
 ) -> anyhow::Result<()> {
-    let (exporter, importer) = (stage.user(0), stage.user(1));
+    let (exporter, importer) = (env.user(0), env.user(1));
     rich::create(&exporter).await?;
     exporter.export("app").await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
-    rich::is_exported(&stage, &rich::in_hub()).await?;
+    rich::is_exported(&env, &rich::in_hub()).await?;
     importer.import("app", "app", Consume::LoadBalancer).await?;
     rich::arrives(&importer, &rich::imported()).await?;
     importer.sees_import("app", "True").await?;
     let is_rich = |service: &Service| {
         let families: Vec<String> = spec(service).ip_families.unwrap_or_default();
-        policy(service) == Some("PreferDualStack") && families == G::FAMILIES && rich::is_sticky(service)
+        policy(service) == Some("PreferDualStack") && families == B::FAMILIES && rich::is_sticky(service)
     };
     importer.sees_derived("app", "to have both families and session affinity", is_rich).await?;
 
-    slices_change(&stage, &exporter, &importer).await?;
-    session_affinity_changes(&stage, &exporter, &importer).await?;
+    slices_change(&env, &exporter, &importer).await?;
+    session_affinity_changes(&env, &exporter, &importer).await?;
 
-    let mark = stage.ground.mark().await?;
-    stage.ground.stop_agents().await?;
-    stage.ground.start_agents().await?;
+    let mark = env.backend.mark().await?;
+    env.backend.stop_agents().await?;
+    env.backend.start_agents().await?;
     let drained = json!([{"addresses": ["10.1.0.2"], "conditions": rich::draining(), "zone": "zone-3"}]);
     exporter.merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": drained})).await?;
     let fours = rich::slice("IPv4", drained);
     let sixes = json!([{"addresses": ["fd00:1::1"]}, {"addresses": ["fd00:1::2"]}]);
     rich::arrives(&importer, &[fours.clone(), rich::slice("IPv6", sixes)]).await?;
-    assert_eq!(stage.ledger(&mark).await?, changes(&stage, 1), "a restart costs nothing");
+    assert_eq!(env.ledger(&mark).await?, changes(&env, 1), "a restart costs nothing");
 
     exporter.delete::<EndpointSlice>(rich::SIXES).await?;
     rich::arrives(&importer, &[fours]).await?;
@@ -51,7 +51,7 @@ pub async fn all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_chan
 }
 
 /// Each of the changes costs the same, and a change of other fields costs nothing.
-async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &User) -> anyhow::Result<()> {
+async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importer: &User) -> anyhow::Result<()> {
     let six = |addresses: &[&str]| {
         let endpoints: Value = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
         rich::slice("IPv6", endpoints)
@@ -60,7 +60,7 @@ async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &U
     let now = async |slice: &str, endpoints: Value| {
         exporter.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints})).await
     };
-    let mark = stage.ground.mark().await?;
+    let mark = env.backend.mark().await?;
 
     let drains = json!([{"addresses": ["10.1.0.1"], "conditions": rich::draining(), "hostname": "web-0"}]);
     now(rich::SLICE, drains.clone()).await?;
@@ -80,14 +80,18 @@ async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &U
     let two = json!([{"addresses": ["fd00:1::1"]}, {"addresses": ["fd00:1::2"]}]);
     now(rich::SIXES, two).await?;
     rich::arrives(importer, &[four("zone-3"), six(&["fd00:1::1", "fd00:1::2"])]).await?;
-    assert_eq!(stage.ledger(&mark).await?, changes(stage, 4));
+    assert_eq!(env.ledger(&mark).await?, changes(env, 4));
     Ok(())
 }
 
 /// One write for each object with that field on the way.
-async fn session_affinity_changes(stage: &Stage<impl Ground>, exporter: &User, importer: &User) -> anyhow::Result<()> {
-    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
-    let mark = stage.ground.mark().await?;
+async fn session_affinity_changes(
+    env: &Environment<impl Backend>,
+    exporter: &User,
+    importer: &User,
+) -> anyhow::Result<()> {
+    let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
+    let mark = env.backend.mark().await?;
     let none = json!({"spec": {"sessionAffinity": "None", "sessionAffinityConfig": null}});
     exporter.merge::<Service>("app", none).await?;
     importer
@@ -99,9 +103,9 @@ async fn session_affinity_changes(stage: &Stage<impl Ground>, exporter: &User, i
         let conditions = export.status.iter().flat_map(|status| status.conditions.iter().flatten());
         conditions.into_iter().any(|condition| condition.observed_generation == export.metadata.generation)
     };
-    let name = format!("{}-app", stage.namespace);
-    eventually::object(&stage.hub::<InternalServiceExport>(from), &name, "to be judged as it is", is_judged).await?;
-    let user = &stage.namespace;
+    let name = format!("{}-app", env.namespace);
+    eventually::object(&env.hub::<InternalServiceExport>(from), &name, "to be judged as it is", is_judged).await?;
+    let user = &env.namespace;
     let of_hub = counts(&[
         (1, format!("patch internalserviceexports in {from} by member-agent")),
         (1, format!("patch internalserviceexports/status in {from} by hub-agent")),
@@ -112,18 +116,18 @@ async fn session_affinity_changes(stage: &Stage<impl Ground>, exporter: &User, i
         (1, format!("patch serviceimports/status in {user} by member-agent")),
         (1, format!("patch services in {FLEET_SYSTEM} by member-agent")),
     ]);
-    assert_eq!(stage.ledger(&mark).await?, [of_hub, counts(&[]), of_importer]);
+    assert_eq!(env.ledger(&mark).await?, [of_hub, counts(&[]), of_importer]);
     Ok(())
 }
 
 pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
-    stage: Stage<impl Ground>,
+    env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    let (exporter, importer) = (stage.user(0), stage.user(1));
+    let (exporter, importer) = (env.user(0), env.user(1));
     create_headless(&exporter).await?;
     exporter.export("app").await?;
     exporter.sees_export("app", "Valid", "False", "ServiceIneligible").await?;
-    exporter.is_told("ServiceExport", "ServiceIneligible", "set the annotation").await?;
+    exporter.sees_event("ServiceExport", "ServiceIneligible", "set the annotation").await?;
 
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
@@ -136,7 +140,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     let headless = importer.derived_service("app").await?;
     let shape = |service: &Service| (spec(service).type_, spec(service).cluster_ip.filter(|address| address == "None"));
     assert_eq!(shape(&headless), (Some("ClusterIP".to_owned()), Some("None".to_owned())));
-    let imports: Api<ServiceImport> = stage.hub(&stage.namespace);
+    let imports: Api<ServiceImport> = env.hub(&env.namespace);
     let import = serde_json::to_value(imports.get("app").await?)?;
     assert_eq!(import["status"]["type"], "Headless");
 
@@ -144,20 +148,20 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     exporter.delete::<Service>("app").await?;
     exporter.create_service("app").await?;
     let is_ordinary = |service: &Service| shape(service) == (Some("LoadBalancer".to_owned()), None);
-    let ordinary = importer.sees_derived("app", "to be made anew with an address", is_ordinary).await?;
+    let ordinary = importer.sees_derived("app", "to be created again with an address", is_ordinary).await?;
     assert_ne!(ordinary.metadata.uid, headless.metadata.uid);
     importer.sees("app", &["10.1.0.1", "10.1.0.2"]).await.map(drop)
 }
 
 /// For CRDs without the new fields. The caller checks that a settled fleet makes no writes.
-pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl Ground>) -> anyhow::Result<()> {
-    let (exporter, importer) = (stage.user(0), stage.user(1));
+pub async fn go_form_fields_of_a_rich_service_arrive(env: &Environment<impl Backend>) -> anyhow::Result<()> {
+    let (exporter, importer) = (env.user(0), env.user(1));
     rich::create(&exporter).await?;
     exporter.export("app").await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     importer.import("app", "app", Consume::LoadBalancer).await?;
     rich::arrives(&importer, &rich::in_go_form()).await?;
-    rich::is_exported(stage, &rich::in_go_form()).await?;
+    rich::is_exported(env, &rich::in_go_form()).await?;
     importer.sees_import("app", "True").await?;
     let derived = importer.derived_service("app").await?;
     assert_eq!((policy(&derived), rich::is_sticky(&derived)), (Some("SingleStack"), false));
@@ -167,7 +171,7 @@ pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl G
     export["metadata"]["name"] = json!("db");
     exporter.create::<ServiceExport>(export).await?;
     exporter.sees_export("db", "Valid", "False", "ServiceIneligible").await?;
-    exporter.is_told("ServiceExport", "ServiceIneligible", "definition of MemberAgent is missing").await.map(drop)
+    exporter.sees_event("ServiceExport", "ServiceIneligible", "definition of MemberAgent is missing").await.map(drop)
 }
 
 async fn create_headless(exporter: &User) -> anyhow::Result<()> {

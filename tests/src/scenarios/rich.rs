@@ -1,7 +1,7 @@
 //! A Service that uses every feature, and the fields of it that arrive.
 
+use crate::environment::{Backend, Environment};
 use crate::eventually;
-use crate::stage::{Ground, Stage};
 use crate::user::User;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
 use k8s_openapi::api::core::v1::Service;
@@ -152,8 +152,8 @@ fn ports() -> Value {
 /// Waits until the imported slices of `app` are exactly these, by family.
 #[allow(clippy::missing_errors_doc)]
 pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> {
-    let are_there = |held: &BTreeMap<String, EndpointSlice>| {
-        let found = held.values().map(|slice| content(&serde_json::to_value(slice).unwrap_or_default()));
+    let are_there = |objects: &BTreeMap<String, EndpointSlice>| {
+        let found = objects.values().map(|slice| content(&serde_json::to_value(slice).unwrap_or_default()));
         by_family(found) == expected
     };
     importer.sees_slices("app", &format!("to be {}", json!(expected)), are_there).await.map(drop)
@@ -161,29 +161,29 @@ pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> 
 
 /// Waits until the first member's slices of the users' namespace in the hub are exactly these, by family.
 #[allow(clippy::missing_errors_doc)]
-pub async fn is_exported(stage: &Stage<impl Ground>, expected: &[Value]) -> anyhow::Result<()> {
-    stands(stage, &stage.hub::<EndpointSliceExport>(&stage.members[0].hub_namespace), expected).await
+pub async fn is_exported(env: &Environment<impl Backend>, expected: &[Value]) -> anyhow::Result<()> {
+    have_content(env, &env.hub::<EndpointSliceExport>(&env.members[0].hub_namespace), expected).await
 }
 
 /// Waits until the distributed slices of the second member in the users' namespace are exactly these, by family.
 #[allow(clippy::missing_errors_doc)]
-pub async fn is_given(stage: &Stage<impl Ground>, expected: &[Value]) -> anyhow::Result<()> {
-    stands(stage, &stage.hub::<EndpointSliceImport>(&stage.members[1].hub_namespace), expected).await
+pub async fn is_distributed(env: &Environment<impl Backend>, expected: &[Value]) -> anyhow::Result<()> {
+    have_content(env, &env.hub::<EndpointSliceImport>(&env.members[1].hub_namespace), expected).await
 }
 
 /// Slices that are being deleted do not count.
-async fn stands<K: eventually::Shown>(
-    stage: &Stage<impl Ground>,
+async fn have_content<K: eventually::Shown>(
+    env: &Environment<impl Backend>,
     api: &Api<K>,
     expected: &[Value],
 ) -> anyhow::Result<()> {
-    let ours = format!("-{}-", stage.namespace);
-    let are_there = |held: &BTreeMap<String, K>| {
-        let live = held.iter().filter(|(name, it)| name.contains(&ours) && it.meta().deletion_timestamp.is_none());
+    let ours = format!("-{}-", env.namespace);
+    let are_there = |objects: &BTreeMap<String, K>| {
+        let live = objects.iter().filter(|(name, it)| name.contains(&ours) && it.meta().deletion_timestamp.is_none());
         let found = live.map(|(_, object)| content(&serde_json::to_value(object).unwrap_or_default()["spec"]));
         by_family(found) == expected
     };
-    let what = format!("the slices of {} to be {}", stage.namespace, json!(expected));
+    let what = format!("the slices of {} to be {}", env.namespace, json!(expected));
     eventually::objects(api, &Default::default(), &what, are_there).await.map(drop)
 }
 

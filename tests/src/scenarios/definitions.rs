@@ -1,6 +1,6 @@
 //! CRDs of `deploy/crds`: a server accepts them, also over those of the Go agents, and rejects objects that they forbid.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
+#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
 mod cases;
 mod objects;
@@ -151,34 +151,34 @@ pub async fn both_versions_of_service_export_are_served(client: Client) -> anyho
     Ok(())
 }
 
-pub async fn a_bad_multi_cluster_service_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_multi_cluster_service_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::MULTI_CLUSTER_SERVICE, &cases::multi_cluster_service()).await
 }
 
-pub async fn a_bad_service_export_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_service_export_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::SERVICE_EXPORT, &cases::service_export()).await
 }
 
-pub async fn a_bad_service_import_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_service_import_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::SERVICE_IMPORT, &cases::service_import()).await
 }
 
-pub async fn a_bad_endpoint_slice_export_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_endpoint_slice_export_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::ENDPOINT_SLICE_EXPORT, &cases::endpoint_slice_export()).await
 }
 
-pub async fn a_bad_endpoint_slice_import_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_endpoint_slice_import_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::ENDPOINT_SLICE_IMPORT, &cases::endpoint_slice_import()).await
 }
 
-pub async fn a_bad_internal_service_export_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_internal_service_export_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::INTERNAL_SERVICE_EXPORT, &cases::internal_service_export()).await
 }
 
-pub async fn a_bad_internal_service_import_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_internal_service_import_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::INTERNAL_SERVICE_IMPORT, &cases::internal_service_import()).await
 }
 
-pub async fn a_bad_member_agent_is_refused(client: Client) -> anyhow::Result<()> {
+pub async fn a_bad_member_agent_is_rejected(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::MEMBER_AGENT, &cases::member_agent()).await
 }

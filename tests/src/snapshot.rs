@@ -1,7 +1,7 @@
 //! Objects of a fleet without what differs between two equal fleets: versions, times, and addresses from servers. A UID in a
 //! reference is replaced by the object with that UID, so that a reference to a deleted object shows.
 
-use crate::stage::{Ground, Stage};
+use crate::environment::{Backend, Environment};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const KINDS: [&str; 9] = [
     "/apis/networking.fleet.azure.com/v1alpha1/endpointsliceimports",
 ];
 /// Fields and annotations with values from servers, clocks and counters.
-const GIVEN: [&str; 13] = [
+const VARIABLE: [&str; 13] = [
     "clusterIP",
     "clusterIPs",
     "creationTimestamp",
@@ -38,13 +38,13 @@ const GIVEN: [&str; 13] = [
 const TIMED: &str = "networking.fleet.azure.com/ports-offered-since";
 
 /// All objects of a fleet by cluster, kind, namespace and name.
-pub type Picture = BTreeMap<String, Value>;
+pub type Snapshot = BTreeMap<String, Value>;
 
-/// Draws all objects of the users' namespace of a stage, without that namespace's name.
-pub async fn draw<G: Ground>(stage: &Stage<G>) -> anyhow::Result<Picture> {
+/// Takes a snapshot of all objects of the users' namespace of an environment, without that namespace's name.
+pub async fn take_snapshot<B: Backend>(env: &Environment<B>) -> anyhow::Result<Snapshot> {
     let mut objects = Vec::new();
-    let members = stage.members.iter().map(|member| (member.cluster_id.as_str(), member.client.clone()));
-    for (cluster, client) in std::iter::once(("hub", stage.ground.hub())).chain(members) {
+    let members = env.members.iter().map(|member| (member.cluster_id.as_str(), member.client.clone()));
+    for (cluster, client) in std::iter::once(("hub", env.backend.hub())).chain(members) {
         for path in KINDS {
             let (_, plural) = path.rsplit_once('/').unwrap_or_default();
             for object in list(&client, path).await? {
@@ -53,16 +53,16 @@ pub async fn draw<G: Ground>(stage: &Stage<G>) -> anyhow::Result<Picture> {
             }
         }
     }
-    let strokes = Strokes::of(&stage.namespace, &objects);
+    let replacements = Replacements::of(&env.namespace, &objects);
     let concerned = objects
         .iter()
-        .filter(|(name, object)| name.contains(&stage.namespace) || object.to_string().contains(&stage.namespace));
-    Ok(concerned.map(|(name, object)| (strokes.text(name), strokes.draw("", object))).collect())
+        .filter(|(name, object)| name.contains(&env.namespace) || object.to_string().contains(&env.namespace));
+    Ok(concerned.map(|(name, object)| (replacements.text(name), replacements.replace("", object))).collect())
 }
 
-/// Differences of two pictures, a line for each object.
+/// Differences of two snapshots, a line for each object.
 #[must_use]
-pub fn differences(expected: &Picture, found: &Picture) -> Vec<String> {
+pub fn differences(expected: &Snapshot, found: &Snapshot) -> Vec<String> {
     let mut differences = Vec::new();
     for name in expected.keys().chain(found.keys().filter(|name| !expected.contains_key(*name))) {
         match (expected.get(name), found.get(name)) {
@@ -82,7 +82,7 @@ async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Replacements in values.
-struct Strokes {
+struct Replacements {
     /// Objects by their UIDs.
     objects: BTreeMap<String, String>,
     /// Names that agents made from UIDs, and others that differ, with their replacements. The first goes last: it may be a part
@@ -90,26 +90,26 @@ struct Strokes {
     names: Vec<(String, String)>,
 }
 
-impl Strokes {
+impl Replacements {
     fn of(namespace: &str, objects: &[(String, Value)]) -> Self {
         let names = vec![(namespace.to_owned(), "<users>".to_owned())];
-        let mut strokes = Self { objects: BTreeMap::new(), names };
+        let mut replacements = Self { objects: BTreeMap::new(), names };
         for (name, object) in objects {
             if let Some(uid) = object["metadata"]["uid"].as_str() {
-                strokes.objects.insert(uid.to_owned(), name.clone());
+                replacements.objects.insert(uid.to_owned(), name.clone());
             }
             let source = &object["spec"]["endpointSliceReference"];
             if let (Some(cluster), Some(slice)) = (source["clusterId"].as_str(), source["namespacedName"].as_str()) {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                strokes.names.push((name.to_owned(), format!("<{slice} of {cluster}>")));
+                replacements.names.push((name.to_owned(), format!("<{slice} of {cluster}>")));
             }
         }
-        strokes
+        replacements
     }
 
-    fn draw(&self, key: &str, value: &Value) -> Value {
+    fn replace(&self, key: &str, value: &Value) -> Value {
         match value {
-            _ if GIVEN.contains(&key) => json!("<given>"),
+            _ if VARIABLE.contains(&key) => json!("<varies>"),
             Value::String(uid) if key == "uid" => {
                 json!(
                     self.objects.get(uid).map_or_else(|| "<nothing that is there>".to_owned(), |name| self.text(name))
@@ -117,16 +117,16 @@ impl Strokes {
             }
             Value::String(text) if key == TIMED => json!(text.split_once(' ').map(|(_, rest)| rest)),
             Value::String(text) => json!(self.text(text)),
-            Value::Array(items) => items.iter().map(|item| self.draw(key, item)).collect(),
+            Value::Array(items) => items.iter().map(|item| self.replace(key, item)).collect(),
             Value::Object(fields) => {
-                let drawn = fields.iter().map(|(key, value)| (key.clone(), self.draw(key, value)));
-                Value::Object(drawn.collect::<Map<String, Value>>())
+                let replaced = fields.iter().map(|(key, value)| (key.clone(), self.replace(key, value)));
+                Value::Object(replaced.collect::<Map<String, Value>>())
             }
             other => other.clone(),
         }
     }
 
     fn text(&self, text: &str) -> String {
-        self.names.iter().rev().fold(text.to_owned(), |text, (name, drawn)| text.replace(name, drawn))
+        self.names.iter().rev().fold(text.to_owned(), |text, (name, replaced)| text.replace(name, replaced))
     }
 }

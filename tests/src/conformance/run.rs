@@ -31,7 +31,7 @@ pub struct Answer {
 
 /// Answers of a server to a case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Played {
+pub struct CaseRun {
     /// Time of the start by the server's clock, in whole seconds since 1970.
     pub began_seconds: i64,
     /// One answer for each step.
@@ -55,7 +55,7 @@ impl Answer {
     }
 }
 
-struct Player<'a> {
+struct Runner<'a> {
     client: &'a Client,
     namespace: &'a str,
     kept: BTreeMap<String, Value>,
@@ -66,27 +66,27 @@ struct Player<'a> {
 ///
 /// # Errors
 /// If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].
-pub async fn play(client: &Client, case: &Case) -> anyhow::Result<Played> {
-    let mut player = Player { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
+pub async fn run_case(client: &Client, case: &Case) -> anyhow::Result<CaseRun> {
+    let mut runner = Runner { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
     let namespace = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", case.namespace);
-    let made = player.send(&Call::new("POST", "/api/v1/namespaces", &namespace)?).await?;
+    let made = runner.send(&Call::new("POST", "/api/v1/namespaces", &namespace)?).await?;
     ensure!(made.code == 201, "no namespace {}: {made:?}", case.namespace);
     let began_seconds = made.body["metadata"]["creationTimestamp"].as_str().and_then(seconds);
     let began_seconds = began_seconds.with_context(|| format!("not a time, of when it was made: {made:?}"))?;
     let began = Instant::now();
     let mut answers = Vec::new();
     for step in &case.steps {
-        let mut answer = player.step(&step.action, step.code).await.unwrap_or_else(|error| Answer::none(&error));
+        let mut answer = runner.step(&step.action, step.code).await.unwrap_or_else(|error| Answer::none(&error));
         if let Some(name) = &step.save {
-            player.kept.insert(name.clone(), answer.body.clone());
+            runner.kept.insert(name.clone(), answer.body.clone());
         }
         answer.at_seconds = began_seconds + i64::try_from(began.elapsed().as_secs())?;
         answers.push(answer);
     }
-    Ok(Played { began_seconds, answers })
+    Ok(CaseRun { began_seconds, answers })
 }
 
-impl Player<'_> {
+impl Runner<'_> {
     async fn step(&mut self, action: &Action, code: Option<u16>) -> anyhow::Result<Answer> {
         match action {
             Action::Send(call) => self.send(call).await,
@@ -105,7 +105,7 @@ impl Player<'_> {
                 if !response.status().is_success() {
                     return whole(response).await;
                 }
-                let (code, headers) = (response.status().as_u16(), told(response.headers()));
+                let (code, headers) = (response.status().as_u16(), shown(response.headers()));
                 let Taken { events, raw, .. } = Events::new(response.into_body()).rest(limits::EVENTUALLY).await;
                 Ok(Answer::new(code, headers, Value::Array(events), raw))
             }
@@ -114,7 +114,7 @@ impl Player<'_> {
                 if !response.status().is_success() {
                     return whole(response).await;
                 }
-                let (code, headers) = (response.status().as_u16(), told(response.headers()));
+                let (code, headers) = (response.status().as_u16(), shown(response.headers()));
                 self.watches.insert(name.clone(), Events::new(response.into_body()));
                 Ok(Answer::new(code, headers, Value::Null, Vec::new()))
             }
@@ -177,19 +177,19 @@ fn read(taken: Taken) -> Answer {
 }
 
 async fn whole(response: Response<Body>) -> anyhow::Result<Answer> {
-    let (code, headers) = (response.status().as_u16(), told(response.headers()));
+    let (code, headers) = (response.status().as_u16(), shown(response.headers()));
     let bytes = response.into_body().collect().await.map_err(|error| anyhow::anyhow!("the body broke: {error}"))?;
     let bytes = bytes.to_bytes();
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
     Ok(Answer::new(code, headers, body, bytes.to_vec()))
 }
 
-fn told(headers: &HeaderMap) -> Vec<String> {
+fn shown(headers: &HeaderMap) -> Vec<String> {
     let of_connection = [CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING];
     let shared = headers.iter().filter(|(name, _)| !UNSHARED.contains(&name.as_str()) && !of_connection.contains(name));
-    let mut told: Vec<String> =
+    let mut shown: Vec<String> =
         shared.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))).collect();
     // Stable, so that headers of one name stay in their order.
-    told.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
-    told
+    shown.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
+    shown
 }

@@ -7,7 +7,7 @@
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints, EndpointPort, EndpointSlice};
 
-pub fn draw<'a>(slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Vec<String> {
+pub fn slices<'a>(slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Vec<String> {
     let mut lines: Vec<String> = slices.into_iter().map(line).collect();
     lines.sort();
     lines
@@ -65,7 +65,7 @@ fn hints(hints: &EndpointHints) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::draw;
+    use super::slices;
     use k8s_openapi::api::discovery::v1::EndpointSlice;
     use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_shows_what_matters_to_who_routes() {
+    fn a_description_shows_what_matters_for_routing() {
         let web = slice(
             json!([{"name": "http", "port": 8080, "protocol": "TCP"}]),
             json!([
@@ -86,7 +86,7 @@ mod tests {
         );
         let placeholder = slice(json!([]), json!([]));
         assert_eq!(
-            draw([&placeholder, &web]),
+            slices([&placeholder, &web]),
             [
                 "IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1 for nodes node-1, 10.1.0.2 unready",
                 "IPv4 no ports: nobody",

@@ -1,12 +1,12 @@
 //! Costs of the main job in writes: in the hub, in the exporter, in the importer.
 
-use crate::scenes::ledger::counts;
-use crate::stage::Stage;
+use crate::environment::Environment;
+use crate::scenarios::ledger::counts;
 use std::collections::BTreeMap;
 
 /// Costs of the first export of a Service with one slice.
-pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
-    let (exporter, user) = (&stage.members[0].hub_namespace, &stage.namespace);
+pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+    let (exporter, user) = (&env.members[0].hub_namespace, &env.namespace);
     [
         counts(&[
             (1, format!("create internalserviceexports in {exporter} by member-agent")),
@@ -25,9 +25,9 @@ pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] 
 }
 
 /// Costs of its first import.
-pub(super) fn first_import<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
-    let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
-    let user = &stage.namespace;
+pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
+    let user = &env.namespace;
     [
         counts(&[
             (1, format!("create internalserviceimports in {importer} by member-agent")),
@@ -51,9 +51,9 @@ pub(super) fn first_import<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] 
 }
 
 /// Costs of removing the only export of an imported Service with one slice.
-pub(super) fn unexport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
-    let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
-    let user = &stage.namespace;
+pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
+    let user = &env.namespace;
     [
         counts(&[
             (1, format!("delete internalserviceexports in {exporter} by member-agent")),
@@ -79,9 +79,9 @@ pub(super) fn unexport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
 }
 
 /// Costs of removing an import with one slice.
-pub(super) fn unimport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
-    let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
-    let user = &stage.namespace;
+pub(super) fn unimport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
+    let user = &env.namespace;
     [
         counts(&[
             (1, format!("delete internalserviceimports in {importer} by member-agent")),

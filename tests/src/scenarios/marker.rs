@@ -1,7 +1,7 @@
 //! A Service whose changes show that all that came before has been seen.
 
 use crate::audit::Ledger;
-use crate::stage::{Ground, Stage};
+use crate::environment::{Backend, Environment};
 use crate::user::{Consume, User};
 use anyhow::ensure;
 
@@ -18,8 +18,8 @@ pub struct Marker {
 
 impl Marker {
     /// Creates it in the users' namespace.
-    pub async fn make(stage: &Stage<impl Ground>) -> anyhow::Result<Self> {
-        let (exporter, importer) = (stage.user(0), stage.user(1));
+    pub async fn make(env: &Environment<impl Backend>) -> anyhow::Result<Self> {
+        let (exporter, importer) = (env.user(0), env.user(1));
         exporter.create_service(MARKER).await?;
         exporter.create_slice(MARKER, MARKER, &["10.9.0.0"]).await?;
         exporter.export(MARKER).await?;
@@ -39,13 +39,13 @@ impl Marker {
     }
 
     /// Checks that a change makes its own writes and no others.
-    pub async fn at_peace(&mut self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
+    pub async fn is_settled(&mut self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         // Effects of earlier actions may still be under way: they are over once a change has come after them.
         self.change().await?;
-        let mark = stage.ground.mark().await?;
+        let mark = env.backend.mark().await?;
         self.change().await?;
-        let told = stage.ground.since(&mark).await?.objects();
-        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == CHANGE, "it is not at peace:\n{told}");
+        let ledger = env.backend.since(&mark).await?.objects();
+        ensure!(ledger.clusters().map(Ledger::count).sum::<usize>() == CHANGE, "the fleet is not settled:\n{ledger}");
         Ok(())
     }
 }
