@@ -1,8 +1,8 @@
 //! Changes at a steady rate over all slices, alternately through the agents and through the baseline.
 
-use crate::floor::{Floor, Passed};
+use crate::baseline::{Baseline, Passed};
+use crate::environment::{Environment, Memory, Role, agents_writes};
 use crate::follow::Follow;
-use crate::ground::{Ground, Memory, Role, agents_writes};
 use crate::limits::CHANGE;
 use crate::objects::{ready_endpoints, slice_name};
 use crate::quantiles::{Quantiles, ratio};
@@ -29,7 +29,7 @@ pub struct Churn {
     /// Time from the user's patch until the imported slice is observed.
     pub agents: Quantiles,
     /// Time of the same steps in the baseline.
-    pub floor: Quantiles,
+    pub baseline: Quantiles,
     /// Agents divided by baseline.
     pub p50_ratio: f64,
     /// Agents divided by baseline.
@@ -75,8 +75,8 @@ impl Changes {
         };
         let changed = seen(Kind::Slice).await?;
         let exported = seen(Kind::EndpointSliceExport).await?;
-        let given = seen(Kind::EndpointSliceImport).await?;
-        Ok(Some(Passed { sent, changed, exported, given, imported }))
+        let distributed = seen(Kind::EndpointSliceImport).await?;
+        Ok(Some(Passed { sent, changed, exported, distributed, imported }))
     }
 }
 
@@ -87,60 +87,66 @@ pub fn first_marker(size: Size) -> u32 {
 }
 
 /// Makes all changes and measures them.
-pub async fn measure(ground: &Ground, users: &Arc<Users>, floor: &Arc<Floor>, size: Size) -> anyhow::Result<Churn> {
+pub async fn measure(
+    environment: &Environment,
+    users: &Arc<Users>,
+    baseline: &Arc<Baseline>,
+    size: Size,
+) -> anyhow::Result<Churn> {
     let changes = Changes::watch(users, size).await?;
-    let mark = ground.mark().await?;
-    let before = ground.scrape().await?;
-    let passed = in_turns(&changes, floor, size).await?;
-    let after = ground.scrape().await?;
-    let memory = ground.memory()?;
-    let ledger = ground.settled_since(&mark).await?;
+    let mark = environment.mark().await?;
+    let before = environment.scrape().await?;
+    let passed = in_turns(&changes, baseline, size).await?;
+    let after = environment.scrape().await?;
+    let memory = environment.memory()?;
+    let ledger = environment.settled_since(&mark).await?;
     let by_agents: Vec<Passed> = passed.iter().filter_map(|(agents, _)| *agents).collect();
-    let by_hand: Vec<Passed> = passed.iter().map(|(_, floor)| *floor).collect();
-    let (agents, by_floor) = (total(&by_agents), total(&by_hand));
+    let by_baseline: Vec<Passed> = passed.iter().map(|(_, baseline)| *baseline).collect();
+    let (agents, baseline_total) = (total(&by_agents), total(&by_baseline));
     Ok(Churn {
         changes: passed.len(),
         overtaken: passed.len() - by_agents.len(),
         agents,
-        floor: by_floor,
-        p50_ratio: ratio(agents.p50_milliseconds, by_floor.p50_milliseconds),
-        p99_ratio: ratio(agents.p99_milliseconds, by_floor.p99_milliseconds),
+        baseline: baseline_total,
+        p50_ratio: ratio(agents.p50_milliseconds, baseline_total.p50_milliseconds),
+        p99_ratio: ratio(agents.p99_milliseconds, baseline_total.p99_milliseconds),
         agents_writes: agents_writes(&ledger),
         events: ledger.clusters().map(|it| it.of_agents().events().count()).sum(),
         memory,
-        stages: stages::of(&by_agents, &by_hand, &before, &after),
+        stages: stages::of(&by_agents, &by_baseline, &before, &after),
     })
 }
 
 /// Makes every other change in the baseline, half a period after the user's change.
 async fn in_turns(
     changes: &Arc<Changes>,
-    floor: &Arc<Floor>,
+    baseline: &Arc<Baseline>,
     size: Size,
 ) -> anyhow::Result<Vec<(Option<Passed>, Passed)>> {
     let one = |index: u32| {
         let (slice, marker) = (index % size.all_slices(), first_marker(size) + index);
-        let (changes, floor) = (Arc::clone(changes), Arc::clone(floor));
-        (async move { changes.make(slice, marker).await }, async move { floor.change(slice, marker).await })
+        let (changes, baseline) = (Arc::clone(changes), Arc::clone(baseline));
+        (async move { changes.make(slice, marker).await }, async move { baseline.change(slice, marker).await })
     };
     if size.rate == 0 {
         let mut passed = Vec::new();
         for index in 0..size.changes() {
-            let (by_agents, by_hand) = one(index);
-            passed.push((by_agents.await?, by_hand.await?));
+            let (by_agents, by_baseline) = one(index);
+            passed.push((by_agents.await?, by_baseline.await?));
         }
         return Ok(passed);
     }
     let mut ticks = interval(Duration::from_secs(1) / (2 * size.rate));
     let mut made = Vec::new();
     for index in 0..size.changes() {
-        let (by_agents, by_hand) = one(index);
+        let (by_agents, by_baseline) = one(index);
         ticks.tick().await;
         let by_agents = tokio::spawn(by_agents);
         ticks.tick().await;
-        made.push((by_agents, tokio::spawn(by_hand)));
+        made.push((by_agents, tokio::spawn(by_baseline)));
     }
-    let ends = made.into_iter().map(async |(by_agents, by_hand)| anyhow::Ok((by_agents.await??, by_hand.await??)));
+    let ends =
+        made.into_iter().map(async |(by_agents, by_baseline)| anyhow::Ok((by_agents.await??, by_baseline.await??)));
     join_all(ends).await.into_iter().collect()
 }
 

@@ -4,14 +4,14 @@
 pub mod cluster;
 pub mod contender;
 pub mod report;
-pub mod scenes;
 pub mod seen;
+pub mod steps;
 
 use cluster::Cluster;
 use contender::Contender;
 use report::Report;
-use scenes::Scenes;
 use serde::Serialize;
+use steps::Controller;
 
 /// How much there is of everything.
 #[derive(Clone, Copy, Debug, clap::Args, Serialize)]
@@ -40,11 +40,11 @@ pub struct Size {
 pub const SMOKE: Size = Size { services: 2, pods: 4, flaps: 4, rollouts: 2, rollout_pods: 3, many_pods: 12 };
 
 pub async fn measure(size: Size) -> anyhow::Result<Report> {
-    let mut scenes = Vec::new();
+    let mut controllers = Vec::new();
     for contender in Contender::ALL {
         let cluster = Cluster::start(contender).await?;
         cluster.populate(0..size.services, size.pods).await?;
-        scenes.push(Scenes::new(cluster));
+        controllers.push(Controller::new(cluster));
     }
-    scenes::both(&mut scenes, size).await
+    steps::both(&mut controllers, size).await
 }

@@ -140,7 +140,7 @@ mod tests {
         seen.awaited_versions.entry(5).or_default().push(sender);
         seen.awaited_versions.entry(8).or_default().push(later);
         seen.take(r#"{"metadata":{"resourceVersion":"7"}}"#);
-        receiver.await.expect("told");
+        receiver.await.expect("notified");
         assert!(not_yet.try_recv().is_err());
     }
 

@@ -1,8 +1,8 @@
 //! First import: all Services are exported and imported at once, by the agents and by the baseline.
 
-use crate::floor::Floor;
+use crate::baseline::Baseline;
+use crate::environment::{Environment, Memory, Role};
 use crate::follow::Follow;
-use crate::ground::{Ground, Memory, Role};
 use crate::limits::IMPORT;
 use crate::quantiles::ratio;
 use crate::size::Size;
@@ -22,7 +22,7 @@ pub struct Import {
     /// Time from the user's first write until all slices were observed in the importer.
     pub agents_seconds: f64,
     /// Time of the same import in the baseline.
-    pub floor_seconds: f64,
+    pub baseline_seconds: f64,
     /// Agents divided by baseline.
     pub ratio: f64,
     /// Writes that the servers answered before the agents settled.
@@ -44,27 +44,32 @@ pub struct Writes {
     /// Writes of Leases by agents.
     pub leases: usize,
     /// Writes of the baseline, for users and agents together.
-    pub floor: usize,
+    pub baseline: usize,
 }
 
 /// Measures an import by the agents and then one by the baseline. Returns the baseline, which then has the same
 /// objects.
-pub async fn measure(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<(Import, Arc<Floor>)> {
-    let (agents_seconds, ledger) = by_agents(ground, users, size).await?;
-    let memory = ground.memory()?;
-    let floor = Floor::lay(ground, users, size).await?;
+pub async fn measure(
+    environment: &Environment,
+    users: &Arc<Users>,
+    size: Size,
+) -> anyhow::Result<(Import, Arc<Baseline>)> {
+    let (agents_seconds, ledger) = by_agents(environment, users, size).await?;
+    let memory = environment.memory()?;
+    let baseline = Baseline::prepare(environment, users, size).await?;
     let begun = Instant::now();
-    timeout(IMPORT, floor.import_all()).await.context("the import by hand does not end")??;
-    let floor_seconds = begun.elapsed().as_secs_f64();
-    let writes = Writes { floor: floor.users.writes(), ..count(&ledger, users.writes()) };
-    let import = Import { agents_seconds, floor_seconds, ratio: ratio(agents_seconds, floor_seconds), writes, memory };
-    Ok((import, floor))
+    timeout(IMPORT, baseline.import_all()).await.context("the import of the baseline does not end")??;
+    let baseline_seconds = begun.elapsed().as_secs_f64();
+    let writes = Writes { baseline: baseline.users.writes(), ..count(&ledger, users.writes()) };
+    let import =
+        Import { agents_seconds, baseline_seconds, ratio: ratio(agents_seconds, baseline_seconds), writes, memory };
+    Ok((import, baseline))
 }
 
-async fn by_agents(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<(f64, FleetLedger)> {
+async fn by_agents(environment: &Environment, users: &Arc<Users>, size: Size) -> anyhow::Result<(f64, FleetLedger)> {
     let path = users.world.collection(Kind::ImportedSlice);
     let imported = Follow::start(users.client(Kind::ImportedSlice), &path).await?;
-    let mark = ground.mark().await?;
+    let mark = environment.mark().await?;
     let begun = Instant::now();
     let write = |number| {
         let users = Arc::clone(users);
@@ -76,7 +81,7 @@ async fn by_agents(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::R
         .await
         .with_context(|| format!("not all slices were imported in {IMPORT:?}\n{}", fleetnet_tests::agent::tails()))?;
     let last = both?.1.into_iter().max().context("there is at least one slice")?;
-    Ok(((last - begun).as_secs_f64(), ground.settled_since(&mark).await?))
+    Ok(((last - begun).as_secs_f64(), environment.settled_since(&mark).await?))
 }
 
 fn count(ledger: &FleetLedger, users: usize) -> Writes {
@@ -87,6 +92,6 @@ fn count(ledger: &FleetLedger, users: usize) -> Writes {
         agents_refused: sum(|it| it.of_agents().objects().filter(|entry| entry.status >= 400).count()),
         events: sum(|it| it.of_agents().events().count()),
         leases: sum(|it| it.of_agents().leases().count()),
-        floor: 0,
+        baseline: 0,
     }
 }

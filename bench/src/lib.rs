@@ -2,8 +2,8 @@
 //! made by hand.
 //!
 //! ```text
-//! ground (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the baseline's)
-//! floor  (the baseline's writes)      ── follow (a watch that decodes nothing), templates (copies of the agents' objects)
+//! environment (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the baseline's)
+//! baseline    (the baseline's writes)      ── follow (a watch that decodes nothing), templates (copies of the agents' objects)
 //! controllers (the EndpointSlice controller beside kube-controller-manager's)
 //! import, churn, restart (measurements)     ── stages, table (time of a change by step)           ── report (JSON, targets)
 //! slices (the EndpointSlice library alone, in memory)
@@ -12,12 +12,12 @@
 #![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
 pub mod bare;
+pub mod baseline;
 pub mod churn;
 pub mod controllers;
+pub mod environment;
 pub mod exposition;
-pub mod floor;
 pub mod follow;
-pub mod ground;
 pub mod import;
 pub mod limits;
 pub mod objects;

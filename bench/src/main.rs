@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use bench::controllers;
-use bench::ground::Ground;
+use bench::environment::Environment;
 use bench::report::Report;
 use bench::size::{SMOKE, Size};
 use bench::slices::{self, compare};
@@ -75,11 +75,11 @@ fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
 }
 
 async fn measure(churns: bool, restarts: bool, size: Size) -> anyhow::Result<Report> {
-    let mut ground = Ground::take().await?;
-    let users = Users::of(&ground, World::of_agents(&ground)).await?;
-    let (import, floor) = import::measure(&ground, &users, size).await?;
-    let churn = if churns { Some(churn::measure(&ground, &users, &floor, size).await?) } else { None };
-    let restart = if restarts { Some(restart::measure(&mut ground, &users, size).await?) } else { None };
+    let mut environment = Environment::take().await?;
+    let users = Users::of(&environment, World::of_agents(&environment)).await?;
+    let (import, baseline) = import::measure(&environment, &users, size).await?;
+    let churn = if churns { Some(churn::measure(&environment, &users, &baseline, size).await?) } else { None };
+    let restart = if restarts { Some(restart::measure(&mut environment, &users, size).await?) } else { None };
     Ok(Report::new(size, import, churn, restart))
 }
 

@@ -1,7 +1,7 @@
 //! Results of a run, compared with targets.
 
 use crate::churn::Churn;
-use crate::ground::Role;
+use crate::environment::Role;
 use crate::import::Import;
 use crate::restart::Restart;
 use crate::size::Size;
@@ -65,10 +65,10 @@ pub fn table(targets: &[Target]) -> String {
 }
 
 fn targets(import: &Import, churn: Option<&Churn>, restart: Option<&Restart>) -> Vec<Target> {
-    let mut targets = vec![target("first import, times the floor", 1.5, import.ratio)];
+    let mut targets = vec![target("first import, times the baseline", 1.5, import.ratio)];
     if let Some(churn) = churn {
-        targets.push(target("change, p50, times the floor", 1.2, churn.p50_ratio));
-        targets.push(target("change, p99, times the floor", 2.0, churn.p99_ratio));
+        targets.push(target("change, p50, times the baseline", 1.2, churn.p50_ratio));
+        targets.push(target("change, p99, times the baseline", 2.0, churn.p99_ratio));
         for role in Role::ALL {
             let name = format!("own share of a change, p99, milliseconds, {role:?}");
             let share = churn.stages.own.get(&role).map_or(f64::INFINITY, |own| own.share.p99_microseconds);

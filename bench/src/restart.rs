@@ -1,7 +1,7 @@
 //! Restarts of all agents after an import.
 
 use crate::churn::{Changes, first_marker};
-use crate::ground::{Ground, agents_writes};
+use crate::environment::{Environment, agents_writes};
 use crate::quantiles::Quantiles;
 use crate::size::Size;
 use crate::users::Users;
@@ -23,26 +23,26 @@ pub struct Restart {
 }
 
 /// Restarts all agents: first without a change, then with one change each time.
-pub async fn measure(ground: &mut Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
-    let mark = ground.mark().await?;
-    ground.stop_agents().await?;
-    ground.start_agents().await?;
-    let writes = agents_writes(&ground.settled_since(&mark).await?);
+pub async fn measure(environment: &mut Environment, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
+    let mark = environment.mark().await?;
+    environment.stop_agents().await?;
+    environment.start_agents().await?;
+    let writes = agents_writes(&environment.settled_since(&mark).await?);
 
     let changes = Changes::watch(users, size).await?;
-    let mark = ground.mark().await?;
+    let mark = environment.mark().await?;
     let mut samples = Vec::new();
     for restart in 0..size.restarts {
-        let free = ground.stop_agents().await?;
+        let free = environment.stop_agents().await?;
         let marker = first_marker(size) + size.changes() + restart;
         let made = {
             let changes = Arc::clone(&changes);
             tokio::spawn(async move { changes.make(restart % size.all_slices(), marker).await })
         };
-        ground.start_agents().await?;
+        environment.start_agents().await?;
         let passed = made.await??.context("a change after a restart was not imported")?;
         samples.push(passed.imported - free);
     }
-    let writes_with_changes = agents_writes(&ground.settled_since(&mark).await?);
+    let writes_with_changes = agents_writes(&environment.settled_since(&mark).await?);
     Ok(Restart { writes, restarts: size.restarts, fresh_change: Quantiles::of(samples), writes_with_changes })
 }

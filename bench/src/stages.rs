@@ -1,8 +1,8 @@
 //! Time of a change by step: as observed by watches, and as measured by each agent.
 
+use crate::baseline::Passed;
+use crate::environment::{Role, Scrape};
 use crate::exposition::Summary;
-use crate::floor::Passed;
-use crate::ground::{Role, Scrape};
 use crate::quantiles::Quantiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct Stages {
     /// Steps of changes through the agents.
     pub agents: Hops,
     /// Steps of changes in the baseline.
-    pub floor: Hops,
+    pub baseline: Hops,
     /// Measurements of each agent.
     pub own: BTreeMap<Role, Own>,
 }
@@ -55,13 +55,13 @@ pub struct Own {
 #[must_use]
 pub fn of(
     agents: &[Passed],
-    floor: &[Passed],
+    baseline: &[Passed],
     before: &BTreeMap<Role, Scrape>,
     after: &BTreeMap<Role, Scrape>,
 ) -> Stages {
     let own = before.iter().filter_map(|(role, before)| Some((*role, own(before, after.get(role)?, agents.len()))));
     let own = own.collect();
-    Stages { agents: hops(agents), floor: hops(floor), own }
+    Stages { agents: hops(agents), baseline: hops(baseline), own }
 }
 
 fn hops(passed: &[Passed]) -> Hops {
@@ -69,8 +69,8 @@ fn hops(passed: &[Passed]) -> Hops {
     Hops {
         change: of(|it| it.changed - it.sent),
         export: of(|it| it.exported - it.changed),
-        distribute: of(|it| it.given - it.exported),
-        import: of(|it| it.imported - it.given),
+        distribute: of(|it| it.distributed - it.exported),
+        import: of(|it| it.imported - it.distributed),
     }
 }
 

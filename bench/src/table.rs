@@ -1,8 +1,8 @@
 //! Tables of `docs/performance.md` on the time of a change by step.
 
 use crate::churn::Churn;
+use crate::environment::Role;
 use crate::exposition::Summary;
-use crate::ground::Role;
 use crate::quantiles::Quantiles;
 use crate::stages::{Hops, Own};
 use std::fmt::Write as _;
@@ -29,12 +29,12 @@ const HOPS: [Hop; 4] = [
 /// Returns both tables in Markdown.
 #[must_use]
 pub fn of(churn: &Churn) -> String {
-    let mut text = String::from("| hop, ms: p50 / p99 | agents | by hand |\n|---|---|---|\n");
+    let mut text = String::from("| hop, ms: p50 / p99 | agents | baseline |\n|---|---|---|\n");
     let hop = |it: Quantiles| format!("{:.1} / {:.1}", it.p50_milliseconds, it.p99_milliseconds);
     for (name, of) in HOPS {
-        line(&mut text, name, [hop(of(&churn.stages.agents)), hop(of(&churn.stages.floor))]);
+        line(&mut text, name, [hop(of(&churn.stages.agents)), hop(of(&churn.stages.baseline))]);
     }
-    line(&mut text, "**all of it**", [hop(churn.agents), hop(churn.floor)]);
+    line(&mut text, "**all of it**", [hop(churn.agents), hop(churn.baseline)]);
 
     text.push_str("\n| stage, µs: p50 / p99 | exporter | hub agent | importer |\n|---|---|---|---|\n");
     let own = |of: &dyn Fn(&Own) -> String| Role::ALL.map(|role| churn.stages.own.get(&role).map_or(String::new(), of));

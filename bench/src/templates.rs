@@ -1,7 +1,7 @@
 //! Objects that the baseline writes: copies of the agents' objects in the baseline's API group.
 
 use crate::users::Users;
-use crate::world::{FLOOR_GROUP, Kind};
+use crate::world::{BASELINE_GROUP, Kind};
 use anyhow::Context as _;
 use fleetnet_api::names::GROUP;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,8 @@ impl Templates {
             anyhow::ensure!(object.is_object(), "there is nothing at {path}");
             let kind_of_list = list["kind"].as_str().and_then(|kind| kind.strip_suffix("List"));
             object["kind"] = json!(kind_of_list.with_context(|| format!("{path} is no list"))?);
-            object["apiVersion"] = json!(list["apiVersion"].as_str().unwrap_or_default().replace(GROUP, FLOOR_GROUP));
+            object["apiVersion"] =
+                json!(list["apiVersion"].as_str().unwrap_or_default().replace(GROUP, BASELINE_GROUP));
             templates.insert(kind, object);
         }
         Ok(Self(templates))
@@ -56,7 +57,7 @@ impl Templates {
     pub fn mark(&self, kind: Kind, count: u32) -> Value {
         let metadata = &self.0[&kind]["metadata"];
         let mut annotations = metadata["annotations"].as_object().cloned().unwrap_or_default();
-        annotations.insert(format!("{FLOOR_GROUP}/count"), json!(count.to_string()));
+        annotations.insert(format!("{BASELINE_GROUP}/count"), json!(count.to_string()));
         json!({"metadata": {"finalizers": metadata["finalizers"], "annotations": annotations}})
     }
 

@@ -1,7 +1,7 @@
 //! Writes of users, for the agents and for the baseline.
 
 use crate::bare::Bare;
-use crate::ground::{Ground, Role};
+use crate::environment::{Environment, Role};
 use crate::objects::{service, service_name, slice, slice_name};
 use crate::size::Size;
 use crate::world::{Kind, World};
@@ -22,15 +22,15 @@ pub struct Written {
     /// resourceVersion of the ServiceExport.
     pub export: u64,
     /// resourceVersion of the MultiClusterService.
-    pub wish: u64,
+    pub import: u64,
 }
 
 impl Users {
     /// Returns the users of a world.
-    pub async fn of(ground: &Ground, world: World) -> anyhow::Result<Arc<Self>> {
+    pub async fn of(environment: &Environment, world: World) -> anyhow::Result<Arc<Self>> {
         let mut clients = BTreeMap::new();
         for role in Role::ALL {
-            clients.insert(role, ground.bare(role).await?);
+            clients.insert(role, environment.bare(role).await?);
         }
         Ok(Arc::new(Self { world, clients }))
     }
@@ -74,11 +74,11 @@ impl Users {
             });
             self.create(Kind::ServiceExport, &export).await
         };
-        let wish = json!({
+        let import = json!({
             "apiVersion": self.world.api_version("v1alpha1"), "kind": "MultiClusterService",
             "metadata": {"name": name}, "spec": {"serviceImport": {"name": name}},
         });
-        let (export, wish) = futures::try_join!(export, self.create(Kind::MultiClusterService, &wish))?;
-        Ok(Written { export, wish })
+        let (export, import) = futures::try_join!(export, self.create(Kind::MultiClusterService, &import))?;
+        Ok(Written { export, import })
     }
 }

@@ -1,11 +1,11 @@
 //! Places of objects: one world for the agents, one for the baseline.
 
-use crate::ground::{Ground, Role};
+use crate::environment::{Environment, Role};
 use fleetnet_api::names::GROUP;
 use fleetnet_tests::fleet::FLEET_SYSTEM;
 
 /// API group of the baseline: copies of the fleet's definitions that no agent watches.
-pub const FLOOR_GROUP: &str = "floor.fleetnet.test";
+pub const BASELINE_GROUP: &str = "baseline.fleetnet.test";
 
 /// Kinds of objects of an import, in the order of the writes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -71,11 +71,11 @@ pub struct World {
 impl World {
     /// Returns the world of the agents.
     #[must_use]
-    pub fn of_agents(ground: &Ground) -> Self {
-        let [exporter, importer] = [&ground.fleet.members[0], &ground.fleet.members[1]];
+    pub fn of_agents(environment: &Environment) -> Self {
+        let [exporter, importer] = [&environment.fleet.members[0], &environment.fleet.members[1]];
         Self {
             group: GROUP.to_owned(),
-            users: ground.namespace.clone(),
+            users: environment.namespace.clone(),
             exporter: exporter.hub_namespace.clone(),
             importer: importer.hub_namespace.clone(),
             system: FLEET_SYSTEM.to_owned(),
@@ -84,10 +84,11 @@ impl World {
 
     /// Returns the world of the baseline.
     #[must_use]
-    pub fn of_floor() -> Self {
-        let [users, exporter, importer, system] = ["floor", "floor-exporter", "floor-importer", "floor-system"];
+    pub fn of_baseline() -> Self {
+        let [users, exporter, importer, system] =
+            ["baseline", "baseline-exporter", "baseline-importer", "baseline-system"];
         Self {
-            group: FLOOR_GROUP.to_owned(),
+            group: BASELINE_GROUP.to_owned(),
             users: users.to_owned(),
             exporter: exporter.to_owned(),
             importer: importer.to_owned(),

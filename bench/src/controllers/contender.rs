@@ -100,12 +100,12 @@ impl Running {
         }
     }
 
-    pub fn memory(&self) -> anyhow::Result<crate::ground::Memory> {
-        crate::ground::memory_of(self.pid())
+    pub fn memory(&self) -> anyhow::Result<crate::environment::Memory> {
+        crate::environment::memory_of(self.pid())
     }
 
     /// Returns the processor time of the process so far.
     pub fn processor_time(&self) -> anyhow::Result<std::time::Duration> {
-        crate::ground::processor_time(self.pid()).context("processor time")
+        crate::environment::processor_time(self.pid()).context("processor time")
     }
 }

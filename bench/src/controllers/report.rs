@@ -2,7 +2,7 @@
 
 use super::Size;
 use super::contender::Contender;
-use crate::ground::Memory;
+use crate::environment::Memory;
 use crate::quantiles::{Quantiles, ratio};
 use crate::report::{Target, target};
 use serde::Serialize;

@@ -84,7 +84,7 @@ impl Seen {
         let (sender, receiver) = oneshot::channel();
         let mut shown = self.shown.lock();
         shown.waiting = Some((wanted, sender));
-        shown.tell(Instant::now());
+        shown.notify(Instant::now());
         Expected { receiver }
     }
 }
@@ -128,10 +128,10 @@ impl Shown {
             });
             self.slices.insert(object.metadata.name, states.collect());
         }
-        self.tell(at);
+        self.notify(at);
     }
 
-    fn tell(&mut self, at: Instant) {
+    fn notify(&mut self, at: Instant) {
         let is_so = |(address, is_ready): &Wanted| {
             let mut states = self.slices.values().filter_map(|slice| slice.get(address)).peekable();
             states.peek().is_some() && states.all(|state| state == is_ready)
@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn an_expected_state_is_reported_once_no_slice_contradicts_it() {
         let mut shown = Shown::default();
-        let (sender, mut told) = oneshot::channel();
+        let (sender, mut received) = oneshot::channel();
         shown.waiting = Some((vec![("10.0.0.1".to_owned(), false)], sender));
         let now = Instant::now();
         shown.take(&line("ADDED", "a", "10.0.0.1", true), now);
         shown.take(&line("ADDED", "b", "10.0.0.1", false), now);
-        assert!(told.try_recv().is_err(), "one of two still shows it as ready");
+        assert!(received.try_recv().is_err(), "one of two still shows it as ready");
         shown.take(&line("DELETED", "a", "10.0.0.1", true), now);
-        assert_eq!(told.try_recv(), Ok(now));
+        assert_eq!(received.try_recv(), Ok(now));
     }
 }

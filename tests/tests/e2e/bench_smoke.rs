@@ -33,13 +33,13 @@ fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
     assert_eq!(writes["users"], by_users, "{writes}");
     assert_eq!(writes["agents"], by_agents, "{writes}");
     assert_eq!(writes["agents_refused"], 0, "{writes}");
-    assert_eq!(writes["floor"], by_users + by_agents, "{writes}");
+    assert_eq!(writes["baseline"], by_users + by_agents, "{writes}");
 
     let churn = &report["churn"];
     let changes = churn["changes"].as_u64().context("a number of changes")?;
     assert_eq!((changes, &churn["overtaken"], &churn["events"]), (8, &json!(0), &json!(0)));
     assert_eq!(churn["agents_writes"], 3 * changes, "one in the hub for the export, one for the import, one imported");
-    for stages in ["agents", "floor"] {
+    for stages in ["agents", "baseline"] {
         for hop in ["change", "export", "distribute", "import"] {
             assert_eq!(churn["stages"][stages][hop]["count"], changes, "{stages} {hop}");
         }

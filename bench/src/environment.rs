@@ -49,7 +49,7 @@ pub struct Scrape {
 }
 
 /// Fleet with a namespace for its users.
-pub struct Ground {
+pub struct Environment {
     /// Fleet of the end-to-end harness with two members: the first exports, the second imports.
     pub fleet: Fleet,
     /// Namespace of the users in every cluster.
@@ -61,14 +61,14 @@ impl Role {
     pub const ALL: [Self; 3] = [Self::Exporter, Self::Hub, Self::Importer];
 }
 
-impl Ground {
+impl Environment {
     /// Acquires a fleet and starts its agents.
     pub async fn take() -> anyhow::Result<Self> {
         let fleet = Fleet::take(2).await?;
         let namespace = fleet.namespace("work").await?;
-        let mut ground = Self { fleet, namespace, agents: BTreeMap::new() };
-        ground.start_agents().await?;
-        Ok(ground)
+        let mut environment = Self { fleet, namespace, agents: BTreeMap::new() };
+        environment.start_agents().await?;
+        Ok(environment)
     }
 
     /// Returns the control plane of a role's own cluster.

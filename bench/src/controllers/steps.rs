@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(1_300);
 const START: Duration = Duration::from_secs(120);
 
 /// Controller in its cluster.
-pub struct Scenes {
+pub struct Controller {
     cluster: Cluster,
     running: Option<Running>,
     unready: BTreeSet<Pod>,
@@ -29,13 +29,13 @@ pub struct Scenes {
 }
 
 /// Runs all steps, alternating between the controllers, and returns the results.
-pub async fn both(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Report> {
-    for each in &mut *scenes {
+pub async fn both(controllers: &mut [Controller], size: Size) -> anyhow::Result<Report> {
+    for each in &mut *controllers {
         each.start(size.services, size.pods).await?;
     }
-    let flaps = flap_all(scenes, size.services, size).await?;
-    let rollouts = roll_out_all(scenes, size).await?;
-    for (index, each) in scenes.iter_mut().enumerate() {
+    let flaps = flap_all(controllers, size.services, size).await?;
+    let rollouts = roll_out_all(controllers, size).await?;
+    for (index, each) in controllers.iter_mut().enumerate() {
         each.figures.flap = Quantiles::of(flaps[index].clone());
         each.figures.rollout = Quantiles::of(rollouts[index].iter().map(|(made, _)| *made).collect());
         each.figures.rollout_asked = Quantiles::of(rollouts[index].iter().map(|(_, asked)| *asked).collect());
@@ -43,53 +43,53 @@ pub async fn both(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Report> {
         each.restart(size).await?;
     }
     let services = (size.many_pods / size.pods).max(size.services);
-    for each in &mut *scenes {
+    for each in &mut *controllers {
         each.grow(size.services..services, size.pods).await?;
     }
-    let flaps = flap_all(scenes, services, size).await?;
-    for (index, each) in scenes.iter_mut().enumerate() {
+    let flaps = flap_all(controllers, services, size).await?;
+    for (index, each) in controllers.iter_mut().enumerate() {
         each.figures.many.flap = Quantiles::of(flaps[index].clone());
         each.take_stock_of_many().await?;
     }
-    Ok(Report::new(size, scenes.iter().map(|each| (each.cluster.contender, each.figures.clone())).collect()))
+    Ok(Report::new(size, controllers.iter().map(|each| (each.cluster.contender, each.figures.clone())).collect()))
 }
 
-async fn flap_all(scenes: &mut [Scenes], services: usize, size: Size) -> anyhow::Result<Vec<Vec<Duration>>> {
-    let mut samples = vec![Vec::new(); scenes.len()];
+async fn flap_all(controllers: &mut [Controller], services: usize, size: Size) -> anyhow::Result<Vec<Vec<Duration>>> {
+    let mut samples = vec![Vec::new(); controllers.len()];
     for flap in 0..size.flaps {
         let service = flap % services;
         let index = (flap / services) % size.pods;
         let pod = Pod { service, index, number: service * size.pods + index };
-        for turn in 0..scenes.len() {
+        for turn in 0..controllers.len() {
             // The controllers take turns to go first.
-            let each = (turn + flap) % scenes.len();
-            samples[each].push(scenes[each].flap(pod).await?);
+            let each = (turn + flap) % controllers.len();
+            samples[each].push(controllers[each].flap(pod).await?);
             sleep(PAUSE).await;
         }
     }
     Ok(samples)
 }
 
-async fn roll_out_all(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Vec<Vec<(Duration, Duration)>>> {
-    let mut samples = vec![Vec::new(); scenes.len()];
+async fn roll_out_all(controllers: &mut [Controller], size: Size) -> anyhow::Result<Vec<Vec<(Duration, Duration)>>> {
+    let mut samples = vec![Vec::new(); controllers.len()];
     let mut marks = Vec::new();
-    for each in &*scenes {
+    for each in &*controllers {
         marks.push(each.cluster.control_plane.audit().mark().await?);
     }
     for rollout in 0..size.rollouts {
-        for turn in 0..scenes.len() {
-            let each = (turn + rollout) % scenes.len();
-            samples[each].push(scenes[each].roll_out(rollout % size.services, size).await?);
+        for turn in 0..controllers.len() {
+            let each = (turn + rollout) % controllers.len();
+            samples[each].push(controllers[each].roll_out(rollout % size.services, size).await?);
         }
         sleep(SETTLE).await;
     }
-    for (each, mark) in scenes.iter_mut().zip(marks) {
+    for (each, mark) in controllers.iter_mut().zip(marks) {
         each.figures.rollout_writes = each.cluster.slice_writes_since(mark).await?;
     }
     Ok(samples)
 }
 
-impl Scenes {
+impl Controller {
     /// Returns a cluster without a running controller.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {

@@ -1,14 +1,14 @@
 //! Baseline: the writes and watches that an import and a change need, made by hand. It decodes, caches and plans
 //! nothing.
 
+use crate::environment::{Environment, Role};
 use crate::follow::Follow;
-use crate::ground::{Ground, Role};
 use crate::limits::CHANGE;
 use crate::objects::{hub_endpoints, ready_endpoints, service_name, slice_name};
 use crate::size::Size;
 use crate::templates::Templates;
 use crate::users::{Users, Written};
-use crate::world::{FLOOR_GROUP, Kind, World};
+use crate::world::{BASELINE_GROUP, Kind, World};
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, yaml};
 use futures::future::{try_join, try_join_all};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 /// Namespaces and objects of the baseline.
-pub struct Floor {
+pub struct Baseline {
     /// Clients that write in the baseline.
     pub users: Arc<Users>,
     size: Size,
@@ -37,26 +37,26 @@ pub struct Passed {
     /// Time at which the EndpointSliceExport was observed in the hub.
     pub exported: Instant,
     /// Time at which the EndpointSliceImport was observed in the hub.
-    pub given: Instant,
+    pub distributed: Instant,
     /// Time at which the imported slice was observed in the importer.
     pub imported: Instant,
 }
 
-impl Floor {
+impl Baseline {
     /// Creates CRDs, namespaces and watches of the baseline. Needs the finished import of `agents`, whose objects serve as
     /// templates.
-    pub async fn lay(ground: &Ground, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
-        let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_floor(it))).collect();
-        let world = World::of_floor();
+    pub async fn prepare(environment: &Environment, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
+        let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_baseline(it))).collect();
+        let world = World::of_baseline();
         for role in Role::ALL {
-            let control_plane = ground.control_plane(role);
+            let control_plane = environment.control_plane(role);
             control_plane.apply_definitions(&documents).await?;
             for namespace in world.namespaces() {
                 control_plane.create_namespace(namespace).await?;
             }
         }
         let templates = Templates::read(agents).await?;
-        let users = Users::of(ground, world).await?;
+        let users = Users::of(environment, world).await?;
         let mut follows = BTreeMap::new();
         for kind in Kind::ALL {
             follows.insert(kind, Follow::start(users.client(kind), &users.world.collection(kind)).await?);
@@ -68,8 +68,8 @@ impl Floor {
     #[allow(clippy::missing_errors_doc)]
     pub async fn import_all(self: &Arc<Self>) -> anyhow::Result<()> {
         let one = |number| {
-            let floor = Arc::clone(self);
-            async move { tokio::spawn(async move { floor.import_one(number).await }).await? }
+            let baseline = Arc::clone(self);
+            async move { tokio::spawn(async move { baseline.import_one(number).await }).await? }
         };
         try_join_all((0..self.size.services).map(one)).await.map(drop)
     }
@@ -79,14 +79,14 @@ impl Floor {
         let name = service_name(number);
         let (exported, claim) = try_join(self.export(number, &name, written), self.claim(&name, written)).await?;
         let granted = self.grant(&name, claim).await?;
-        let given = try_join_all(exported.into_iter().enumerate().map(async |(index, export)| {
+        let distributed = try_join_all(exported.into_iter().enumerate().map(async |(index, export)| {
             let name = slice_name(number, u32::try_from(index)?);
             self.seen(Kind::EndpointSliceExport, export).await?;
             self.mark(Kind::EndpointSliceExport, &name, 1).await?;
             self.create_slice(Kind::EndpointSliceImport, number, index).await
         }));
-        let ((), given) = try_join(self.bind(&name, granted), given).await?;
-        let imported = given.into_iter().enumerate().map(async |(index, import)| {
+        let ((), distributed) = try_join(self.bind(&name, granted), distributed).await?;
+        let imported = distributed.into_iter().enumerate().map(async |(index, import)| {
             self.seen(Kind::EndpointSliceImport, import).await?;
             let imported = self.create_slice(Kind::ImportedSlice, number, index).await?;
             self.mark(Kind::EndpointSliceImport, &slice_name(number, u32::try_from(index)?), 1).await?;
@@ -115,7 +115,7 @@ impl Floor {
 
     /// Makes the writes of an importer for its claim. Returns the resourceVersion of the claim.
     async fn claim(&self, name: &str, written: Written) -> anyhow::Result<u64> {
-        self.seen(Kind::MultiClusterService, written.wish).await?;
+        self.seen(Kind::MultiClusterService, written.import).await?;
         self.mark(Kind::MultiClusterService, name, 1).await?;
         self.create(Kind::ServiceImport, name).await?;
         self.create(Kind::InternalServiceImport, name).await
@@ -148,20 +148,20 @@ impl Floor {
         let hub = json!({"spec": {
             "endpoints": hub_endpoints(marker, count), "endpointSliceReference": {"generation": marker},
         }});
-        let annotations = json!({format!("{FLOOR_GROUP}/count"): marker.to_string()});
+        let annotations = json!({format!("{BASELINE_GROUP}/count"): marker.to_string()});
         let imported = json!({"metadata": {"annotations": annotations}, "endpoints": ready_endpoints(marker, count)});
         let sent = Instant::now();
         let changed = self.hop(Kind::Slice, &name, ready, marker).await?;
         let exported = self.hop(Kind::EndpointSliceExport, &name, hub.clone(), marker).await?;
-        let given = self.hop(Kind::EndpointSliceImport, &name, hub, marker).await?;
+        let distributed = self.hop(Kind::EndpointSliceImport, &name, hub, marker).await?;
         let imported = self.hop(Kind::ImportedSlice, &name, imported, marker).await?;
-        Ok(Passed { sent, changed, exported, given, imported })
+        Ok(Passed { sent, changed, exported, distributed, imported })
     }
 
     /// Patches an object and waits for the watch, not for the answer.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
-        let (floor, named) = (Arc::clone(self), name.to_owned());
-        let write = tokio::spawn(async move { floor.users.patch(kind, &named, "", &body).await });
+        let (baseline, named) = (Arc::clone(self), name.to_owned());
+        let write = tokio::spawn(async move { baseline.users.patch(kind, &named, "", &body).await });
         match timeout(CHANGE, self.follows[&kind].marker(marker)).await {
             Ok(seen) => seen,
             Err(_) => Err(write.await?.err().with_context(|| format!("{kind:?} {name} was not seen in {CHANGE:?}"))?),
@@ -197,12 +197,12 @@ impl Floor {
 }
 
 /// Returns a CRD moved to the API group of the baseline.
-fn of_floor(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+fn of_baseline(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
-    definition.metadata.name = Some(format!("{plural}.{FLOOR_GROUP}"));
+    definition.metadata.name = Some(format!("{plural}.{BASELINE_GROUP}"));
     // Two groups may have the same kinds, but short names of kubectl would conflict.
     definition.spec.names.short_names = None;
     definition.spec.names.categories = None;
-    definition.spec.group = FLOOR_GROUP.to_owned();
+    definition.spec.group = BASELINE_GROUP.to_owned();
     definition
 }
