@@ -157,7 +157,7 @@ fn every_crash_point_of_a_port_change() -> anyhow::Result<()> {
 }
 
 #[test]
-fn every_crash_point_of_slices_that_are_made_anew() -> anyhow::Result<()> {
+fn every_crash_point_of_recreated_slices() -> anyhow::Result<()> {
     every_crash_point_of(Action::RecreateSlices, 42)
 }
 
@@ -172,13 +172,13 @@ fn every_crash_point_of_a_multi_cluster_services_deletion() -> anyhow::Result<()
 }
 
 #[test]
-fn a_crash_at_every_write_of_what_is_carried_beside_the_go_form() -> anyhow::Result<()> {
+fn a_crash_at_every_write_of_fields_beyond_the_go_form() -> anyhow::Result<()> {
     a_crash_at_every_write_of(Action::Enrich, 21)?;
     a_crash_at_every_write_of(Action::TurnHeadless, 39)
 }
 
 #[test]
-fn a_crash_at_every_write_where_a_cluster_may_not_any_more_and_may_again() -> anyhow::Result<()> {
+fn a_crash_at_every_write_while_a_clusters_rights_change() -> anyhow::Result<()> {
     a_crash_at_every_write_of(Action::ForbidExport, 21)?;
     a_crash_at_every_write_of(Action::AllowExport, 22)?;
     a_crash_at_every_write_of(Action::ForbidImport, 15)?;

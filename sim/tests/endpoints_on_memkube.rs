@@ -93,27 +93,27 @@ fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> a
         let begun = Instant::now();
         env.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
         assert_eq!(begun.elapsed(), Duration::ZERO, "nothing on the way of a change waits");
-        let told = env.backend.since(&mark).await?.objects();
+        let ledger = env.backend.since(&mark).await?.objects();
         assert_eq!(
-            told.clusters().map(Ledger::count).collect::<Vec<_>>(),
+            ledger.clusters().map(Ledger::count).collect::<Vec<_>>(),
             [2, 1, 1],
-            "export and import in the hub, the slice in one member and the imported one in the other: {told}"
+            "export and import in the hub, the slice in one member and the imported one in the other: {ledger}"
         );
         Ok(())
     })
 }
 
 /// Suppresses the watch events of slices in users' namespaces.
-struct SlicesUntold;
+struct NoSliceEvents;
 
-impl Faults for SlicesUntold {
+impl Faults for NoSliceEvents {
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
         let is_meant = &*call.target.resource == "endpointslices" && &*call.user.name == MEMBER_AGENT;
-        is_meant.then(|| Box::new(SlicesUntold) as Box<dyn WatchFaults>)
+        is_meant.then(|| Box::new(NoSliceEvents) as Box<dyn WatchFaults>)
     }
 }
 
-impl WatchFaults for SlicesUntold {
+impl WatchFaults for NoSliceEvents {
     fn event(&mut self, event: &WatchedEvent) -> Fate {
         if &*event.namespace == FLEET_SYSTEM { Fate::Deliver } else { Fate::Lose }
     }
@@ -123,7 +123,7 @@ impl WatchFaults for SlicesUntold {
 fn an_exported_services_change_does_not_wait_for_the_watch_of_its_slice() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = fleet(Mode::On).await?;
-        fleet.members[0].server.memkube().set_faults(Some(Arc::new(SlicesUntold)));
+        fleet.members[0].server.memkube().set_faults(Some(Arc::new(NoSliceEvents)));
         let env = Environment::on(OnMemkube(fleet)).await?;
         let workload = workload(&env).await?;
         env.user(0).export("app").await?;
@@ -139,7 +139,8 @@ fn an_exported_services_change_does_not_wait_for_the_watch_of_its_slice() -> any
 }
 
 #[test]
-fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stops_at_its_word() -> anyhow::Result<()> {
+fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stops_when_it_is_back() -> anyhow::Result<()>
+{
     sim::paused(async {
         let env = env(Mode::Auto).await?;
         let workload = workload(&env).await?;
@@ -163,8 +164,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
         let mark = env.backend.mark().await?;
         another_pod(&workload).await?;
         sleep(Duration::from_secs(150)).await;
-        let told = env.backend.since(&mark).await?.objects();
-        assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "{told}");
+        let ledger = env.backend.since(&mark).await?.objects();
+        assert_eq!(ledger.clusters().map(Ledger::count).sum::<usize>(), 0, "{ledger}");
         let metrics = env.backend.0.agent(Place::Member(0)).context("it runs")?.metrics()?;
         assert!(metrics.contains("fleetnet_endpointslices_serving 0\n"), "{metrics}");
 
@@ -192,7 +193,7 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]
-fn who_may_not_read_pods_any_more_writes_nothing_until_it_may_again() -> anyhow::Result<()> {
+fn an_agent_without_the_right_to_read_pods_writes_nothing_until_it_has_it_again() -> anyhow::Result<()> {
     sim::paused(async {
         let env = env(Mode::On).await?;
         let workload = workload(&env).await?;
@@ -204,8 +205,8 @@ fn who_may_not_read_pods_any_more_writes_nothing_until_it_may_again() -> anyhow:
         workload.delete_slices().await?;
         another_pod(&workload).await?;
         sleep(NOTICED).await;
-        let told = env.backend.since(&mark).await?.objects();
-        assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "of pods as they were: {told}");
+        let ledger = env.backend.since(&mark).await?.objects();
+        assert_eq!(ledger.clusters().map(Ledger::count).sum::<usize>(), 0, "of pods as they were: {ledger}");
         forbidden.store(false, Ordering::Relaxed);
         shows(&workload, "10.1.0.2").await
     })

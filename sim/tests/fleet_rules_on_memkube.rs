@@ -33,9 +33,9 @@ async fn heartbeats(env: &Environment<OnMemkube>, seconds: u64) -> anyhow::Resul
     const OF_LEDGER: u64 = 5;
     let mark = env.backend.mark().await?;
     sleep(Duration::from_secs(seconds - OF_LEDGER)).await;
-    let told = env.backend.since(&mark).await?;
-    assert_eq!(told.members.iter().map(|member| member.heartbeats().count()).sum::<usize>(), 0, "in the hub alone");
-    Ok(told.hub.heartbeats().counts())
+    let ledger = env.backend.since(&mark).await?;
+    assert_eq!(ledger.members.iter().map(|member| member.heartbeats().count()).sum::<usize>(), 0, "in the hub alone");
+    Ok(ledger.hub.heartbeats().counts())
 }
 
 fn lines<const N: usize>(lines: [(&str, usize); N]) -> BTreeMap<String, usize> {
@@ -43,8 +43,7 @@ fn lines<const N: usize>(lines: [(&str, usize); N]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_member_says_every_ten_seconds_that_it_is_there_and_the_hub_answers_where_a_count_has_changed() -> anyhow::Result<()>
-{
+fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_changed() -> anyhow::Result<()> {
     const MEMBER_1: &str = "patch memberagents in fleet-member-member-1 by member-agent";
     const MEMBER_2: &str = "patch memberagents in fleet-member-member-2 by member-agent";
     sim::paused(async {
@@ -71,7 +70,7 @@ fn a_member_says_every_ten_seconds_that_it_is_there_and_the_hub_answers_where_a_
 }
 
 #[test]
-fn a_member_whose_counts_change_with_every_renewal_renews_as_ever() -> anyhow::Result<()> {
+fn a_member_whose_counts_change_with_every_renewal_renews_as_usual() -> anyhow::Result<()> {
     sim::paused(async {
         let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
@@ -114,14 +113,13 @@ async fn delete_member_agent(env: &Environment<OnMemkube>, member: usize) -> any
 async fn is_settled(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     let mark = env.backend.mark().await?;
     sleep(MINUTE).await;
-    let told = env.backend.since(&mark).await?.objects();
-    assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "the fleet is not settled:\n{told}");
+    let ledger = env.backend.since(&mark).await?.objects();
+    assert_eq!(ledger.clusters().map(Ledger::count).sum::<usize>(), 0, "the fleet is not settled:\n{ledger}");
     Ok(())
 }
 
 #[test]
-fn an_importer_that_went_back_to_go_agents_is_given_their_form_a_minute_after_its_memberagent_was_deleted()
--> anyhow::Result<()> {
+fn an_importer_back_on_go_agents_gets_the_go_form_a_minute_after_its_memberagent_was_deleted() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = rich_fleet().await?;
         env.backend.stop_agent(AgentPlace::Member(1)).await?;
@@ -141,8 +139,7 @@ fn an_importer_that_went_back_to_go_agents_is_given_their_form_a_minute_after_it
 }
 
 #[test]
-fn a_hub_that_went_back_to_go_agents_is_told_their_form_a_minute_after_the_memberagents_were_deleted()
--> anyhow::Result<()> {
+fn a_hub_back_on_go_agents_gets_the_go_form_a_minute_after_the_memberagents_were_deleted() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = rich_fleet().await?;
         env.backend.stop_agent(AgentPlace::Hub).await?;
@@ -153,7 +150,7 @@ fn a_hub_that_went_back_to_go_agents_is_told_their_form_a_minute_after_the_membe
         sleep(MINUTE - SOON).await;
         rich::is_exported(&env, &rich::in_hub()).await?;
         let agent: MemberAgent = announced::member_agents(&env, 0).get(&env.members[0].cluster_id).await?;
-        assert_eq!(agent.status.and_then(|status| status.version), None, "made anew, and nobody has answered");
+        assert_eq!(agent.status.and_then(|status| status.version), None, "created again, and nobody has answered");
         rich::is_exported(&env, &rich::in_go_form()).await?;
         assert_eq!(deleted.elapsed().as_secs(), MINUTE.as_secs());
         is_settled(&env).await?;

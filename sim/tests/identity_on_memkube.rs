@@ -94,7 +94,7 @@ fn blocked(env: &Environment<OnMemkube>, member: usize) -> Option<String> {
     env.backend.0.agent(Place::Member(member)).expect("its agent runs").blocked()
 }
 
-fn hindered_by(env: &Environment<OnMemkube>, member: usize, reason: &str) -> anyhow::Result<bool> {
+fn has_blocking_reason(env: &Environment<OnMemkube>, member: usize, reason: &str) -> anyhow::Result<bool> {
     let metrics = env.backend.0.agent(Place::Member(member)).context("its agent runs")?.metrics()?;
     Ok(metrics.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} 1")))
 }
@@ -111,17 +111,18 @@ async fn hand_over(env: &Environment<OnMemkube>, to: usize) -> anyhow::Result<()
 }
 
 /// Waits until the other member routes to that address alone.
-async fn is_led_to(routes: &mut Routes, address: &str) -> anyhow::Result<()> {
+async fn routes_are(routes: &mut Routes, address: &str) -> anyhow::Result<()> {
     routes.are(&[&format!("{address}:8080")]).await
 }
 
 #[test]
-fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_imports_and_says_why() -> anyhow::Result<()> {
+fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_imports_and_reports_why() -> anyhow::Result<()>
+{
     sim::paused(async {
         let mut env = first_after_second().await?;
         let before = written_in_hub(&env, SECOND);
         let mut routes = env.user(OTHER).routes("app");
-        is_led_to(&mut routes, "10.1.0.1").await?;
+        routes_are(&mut routes, "10.1.0.1").await?;
         start(&mut env, &[Place::Member(SECOND)]).await?;
         sleep(MINUTES).await;
 
@@ -140,9 +141,9 @@ fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_import
             ensure!(why.contains(part.as_str()), "{why} does not say {part}");
         }
         ensure!(blocked(&env, FIRST).is_none());
-        let told = operator(&env, SECOND).sees_event("Namespace", "ClusterIdInUse", &why).await?;
-        ensure!(told == 1 && hindered_by(&env, SECOND, "ClusterIdInUse")?, "{told} Events");
-        ensure!(!hindered_by(&env, FIRST, "ClusterIdInUse")?);
+        let events = operator(&env, SECOND).sees_event("Namespace", "ClusterIdInUse", &why).await?;
+        ensure!(events == 1 && has_blocking_reason(&env, SECOND, "ClusterIdInUse")?, "{events} Events");
+        ensure!(!has_blocking_reason(&env, FIRST, "ClusterIdInUse")?);
         Ok(())
     })
 }
@@ -155,7 +156,7 @@ fn a_second_cluster_takes_over_by_command_and_back() -> anyhow::Result<()> {
         let mut routes = env.user(OTHER).routes("app");
         for (to, from, address) in [(SECOND, FIRST, "10.9.0.1"), (FIRST, SECOND, "10.1.0.1")] {
             hand_over(&env, to).await?;
-            is_led_to(&mut routes, address).await?;
+            routes_are(&mut routes, address).await?;
             sleep(SECONDS).await;
             let before = written_in_hub(&env, from);
             sleep(MINUTES).await;
@@ -173,7 +174,7 @@ fn a_second_cluster_takes_over_half_a_minute_after_an_announced_stop_and_not_at_
         start(&mut env, &[Place::Member(SECOND)]).await?;
         sleep(MINUTES).await;
         let mut routes = env.user(OTHER).routes("app");
-        is_led_to(&mut routes, "10.1.0.1").await?;
+        routes_are(&mut routes, "10.1.0.1").await?;
         let before = written_in_hub(&env, SECOND);
         env.backend.0.stop(Place::Member(FIRST)).await?;
         sleep(RESTART - SECONDS).await;
@@ -267,7 +268,7 @@ fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
         start(&mut env, &[Place::Hub, Place::Member(FIRST), Place::Member(SECOND)]).await?;
         for member in [FIRST, SECOND] {
             operator(&env, member).sees_event("Namespace", "ClusterIdShared", "by turns").await?;
-            ensure!(blocked(&env, member).is_none() && hindered_by(&env, member, "ClusterIdShared")?);
+            ensure!(blocked(&env, member).is_none() && has_blocking_reason(&env, member, "ClusterIdShared")?);
         }
         let before = [FIRST, SECOND].map(|member| written_in_hub(&env, member));
         sleep(MINUTES).await;
@@ -292,7 +293,7 @@ impl Faults for NoNamespaces {
 }
 
 #[test]
-fn without_the_right_to_read_kube_system_the_check_is_off_and_said_to_be() -> anyhow::Result<()> {
+fn without_the_right_to_read_kube_system_the_check_is_off_and_reported() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = fleet().await?;
         env.backend.0.members[FIRST].server.memkube().set_faults(Some(Arc::new(NoNamespaces)));
@@ -300,8 +301,8 @@ fn without_the_right_to_read_kube_system_the_check_is_off_and_said_to_be() -> an
         exports(&env.user(FIRST), "app", "10.1.0.1").await?;
         env.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
         env.user(OTHER).sees("app", &["10.1.0.1"]).await?;
-        ensure!(hindered_by(&env, FIRST, "ClusterIdNotChecked")? && blocked(&env, FIRST).is_none());
-        ensure!(!hindered_by(&env, OTHER, "ClusterIdNotChecked")?);
+        ensure!(has_blocking_reason(&env, FIRST, "ClusterIdNotChecked")? && blocked(&env, FIRST).is_none());
+        ensure!(!has_blocking_reason(&env, OTHER, "ClusterIdNotChecked")?);
         let agents: Api<MemberAgent> = env.hub(&env.members[FIRST].hub_namespace);
         let is_renewed = |agent: &MemberAgent| agent.spec.leader_identity.is_some();
         let agent = eventually::object(&agents, "member-1", "a renewal", is_renewed).await?;

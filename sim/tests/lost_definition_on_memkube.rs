@@ -111,10 +111,10 @@ fn changes_flow_while_the_definition_is_missing_and_features_return_with_it_and_
         importer.sees("db", &["10.2.0.3"]).await?;
 
         routes.never_empty()?;
-        let told = env.backend.since(&mark).await?;
-        for ledger in told.clusters() {
+        let ledger = env.backend.since(&mark).await?;
+        for ledger in ledger.clusters() {
             let deletes = ledger.0.iter().filter(|entry| entry.verb == "delete" && entry.user.contains("agent"));
-            assert_eq!(deletes.count(), 0, "{told}");
+            assert_eq!(deletes.count(), 0, "{ledger}");
         }
         Ok(())
     })

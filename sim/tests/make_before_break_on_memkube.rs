@@ -1,11 +1,10 @@
 //! Make before break: importers have endpoints at every moment, while requests are late or fail, and also where replacement
 //! slices are rejected.
 
-#[path = "support/bad_weather.rs"]
-mod bad_weather;
+#[path = "support/random_faults.rs"]
+mod random_faults;
 mod support;
 
-use bad_weather::Weather;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::handover::{
     recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
@@ -14,6 +13,7 @@ use fleetnet_tests::user::User;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};
+use random_faults::RandomFaults;
 use sim::Server;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2);
 /// Number of replacements of slices during faults.
-const STORMS: u16 = 20;
+const HANDOVERS: u16 = 20;
 /// Time within which everything arrives during faults.
-const WEATHERED: Duration = Duration::from_secs(300);
+const RECOVERED: Duration = Duration::from_secs(300);
 /// Time within which agents retry a rejected write.
 const TRIED_AGAIN: Duration = Duration::from_secs(330);
 
@@ -37,25 +37,25 @@ fn recreated_slices_leave_no_moment_without_endpoints_in_memory() -> anyhow::Res
 }
 
 #[test]
-fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
+fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and_fail() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FLEET).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
         // A watch has the faults that are set when it starts, so agents start again.
         env.backend.0.stop_agents().await?;
-        let weather = Weather::new(1);
-        weather.begins(&env.backend.0);
+        let faults = RandomFaults::new(1);
+        faults.start(&env.backend.0);
         env.backend.0.start_agents().await?;
         let (exporter, mut routes) = (env.user(0), env.user(1).routes("app"));
-        for storm in 1..=STORMS {
-            let [old, new] = [storm, storm + 1].map(|number| format!("app-{number}"));
-            let (address, port) = (format!("10.1.1.{storm}"), 9_000 + storm);
+        for handover in 1..=HANDOVERS {
+            let [old, new] = [handover, handover + 1].map(|number| format!("app-{number}"));
+            let (address, port) = (format!("10.1.1.{handover}"), 9_000 + handover);
             recreate_slices(&exporter, &old, &new, &address, port).await?;
-            routes.are_within(WEATHERED, &[&format!("{address}:{port}")]).await?;
+            routes.are_within(RECOVERED, &[&format!("{address}:{port}")]).await?;
         }
-        weather.befell(10)?;
+        faults.check_counts(10)?;
         routes.never_empty()?;
-        assert!(routes.events()? > 2 * usize::from(STORMS), "each was seen to come and to go");
+        assert!(routes.events()? > 2 * usize::from(HANDOVERS), "each was seen to come and to go");
         slices_are_left_in_the_hub(&env, 1).await
     })
 }
@@ -95,7 +95,7 @@ fn a_quota_keeps_the_old(
         routes.are(&["10.1.0.1:8080"]).await?;
         let tries = server.memkube().audit().entries[mark..].iter().filter(|entry| entry.code == 403).count();
         assert!((5..=12).contains(&tries), "tried {tries} times in ten minutes, less and less often");
-        assert_eq!(user(&env).sees_event(kind, "WriteDenied", "exceeded quota: small").await?, 1, "told once");
+        assert_eq!(user(&env).sees_event(kind, "WriteDenied", "exceeded quota: small").await?, 1, "one Event");
 
         server.memkube().set_faults(None);
         routes.are_within(TRIED_AGAIN, &["10.1.0.2:8081"]).await?;
@@ -105,19 +105,19 @@ fn a_quota_keeps_the_old(
 }
 
 #[test]
-fn a_quota_that_refuses_the_new_slice_in_the_importer_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    let told = (|env: &Environment<OnMemkube>| env.user(1), "MultiClusterService");
-    a_quota_keeps_the_old("endpointslices", |fleet| &fleet.members[1].server, told)
+fn a_quota_that_denies_the_new_slice_in_the_importer_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
+    let notified = (|env: &Environment<OnMemkube>| env.user(1), "MultiClusterService");
+    a_quota_keeps_the_old("endpointslices", |fleet| &fleet.members[1].server, notified)
 }
 
 #[test]
-fn a_quota_that_refuses_the_new_copy_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
+fn a_quota_that_denies_the_new_distributed_slice_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
     let in_hub = |env: &Environment<OnMemkube>| User::new(env.backend.hub(), &env.members[0].hub_namespace);
     a_quota_keeps_the_old("endpointsliceimports", |fleet| &fleet.hub, (in_hub, "EndpointSliceExport"))
 }
 
 #[test]
-fn a_quota_that_refuses_the_new_export_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    let told = (|env: &Environment<OnMemkube>| env.user(0), "ServiceExport");
-    a_quota_keeps_the_old("endpointsliceexports", |fleet| &fleet.hub, told)
+fn a_quota_that_denies_the_new_slice_export_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
+    let notified = (|env: &Environment<OnMemkube>| env.user(0), "ServiceExport");
+    a_quota_keeps_the_old("endpointsliceexports", |fleet| &fleet.hub, notified)
 }

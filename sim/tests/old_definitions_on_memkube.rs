@@ -41,28 +41,28 @@ async fn fleet(form: Form) -> anyhow::Result<Fleet> {
     Fleet::new(Options { form, derived_service_grace: GRACE, ..Options::members(2) }).await
 }
 
-async fn comes_true_and_to_rest(action: Action, env: &Environment<OnMemkube>) -> anyhow::Result<()> {
+async fn completes_and_settles(action: Action, env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     action.prepare(env).await?;
     action.act(env).await?;
     action.is_visible(env).await?;
-    is_at_rest(env).await
+    is_settled(env).await
 }
 
-async fn is_at_rest(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
+async fn is_settled(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     sleep(DONE).await;
     let mark = env.backend.mark().await?;
     sleep(QUIET).await;
-    let told = env.backend.since(&mark).await?.objects();
-    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{told}");
+    let ledger = env.backend.since(&mark).await?.objects();
+    ensure!(ledger.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{ledger}");
     Ok(())
 }
 
 #[test]
-fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest() -> anyhow::Result<()> {
+fn with_definitions_in_the_go_form_every_action_completes_and_settles() -> anyhow::Result<()> {
     for action in Action::ALL {
         sim::paused(async {
             let env = Environment::on(OnMemkube(fleet(Form::Go).await?)).await?;
-            comes_true_and_to_rest(action, &env).await
+            completes_and_settles(action, &env).await
         })
         .with_context(|| format!("{action:?}"))?;
     }
@@ -70,11 +70,11 @@ fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest() -> anyh
 }
 
 #[test]
-fn over_definitions_in_the_go_form_what_they_know_of_a_rich_service_is_carried() -> anyhow::Result<()> {
+fn with_definitions_in_the_go_form_their_fields_of_a_rich_service_are_carried() -> anyhow::Result<()> {
     sim::paused(async {
         let env = Environment::on(OnMemkube(fleet(Form::Go).await?)).await?;
         go_form_fields_of_a_rich_service_arrive(&env).await?;
-        is_at_rest(&env).await
+        is_settled(&env).await
     })
 }
 
@@ -89,17 +89,17 @@ async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
 }
 
 #[test]
-fn over_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and_exports() -> anyhow::Result<()> {
+fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and_exports() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = fleet(Form::Full).await?;
         with_previous_member_agents(&fleet).await?;
         let env = Environment::on(OnMemkube(fleet)).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
-        is_at_rest(&env).await?;
+        is_settled(&env).await?;
         let mark = env.backend.mark().await?;
         sleep(MINUTE).await;
-        let told = env.backend.since(&mark).await?.hub.heartbeats().counts();
-        let lines: Vec<(&str, usize)> = told.iter().map(|(line, count)| (line.as_str(), *count)).collect();
+        let heartbeats = env.backend.since(&mark).await?.hub.heartbeats().counts();
+        let lines: Vec<(&str, usize)> = heartbeats.iter().map(|(line, count)| (line.as_str(), *count)).collect();
         let expected =
             ["member-1", "member-2"].map(|id| format!("patch memberagents in fleet-member-{id} by member-agent"));
         ensure!(lines == [(&*expected[0], 6), (&*expected[1], 6)], "{lines:?}");
@@ -194,13 +194,13 @@ fn reduce(schema: &Value, value: &mut Value) {
 }
 
 #[test]
-fn beside_a_writer_that_takes_out_what_it_does_not_know_every_action_comes_true_and_to_rest() -> anyhow::Result<()> {
+fn beside_a_writer_that_drops_unknown_fields_every_action_completes_and_settles() -> anyhow::Result<()> {
     for action in Action::ALL {
         sim::paused(async {
             let fleet = fleet(Form::Full).await?;
             let mut typed = Typed::beside(&fleet);
             let env = Environment::on(OnMemkube(fleet)).await?;
-            comes_true_and_to_rest(action, &env).await?;
+            completes_and_settles(action, &env).await?;
             ensure!(typed.reduced().await? > 0, "nothing was ever taken out");
             Ok(())
         })
@@ -210,7 +210,7 @@ fn beside_a_writer_that_takes_out_what_it_does_not_know_every_action_comes_true_
 }
 
 #[test]
-fn a_type_of_import_that_such_a_writer_takes_out_is_the_default_from_then_on() -> anyhow::Result<()> {
+fn a_type_of_import_that_such_a_writer_drops_becomes_the_default() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = fleet(Form::Full).await?;
         let mut typed = Typed::beside(&fleet);
@@ -218,7 +218,7 @@ fn a_type_of_import_that_such_a_writer_takes_out_is_the_default_from_then_on() -
         env.export(&["10.1.0.1"]).await?;
         env.user(1).import("app", "app", Consume::ClusterIp).await?;
         env.user(1).sees("app", &["10.1.0.1"]).await?;
-        is_at_rest(&env).await?;
+        is_settled(&env).await?;
         let derived = env.user(1).derived_service("app").await?;
         ensure!(derived.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer"));
         ensure!(typed.reduced().await? > 0, "nothing was ever taken out");

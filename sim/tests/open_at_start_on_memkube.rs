@@ -44,7 +44,7 @@ async fn is_ready(env: &Environment<OnMemkube>) -> anyhow::Result<bool> {
 }
 
 #[test]
-fn an_importer_that_is_refused_gets_nothing_while_namespaces_may_not_be_listed_at_the_start() -> anyhow::Result<()> {
+fn an_importer_that_is_not_allowed_gets_nothing_while_namespaces_cannot_be_listed_at_start() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FleetSpec::of(3)).await?;
         name(&env, "importers", Some("member-3")).await?;
@@ -72,16 +72,16 @@ fn an_importer_that_is_refused_gets_nothing_while_namespaces_may_not_be_listed_a
         forbidden.store(false, Ordering::Relaxed);
         sleep(NOTICED).await;
         assert!(is_ready(&env).await?);
-        let told = env.backend.since(&mark).await?.objects();
-        let given = told.hub.0.iter().filter(|entry| entry.namespace == "fleet-member-member-2");
-        assert_eq!(given.count(), 0, "{told}");
-        assert_eq!(told.members[1].count(), 0, "{told}");
+        let ledger = env.backend.since(&mark).await?.objects();
+        let distributed = ledger.hub.0.iter().filter(|entry| entry.namespace == "fleet-member-member-2");
+        assert_eq!(distributed.count(), 0, "{ledger}");
+        assert_eq!(ledger.members[1].count(), 0, "{ledger}");
         Ok(())
     })
 }
 
 #[test]
-fn no_ipv6_copy_is_deleted_while_memberagents_may_not_be_listed_at_the_start() -> anyhow::Result<()> {
+fn no_distributed_slice_of_ipv6_is_deleted_while_memberagents_cannot_be_listed_at_start() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
         rich::create(&env.user(0)).await?;
@@ -96,8 +96,8 @@ fn no_ipv6_copy_is_deleted_while_memberagents_may_not_be_listed_at_the_start() -
             sleep(LACKING).await;
             forbidden.store(false, Ordering::Relaxed);
             sleep(NOTICED).await;
-            let told = env.backend.since(&mark).await?.objects();
-            assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "{place:?}: {told}");
+            let ledger = env.backend.since(&mark).await?.objects();
+            assert_eq!(ledger.clusters().map(Ledger::count).sum::<usize>(), 0, "{place:?}: {ledger}");
         }
         rich::is_distributed(&env, &rich::in_hub()).await
     })

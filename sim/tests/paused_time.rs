@@ -27,16 +27,16 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
         let env = env().await?;
         let mark = env.backend.mark().await?;
         sleep(Duration::from_secs(u64::try_from(SECONDS)?)).await;
-        let told = env.backend.since(&mark).await?;
-        assert_eq!(told.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{told}");
-        assert_eq!(told.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{told}");
+        let ledger = env.backend.since(&mark).await?;
+        assert_eq!(ledger.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{ledger}");
+        assert_eq!(ledger.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{ledger}");
         // One Lease of the hub agent and four of each member agent, each renewed every two seconds.
-        let renewals = told.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
+        let renewals = ledger.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
         let expected = SECONDS / 2 * 9;
         assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
 
         // Each member sends a heartbeat every ten seconds; the hub writes nothing.
-        let beats = told.clusters().map(|ledger| ledger.heartbeats().count()).sum::<usize>();
+        let beats = ledger.clusters().map(|ledger| ledger.heartbeats().count()).sum::<usize>();
         let expected = SECONDS / 10 * 2;
         assert!(beats.abs_diff(expected) < expected / 100, "{beats} heartbeats, not about {expected}");
 
@@ -71,8 +71,7 @@ fn a_derived_service_outlives_its_last_exporter_by_its_grace() -> anyhow::Result
 }
 
 #[test]
-fn metrics_count_what_was_exported_and_imported_and_forget_a_cluster_that_exports_nothing_any_more()
--> anyhow::Result<()> {
+fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports() -> anyhow::Result<()> {
     sim::paused(async {
         let env = env().await?;
         let count = async |member: usize, series: &str| {
@@ -121,8 +120,7 @@ fn a_service_exported_again_within_the_grace_keeps_its_derived_service() -> anyh
 }
 
 #[test]
-fn a_successor_waits_until_the_leases_of_the_dead_have_run_out_and_then_makes_good_what_was_missed()
--> anyhow::Result<()> {
+fn a_new_agent_waits_until_the_leases_of_a_killed_one_expire_and_then_catches_up() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = env().await?;
         env.backend.0.kill(Place::Member(1)).await;
@@ -134,8 +132,8 @@ fn a_successor_waits_until_the_leases_of_the_dead_have_run_out_and_then_makes_go
         env.user(1).sees("app", &["10.1.0.2"]).await?;
         let waited = begun.elapsed();
         assert!(waited > Duration::from_secs(10) && waited < Duration::from_secs(20), "{waited:?}");
-        let told = env.backend.since(&mark).await?.objects();
-        assert_eq!(told.clusters().map(Ledger::count).collect::<Vec<_>>(), [2, 0, 1], "{told}");
+        let ledger = env.backend.since(&mark).await?.objects();
+        assert_eq!(ledger.clusters().map(Ledger::count).collect::<Vec<_>>(), [2, 0, 1], "{ledger}");
         Ok(())
     })
 }

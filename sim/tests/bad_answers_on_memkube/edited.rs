@@ -1,6 +1,6 @@
 //! Objects of every kind that agents own, edited by hand to nonsense or deleted.
 
-use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, settled};
+use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, run_settled};
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::Backend as _;
 use fleetnet_tests::scenarios::handover::slices_are_left_in_the_hub;
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// Time within which an edit is repaired.
-const MENDED: Duration = Duration::from_secs(10);
+const REPAIRED: Duration = Duration::from_secs(10);
 /// Time between two edits. A repair that lasts so long is not part of a dispute.
 const APART: Duration = Duration::from_secs(60);
 /// Limit of writes of all agents after an edit.
@@ -130,53 +130,53 @@ fn label(key: &str, value: Value) -> Value {
 }
 
 /// Asserts that each edit is repaired or does no harm, and that importers never see any of it.
-fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
-    settled(async |trial| {
+fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
+    run_settled(async |trial| {
         let mut expected = take_snapshot(&trial.env).await?;
         let mut wrong = Vec::new();
         for Edit { patch, undo } in edits {
             let mark = trial.env.backend.mark().await?;
             owned.patch(trial, &patch).await?;
-            sleep(MENDED).await;
-            let told = trial.env.backend.since(&mark).await?.objects();
-            let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+            sleep(REPAIRED).await;
+            let ledger = trial.env.backend.since(&mark).await?.objects();
+            let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
             if let Some(undo) = &undo {
-                ensure!(written == 0, "{patch} does harm:\n{told}");
+                ensure!(written == 0, "{patch} is not harmless:\n{ledger}");
                 owned.patch(trial, undo).await?;
             }
             let found = take_snapshot(&trial.env).await?;
             let differences = differences(&expected, &found);
             if !differences.is_empty() || written > WRITES {
-                wrong.push(format!("{patch}:\n  {}\n  {written} writes:\n{told}", differences.join("\n  ")));
+                wrong.push(format!("{patch}:\n  {}\n  {written} writes:\n{ledger}", differences.join("\n  ")));
             }
             expected = found;
             sleep(APART).await;
         }
-        ensure!(wrong.is_empty(), "{} edits were not mended:\n{}", wrong.len(), wrong.join("\n"));
+        ensure!(wrong.is_empty(), "{} edits were not repaired:\n{}", wrong.len(), wrong.join("\n"));
         trial.nothing_is_lost(&AFTER).await?;
-        trial.ends_right(SOON).await
+        trial.recovers(SOON).await
     })
 }
 
 /// Asserts that an edit that makes it another object is repaired: the right object is created again, under another name if
 /// needed. Users see no more of it than that.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
-    settled(async |trial| {
+    run_settled(async |trial| {
         let expected = of_users(&take_snapshot(&trial.env).await?);
         for edit in edits {
             let mark = trial.env.backend.mark().await?;
             owned.patch(trial, &edit).await?;
             sleep(SOON).await;
-            let told = trial.env.backend.since(&mark).await?.objects();
-            let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+            let ledger = trial.env.backend.since(&mark).await?.objects();
+            let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
             println!("{edit}: {written} writes");
-            ensure!(written <= 2 * WRITES, "{edit} costs {written} writes:\n{told}");
+            ensure!(written <= 2 * WRITES, "{edit} costs {written} writes:\n{ledger}");
             let wrong = differences(&expected, &of_users(&take_snapshot(&trial.env).await?));
             ensure!(wrong.is_empty(), "{edit}:\n{}", wrong.join("\n"));
             let mark = trial.env.backend.mark().await?;
             sleep(SOON).await;
-            let told = trial.env.backend.since(&mark).await?.objects();
-            ensure!(told.clusters().all(|ledger| ledger.count() == 0), "{edit} is not settled:\n{told}");
+            let ledger = trial.env.backend.since(&mark).await?.objects();
+            ensure!(ledger.clusters().all(|ledger| ledger.count() == 0), "{edit} is not settled:\n{ledger}");
         }
         // Changes arrive again.
         trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
@@ -185,29 +185,29 @@ fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Res
 }
 
 /// Asserts that a deleted object is created again.
-fn made_anew(owned: Owned) -> anyhow::Result<()> {
-    settled(async |trial| {
+fn recreated(owned: Owned) -> anyhow::Result<()> {
+    run_settled(async |trial| {
         let mark = trial.env.backend.mark().await?;
         owned.delete(trial).await?;
         sleep(SOON).await;
-        let told = trial.env.backend.since(&mark).await?.objects();
-        let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+        let ledger = trial.env.backend.since(&mark).await?.objects();
+        let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
         println!("{written} writes");
-        ensure!(written <= 2 * WRITES, "it costs {written} writes:\n{told}");
-        trial.ends_right(Duration::from_secs(120)).await
+        ensure!(written <= 2 * WRITES, "it costs {written} writes:\n{ledger}");
+        trial.recovers(Duration::from_secs(120)).await
     })
 }
 
 const NONSENSE: &str = "%$ no sense { at [ all";
 
 #[test]
-fn a_service_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
+fn a_service_export_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     let owned = Owned::service_export();
     let condition = |kind: &str| {
         json!({"type": kind, "status": "Unknown", "reason": "Nonsense", "message": NONSENSE,
                "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": 0})
     };
-    mended(
+    repaired(
         owned,
         [
             status(json!({"conditions": [condition("Valid")]})),
@@ -220,8 +220,8 @@ fn a_service_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_internal_service_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn an_internal_service_export_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::in_hub("internalserviceexports"),
         [
             object(json!({"metadata": {"annotations": {"networking.fleet.azure.com/ports-offered-since": NONSENSE}}})),
@@ -243,8 +243,8 @@ fn an_internal_service_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_internal_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn an_internal_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::in_hub("internalserviceimports"),
         [
             // Any type but ClusterIP means LoadBalancer. The namespace says whose claim it is.
@@ -262,11 +262,11 @@ fn an_internal_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_hubs_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
+fn the_hubs_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     let claims = |text: &str| {
         object(json!({"metadata": {"annotations": {"networking.fleet.azure.com/service-in-use-by": text}}}))
     };
-    mended(
+    repaired(
         Owned::in_hub("serviceimports"),
         [
             claims(NONSENSE),
@@ -286,8 +286,8 @@ fn the_hubs_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_endpoint_slice_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn an_endpoint_slice_export_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::in_hub("endpointsliceexports"),
         [
             object(json!({"metadata": {"finalizers": null}})),
@@ -307,8 +307,8 @@ fn an_endpoint_slice_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_endpoint_slice_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn an_endpoint_slice_import_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::in_hub("endpointsliceimports"),
         [
             object(json!({"metadata": {"finalizers": null}})),
@@ -326,11 +326,11 @@ fn an_endpoint_slice_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_multi_cluster_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
+fn a_multi_cluster_service_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     let label = |key: &str, value: Value| {
         object(json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}}))
     };
-    mended(
+    repaired(
         Owned::at_importer(FLEET, "multiclusterservices"),
         [
             label("service-import", json!("nonsense")),
@@ -347,8 +347,8 @@ fn a_multi_cluster_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_importers_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn an_importers_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::at_importer(FLEET, "serviceimports"),
         [
             object(json!({"metadata": {"finalizers": null}})),
@@ -361,8 +361,8 @@ fn an_importers_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_derived_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn a_derived_service_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::at_importer("/api/v1", "services"),
         [
             object(json!({"spec": {"ports": [{"name": "x", "port": 1}]}})),
@@ -379,8 +379,8 @@ fn a_derived_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_imported_slice_edited_by_hand_is_mended() -> anyhow::Result<()> {
-    mended(
+fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
+    repaired(
         Owned::imported_slice(),
         [
             object(json!({"endpoints": [{"addresses": ["9.9.9.9"]}]})),
@@ -415,10 +415,10 @@ fn first_endpoint(change: Value) -> Edit {
 }
 
 #[test]
-fn what_somebody_adds_to_an_imported_slice_is_taken_out_and_what_is_others_stays() -> anyhow::Result<()> {
+fn additions_to_an_imported_slice_are_removed_and_fields_of_others_stay() -> anyhow::Result<()> {
     let down = json!({"addresses": ["10.1.0.9"], "conditions": {"ready": false}});
     let label = |key: &str| object(json!({"metadata": {"labels": {key: "x"}}}));
-    mended(
+    repaired(
         Owned::imported_slice(),
         [
             first_endpoint(json!({"hints": {"forZones": [{"name": "zone-9"}]}})),
@@ -444,20 +444,20 @@ fn what_somebody_adds_to_an_imported_slice_is_taken_out_and_what_is_others_stays
 
 #[test]
 fn an_imported_slice_whose_manager_was_edited_while_no_agent_ran_is_withdrawn_like_any_other() -> anyhow::Result<()> {
-    settled(async |trial| {
+    run_settled(async |trial| {
         trial.env.backend.stop_agents().await?;
         let slice = Owned::imported_slice();
         slice.patch(trial, &json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})).await?;
         trial.env.user(0).delete::<EndpointSlice>("app-1").await?;
         trial.env.backend.start_agents().await?;
-        sleep(MENDED).await;
+        sleep(REPAIRED).await;
         trial.env.user(1).sees("app", &[]).await?;
         slices_are_left_in_the_hub(&trial.env, 0).await
     })
 }
 
 #[test]
-fn an_internal_service_export_made_another_by_hand_is_replaced() -> anyhow::Result<()> {
+fn an_internal_service_export_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
     replaced(
         Owned::in_hub("internalserviceexports"),
         [
@@ -469,7 +469,7 @@ fn an_internal_service_export_made_another_by_hand_is_replaced() -> anyhow::Resu
 }
 
 #[test]
-fn an_endpoint_slice_export_made_another_by_hand_is_replaced() -> anyhow::Result<()> {
+fn an_endpoint_slice_export_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
     replaced(
         Owned::in_hub("endpointsliceexports"),
         [
@@ -480,7 +480,7 @@ fn an_endpoint_slice_export_made_another_by_hand_is_replaced() -> anyhow::Result
 }
 
 #[test]
-fn an_internal_service_import_made_another_by_hand_is_replaced() -> anyhow::Result<()> {
+fn an_internal_service_import_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
     replaced(
         Owned::in_hub("internalserviceimports"),
         [
@@ -491,41 +491,41 @@ fn an_internal_service_import_made_another_by_hand_is_replaced() -> anyhow::Resu
 }
 
 #[test]
-fn an_internal_service_export_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::in_hub("internalserviceexports"))
+fn an_internal_service_export_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::in_hub("internalserviceexports"))
 }
 
 #[test]
-fn an_internal_service_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::in_hub("internalserviceimports"))
+fn an_internal_service_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::in_hub("internalserviceimports"))
 }
 
 #[test]
-fn the_hubs_service_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::in_hub("serviceimports"))
+fn the_hubs_service_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::in_hub("serviceimports"))
 }
 
 #[test]
-fn an_endpoint_slice_export_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::in_hub("endpointsliceexports"))
+fn an_endpoint_slice_export_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::in_hub("endpointsliceexports"))
 }
 
 #[test]
-fn an_endpoint_slice_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::in_hub("endpointsliceimports"))
+fn an_endpoint_slice_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::in_hub("endpointsliceimports"))
 }
 
 #[test]
-fn an_importers_service_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::at_importer(FLEET, "serviceimports"))
+fn an_importers_service_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::at_importer(FLEET, "serviceimports"))
 }
 
 #[test]
-fn a_derived_service_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::at_importer("/api/v1", "services"))
+fn a_derived_service_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::at_importer("/api/v1", "services"))
 }
 
 #[test]
-fn an_imported_slice_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::imported_slice())
+fn an_imported_slice_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    recreated(Owned::imported_slice())
 }

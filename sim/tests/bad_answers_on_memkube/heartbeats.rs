@@ -1,7 +1,7 @@
 //! Heartbeats: rejected by the hub for a long time, and renewed while the wall clock is changed.
 
-use crate::trial::{AFTER, AT_LAST, SOON, Trial, play};
-use crate::weather::{ever_more_seldom, is_heartbeat};
+use crate::faults::{assert_backs_off, is_heartbeat};
+use crate::trial::{AFTER, LONGEST_BACK_OFF, SOON, Trial, run};
 use anyhow::ensure;
 use fleetnet_api::crd::ServiceExport;
 use memkube::faults::Fault;
@@ -41,15 +41,15 @@ async fn refused(
     trial.env.user(1).sees("app", &AFTER).await?;
     sleep(TEN_MINUTES - SOON).await;
     for member in [0, 1] {
-        let asked = trial.hub.asked_by_minute(begun, is_of(trial, member));
-        ensure!(asked.iter().sum::<usize>() < 40, "member {member} by minute: {asked:?}");
-        ever_more_seldom(&asked, 14, 4)?;
+        let requests = trial.hub.requests_by_minute(begun, is_of(trial, member));
+        ensure!(requests.iter().sum::<usize>() < 40, "member {member} by minute: {requests:?}");
+        assert_backs_off(&requests, 14, 4)?;
     }
     Ok(())
 }
 
 #[test]
-fn a_heartbeat_that_a_hub_refuses_is_made_ever_more_seldom() -> anyhow::Result<()> {
+fn heartbeats_that_a_hub_refuses_back_off() -> anyhow::Result<()> {
     let refusals: [fn(Named<'_>) -> Status; 5] = [
         |named| Status::forbidden(named, "no"),
         |named| Status::modified(named),
@@ -58,13 +58,13 @@ fn a_heartbeat_that_a_hub_refuses_is_made_ever_more_seldom() -> anyhow::Result<(
         |_| Status::no_such_resource(),
     ];
     for refuse in refusals {
-        play(async |trial| {
+        run(async |trial| {
             refused(trial, refuse).await?;
-            trial.hub.clears();
+            trial.hub.end();
             let begun = Instant::now();
-            sleep(AT_LAST).await;
+            sleep(LONGEST_BACK_OFF).await;
             for member in [0, 1] {
-                let renewals = trial.hub.asked_after(begun, is_of(trial, member)).len();
+                let renewals = trial.hub.request_times(begun, is_of(trial, member)).len();
                 ensure!(renewals >= 1, "member {member} is silent");
             }
             trial.is_quiet().await
@@ -74,9 +74,9 @@ fn a_heartbeat_that_a_hub_refuses_is_made_ever_more_seldom() -> anyhow::Result<(
 }
 
 #[test]
-fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::Result<()> {
+fn heartbeats_and_grace_periods_do_not_depend_on_the_wall_clock() -> anyhow::Result<()> {
     for hour in [HOUR, -HOUR] {
-        play(async |trial| {
+        run(async |trial| {
             trial.settle().await?;
             let clock = trial.env.backend.0.clock().clone();
             for _ in 0..3 {
@@ -84,7 +84,7 @@ fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::
                 let begun = Instant::now();
                 sleep(SOON).await;
                 for member in [0, 1] {
-                    let renewals = trial.hub.asked_after(begun, is_of(trial, member)).len();
+                    let renewals = trial.hub.request_times(begun, is_of(trial, member)).len();
                     ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
                 }
             }

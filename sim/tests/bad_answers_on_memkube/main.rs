@@ -2,7 +2,7 @@
 //! - Nothing that was imported is lost.
 //! - The agents retry less and less often.
 //! - A log line, a condition, an Event or a metric names the cause.
-//! - After the fault the fleet reaches the state of an undisturbed one without a restart, and makes no more writes.
+//! - After the fault the fleet reaches the state of one without faults without a restart, and makes no more writes.
 //!
 //! `docs/failures.md` describes the same for operators.
 
@@ -10,12 +10,12 @@
 mod support;
 
 mod answers;
+mod disputes;
 mod edited;
-mod fights;
+mod faults;
 mod heartbeats;
 mod hub;
 mod trial;
-mod unreadable;
+mod undecodable;
 mod watches;
-mod weather;
 mod webhooks;

@@ -1,7 +1,7 @@
 //! A fleet with faults, and what must be true of it in the end.
 
+use crate::faults::ServerFaults;
 use crate::support::OnMemkube;
-use crate::weather::Weather;
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment};
@@ -27,35 +27,35 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) const BEFORE: [&str; 1] = ["10.1.0.1"];
 pub(crate) const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// Time that faults last by default.
-pub(crate) const STORM: Duration = Duration::from_secs(300);
+pub(crate) const FAULT_DURATION: Duration = Duration::from_secs(300);
 /// Longer than any wait of at most 30 s.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// Longer than the wait after a denied write: the longest back-off after 403 and 404 is five minutes.
-pub(crate) const AT_LAST: Duration = Duration::from_secs(310);
+pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(310);
 /// Time without writes at the end.
 const QUIET: Duration = Duration::from_secs(90);
 
 /// State that a fleet without faults reaches.
-static UNDISTURBED: LazyLock<Snapshot> = LazyLock::new(|| {
-    let drawn = sim::paused(async {
-        let mut trial = Trial::set(rare_leases(), Log::default()).await?;
+static WITHOUT_FAULTS: LazyLock<Snapshot> = LazyLock::new(|| {
+    let snapshot = sim::paused(async {
+        let mut trial = Trial::new(rare_leases(), Log::default()).await?;
         trial.start_agents().await?;
         trial.act().await?;
         sleep(SOON).await;
         take_snapshot(&trial.env).await
     });
-    drawn.expect("nothing befalls it")
+    snapshot.expect("there are no faults")
 });
 
 /// A fleet of an exporter and an importer.
 pub(crate) struct Trial {
     pub(crate) env: Environment<OnMemkube>,
     /// Faults of the hub.
-    pub(crate) hub: Weather,
+    pub(crate) hub: ServerFaults,
     /// Faults of the exporter's server.
-    pub(crate) exporter: Weather,
+    pub(crate) exporter: ServerFaults,
     /// Faults of the importer's server.
-    pub(crate) importer: Weather,
+    pub(crate) importer: ServerFaults,
     /// Log of the agents.
     pub(crate) log: Log,
     /// The derived Service before the faults.
@@ -68,29 +68,29 @@ fn rare_leases() -> LeaseTimes {
     LeaseTimes { lease, renew, retry }
 }
 
-/// Plays a test on a fleet whose agents do not run yet.
-pub(crate) fn play(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    play_with(rare_leases(), test)
+/// Runs a test on a fleet whose agents do not run yet.
+pub(crate) fn run(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    run_with(rare_leases(), test)
 }
 
 /// The same with these times of leader election.
-pub(crate) fn play_with(
+pub(crate) fn run_with(
     lease: LeaseTimes,
     test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    LazyLock::force(&UNDISTURBED);
+    LazyLock::force(&WITHOUT_FAULTS);
     let log = Log::default();
     let lines = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(log.clone()).finish();
     let _guard = tracing::subscriber::set_default(lines);
     sim::paused(async {
-        let mut trial = Trial::set(lease, log.clone()).await?;
+        let mut trial = Trial::new(lease, log.clone()).await?;
         test(&mut trial).await.with_context(|| log.tail())
     })
 }
 
-/// Plays a test on a fleet that has exported, imported and changed a Service.
-pub(crate) fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    play(async |trial| {
+/// Runs a test on a fleet that has exported, imported and changed a Service.
+pub(crate) fn run_settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    run(async |trial| {
         trial.settle().await?;
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
@@ -100,9 +100,10 @@ pub(crate) fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) 
 }
 
 impl Trial {
-    async fn set(lease: LeaseTimes, log: Log) -> anyhow::Result<Self> {
+    async fn new(lease: LeaseTimes, log: Log) -> anyhow::Result<Self> {
         let fleet = Fleet::new(Options { lease, ..Options::members(2) }).await?;
-        let [hub, exporter, importer] = [&fleet.hub, &fleet.members[0].server, &fleet.members[1].server].map(exposed);
+        let [hub, exporter, importer] =
+            [&fleet.hub, &fleet.members[0].server, &fleet.members[1].server].map(with_faults);
         let backend = OnMemkube(fleet);
         let namespace = backend.namespace("work").await?;
         let members = backend.members();
@@ -134,7 +135,7 @@ impl Trial {
     }
 
     /// Creates all objects of users, and waits for nothing.
-    pub(crate) async fn wish(&self) -> anyhow::Result<()> {
+    pub(crate) async fn create_objects(&self) -> anyhow::Result<()> {
         let (exporter, importer) = (self.env.user(0), self.env.user(1));
         exporter.create_service("app").await?;
         exporter.create_slice("app", "app-1", &AFTER).await?;
@@ -162,7 +163,7 @@ impl Trial {
         let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), FLEET_SYSTEM);
         let before = self.derived.as_ref().context("the fleet was settled before")?;
         let now = services.get_opt(&before.name_any()).await?.context("the derived Service is gone")?;
-        ensure!(now.uid() == before.uid(), "the derived Service was made anew");
+        ensure!(now.uid() == before.uid(), "the derived Service was created again");
         let slices = slices.list(&ListParams::default()).await?;
         let found: BTreeSet<&str> = slices.items.iter().flat_map(addresses_of).collect();
         ensure!(found == addresses.iter().copied().collect(), "imported is {found:?}, not {addresses:?}");
@@ -171,25 +172,25 @@ impl Trial {
         Ok(())
     }
 
-    /// Asserts that within that time the fleet reaches the state of an undisturbed one, and then makes no writes.
-    pub(crate) async fn ends_right(&self, within: Duration) -> anyhow::Result<()> {
-        self.comes_to(within, Clone::clone).await?;
+    /// Asserts that within that time the fleet reaches the state of one without faults, and then makes no writes.
+    pub(crate) async fn recovers(&self, within: Duration) -> anyhow::Result<()> {
+        self.reaches(within, Clone::clone).await?;
         self.is_quiet().await?;
-        let wrong = differences(&UNDISTURBED, &take_snapshot(&self.env).await?);
+        let wrong = differences(&WITHOUT_FAULTS, &take_snapshot(&self.env).await?);
         ensure!(wrong.is_empty(), "it was right and is not any more:\n{}", wrong.join("\n"));
         Ok(())
     }
 
     /// The same for objects in the members: objects of the hub may have other names.
-    pub(crate) async fn ends_right_for_users(&self, within: Duration) -> anyhow::Result<()> {
-        self.comes_to(within, of_users).await?;
+    pub(crate) async fn recovers_for_users(&self, within: Duration) -> anyhow::Result<()> {
+        self.reaches(within, of_users).await?;
         self.is_quiet().await
     }
 
-    async fn comes_to(&self, within: Duration, part: fn(&Snapshot) -> Snapshot) -> anyhow::Result<()> {
+    async fn reaches(&self, within: Duration, part: fn(&Snapshot) -> Snapshot) -> anyhow::Result<()> {
         let ended = Instant::now();
         loop {
-            let wrong = differences(&part(&UNDISTURBED), &part(&take_snapshot(&self.env).await?));
+            let wrong = differences(&part(&WITHOUT_FAULTS), &part(&take_snapshot(&self.env).await?));
             if wrong.is_empty() {
                 return Ok(());
             }
@@ -203,8 +204,8 @@ impl Trial {
     pub(crate) async fn is_quiet(&self) -> anyhow::Result<()> {
         let mark = self.env.backend.mark().await?;
         sleep(QUIET).await;
-        let told = self.env.backend.since(&mark).await?.objects();
-        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{told}");
+        let ledger = self.env.backend.since(&mark).await?.objects();
+        ensure!(ledger.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{ledger}");
         let fleet = &self.env.backend.0;
         for place in fleet.places() {
             let agent = fleet.agent(place).context("every agent was started")?;
@@ -228,10 +229,10 @@ pub(crate) fn of_users(snapshot: &Snapshot) -> Snapshot {
     seen.map(|(name, object)| (name.clone(), object.clone())).collect()
 }
 
-fn exposed(server: &Server) -> Weather {
-    let weather = Weather::default();
-    server.memkube().set_faults(Some(Arc::new(weather.clone())));
-    weather
+fn with_faults(server: &Server) -> ServerFaults {
+    let faults = ServerFaults::default();
+    server.memkube().set_faults(Some(Arc::new(faults.clone())));
+    faults
 }
 
 /// Services and slices that agents deleted or tried to delete.

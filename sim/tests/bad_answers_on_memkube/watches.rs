@@ -1,7 +1,7 @@
 //! Watches that are silent, late, or too old to continue.
 
-use crate::trial::{AFTER, BEFORE, SOON, play};
-use crate::weather::{Lines, ever_more_seldom};
+use crate::faults::{OpenWatches, assert_backs_off};
+use crate::trial::{AFTER, BEFORE, SOON, run};
 use anyhow::ensure;
 use memkube::faults::{Fate, Fault};
 use memkube::{Call, Status, Verb};
@@ -20,15 +20,15 @@ fn too_old() -> Status {
 }
 
 #[test]
-fn a_watch_that_says_nothing_more_is_ended_and_what_it_missed_is_caught_up_with() -> anyhow::Result<()> {
-    play(async |trial| {
+fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::Result<()> {
+    run(async |trial| {
         trial.settle().await?;
-        trial.hub.watches(Lines::Silent("agent"));
+        trial.hub.watches(OpenWatches::Silent("agent"));
         let begun = Instant::now();
         trial.change().await?;
         trial.nothing_is_lost(&BEFORE).await?;
         // Only the watches that are open now are silent.
-        trial.hub.clears();
+        trial.hub.end();
         sleep(SOON).await;
         trial.env.user(1).sees("app", &AFTER).await?;
         // A watch requests at most 60 s and gets 5 s more. The change passes two watches.
@@ -36,14 +36,14 @@ fn a_watch_that_says_nothing_more_is_ended_and_what_it_missed_is_caught_up_with(
         trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
         ensure!(trial.metric(Place::Member(1), silent)? == 1.0, "the metric counts no silent watch");
-        trial.ends_right(SOON).await?;
+        trial.recovers(SOON).await?;
         trial.nothing_is_lost(&AFTER).await
     })
 }
 
 #[test]
-fn a_watch_whose_version_the_server_has_forgotten_lists_anew_and_loses_nothing() -> anyhow::Result<()> {
-    play(async |trial| {
+fn a_watch_whose_version_is_too_old_lists_again_and_loses_nothing() -> anyhow::Result<()> {
+    run(async |trial| {
         trial.settle().await?;
         // The change comes while no watch is open, and then the server drops its history.
         let refuse = Some(Status::internal("not now"));
@@ -51,13 +51,13 @@ fn a_watch_whose_version_the_server_has_forgotten_lists_anew_and_loses_nothing()
             let refuse = refuse.clone().filter(|_| is_watch_or_list(call));
             Fault { refuse, ..Fault::default() }
         });
-        trial.hub.watches(Lines::Cut("agent"));
+        trial.hub.watches(OpenWatches::Cut("agent"));
         trial.change().await?;
         sleep(SOON).await;
         trial.env.backend.0.hub.memkube().compact();
-        trial.hub.clears();
+        trial.hub.end();
 
-        trial.ends_right(SOON).await?;
+        trial.recovers(SOON).await?;
         trial.log.says(&["INFO", "the server no longer has the version that the watch was at: listing anew"])?;
         let expired = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"expired\"}";
         ensure!(trial.metric(Place::Member(1), expired)? == 1.0, "the metric counts no watch that was too old");
@@ -66,47 +66,47 @@ fn a_watch_whose_version_the_server_has_forgotten_lists_anew_and_loses_nothing()
 }
 
 #[test]
-fn a_server_that_answers_every_watch_with_410_is_asked_ever_more_seldom() -> anyhow::Result<()> {
-    play(async |trial| {
+fn watches_of_a_server_that_always_answers_410_back_off() -> anyhow::Result<()> {
+    run(async |trial| {
         trial.settle().await?;
         trial.hub.requests(|call| Fault { refuse: is_watch_or_list(call).then(too_old), ..Fault::default() });
-        trial.hub.watches(Lines::Cut("agent"));
+        trial.hub.watches(OpenWatches::Cut("agent"));
         let begun = Instant::now();
         trial.change().await?;
         sleep(3 * SOON).await;
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 280, 70)?;
+        assert_backs_off(&trial.hub.requests_by_minute(begun, is_watch_or_list), 280, 70)?;
         trial.nothing_is_lost(&BEFORE).await?;
-        trial.hub.clears();
-        trial.ends_right(SOON).await?;
+        trial.hub.end();
+        trial.recovers(SOON).await?;
         trial.nothing_is_lost(&AFTER).await
     })
 }
 
 #[test]
-fn a_watch_that_is_told_410_in_place_of_an_event_lists_anew_and_loses_nothing() -> anyhow::Result<()> {
-    play(async |trial| {
+fn a_watch_that_gets_410_in_place_of_an_event_lists_again_and_loses_nothing() -> anyhow::Result<()> {
+    run(async |trial| {
         trial.settle().await?;
-        let told = Mutex::new(BTreeSet::new());
+        let answered = Mutex::new(BTreeSet::new());
         trial.hub.events(move |call, _| {
-            let first = told.lock().insert((call.user.name.clone(), call.target.resource.clone()));
+            let first = answered.lock().insert((call.user.name.clone(), call.target.resource.clone()));
             if first { Fate::Fail(Box::new(too_old())) } else { Fate::Deliver }
         });
         let begun = Instant::now();
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
         sleep(SOON).await;
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 60, 40)?;
+        assert_backs_off(&trial.hub.requests_by_minute(begun, is_watch_or_list), 60, 40)?;
         trial.log.says(&["INFO", "the server no longer has the version that the watch was at: listing anew"])?;
         trial.nothing_is_lost(&AFTER).await?;
-        trial.hub.clears();
-        trial.ends_right(SOON).await?;
+        trial.hub.end();
+        trial.recovers(SOON).await?;
         trial.nothing_is_lost(&AFTER).await
     })
 }
 
 #[test]
-fn events_that_are_late_or_told_twice_change_nothing_in_the_end() -> anyhow::Result<()> {
-    play(async |trial| {
+fn late_and_repeated_events_do_not_change_the_result() -> anyhow::Result<()> {
+    run(async |trial| {
         trial.settle().await?;
         trial.hub.events(|_, event| match event.revision % 3 {
             0 => Fate::Repeat(2),
@@ -116,6 +116,6 @@ fn events_that_are_late_or_told_twice_change_nothing_in_the_end() -> anyhow::Res
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
         trial.nothing_is_lost(&AFTER).await?;
-        trial.ends_right(SOON).await
+        trial.recovers(SOON).await
     })
 }

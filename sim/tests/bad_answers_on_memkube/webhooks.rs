@@ -2,7 +2,7 @@
 //! Otherwise each answer causes the next write, without end.
 
 use crate::edited::Owned;
-use crate::trial::{AFTER, BEFORE, Trial, play};
+use crate::trial::{AFTER, BEFORE, Trial, run};
 use anyhow::ensure;
 use fleetnet_tests::environment::Backend as _;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ async fn writes_during(
     let mark = trial.env.backend.mark().await?;
     act(trial).await?;
     sleep(LONG).await;
-    let told = trial.env.backend.since(&mark).await?.objects();
-    Ok(told.clusters().map(|ledger| ledger.filter(|entry| entry.resource == resource).count()).sum())
+    let ledger = trial.env.backend.since(&mark).await?.objects();
+    Ok(ledger.clusters().map(|ledger| ledger.filter(|entry| entry.resource == resource).count()).sum())
 }
 
 async fn annotate(trial: &Trial, over: Owned, value: &str) -> anyhow::Result<()> {
@@ -45,7 +45,7 @@ async fn annotate(trial: &Trial, over: Owned, value: &str) -> anyhow::Result<()>
 
 async fn import(trial: &mut Trial) -> anyhow::Result<()> {
     trial.start_agents().await?;
-    trial.wish().await
+    trial.create_objects().await
 }
 
 fn add_node(slice: &mut Value) {
@@ -56,8 +56,8 @@ fn add_node(slice: &mut Value) {
 }
 
 #[test]
-fn what_a_webhook_adds_to_imported_slices_stays_and_costs_no_write() -> anyhow::Result<()> {
-    play(async |trial| {
+fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow::Result<()> {
+    run(async |trial| {
         let slice = Owned::imported_slice();
         trial.importer.webhook(webhook("endpointslices", add_node));
         let writes = writes_during(trial, "endpointslices", import).await?;
@@ -80,9 +80,9 @@ fn what_a_webhook_adds_to_imported_slices_stays_and_costs_no_write() -> anyhow::
 /// Plays a webhook that undoes what the agents write. A change by somebody else costs at most one repair, and the repair causes
 /// no other. Once the webhook is gone, a change of the source arrives.
 fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
-    play(async |trial| {
-        for weather in [&trial.hub, &trial.importer] {
-            weather.webhook(webhook(resource, alter));
+    run(async |trial| {
+        for faults in [&trial.hub, &trial.importer] {
+            faults.webhook(webhook(resource, alter));
         }
         let writes = writes_during(trial, resource, import).await?;
         // A create, in the hub a finalizer of the importer, and a repair after each.
@@ -94,8 +94,8 @@ fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow
             let writes = writes_during(trial, resource, annotated).await?;
             ensure!(writes <= 1, "the annotation {note} costs {writes} writes");
         }
-        trial.hub.clears();
-        trial.importer.clears();
+        trial.hub.end();
+        trial.importer.end();
         trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
         trial.env.user(1).sees("app", &BEFORE).await.map(drop)
     })

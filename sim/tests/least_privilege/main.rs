@@ -93,7 +93,7 @@ where
         .with_context(|| format!("{scene_name}, refused: {:#?}", record.refused()))
 }
 
-async fn comes_true(action: Action, env: Environment<OnMemkube>) -> anyhow::Result<()> {
+async fn completes(action: Action, env: Environment<OnMemkube>) -> anyhow::Result<()> {
     action.prepare(&env).await?;
     action.act(&env).await?;
     action.is_visible(&env).await
@@ -142,12 +142,12 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
 /// Writes take effect without an answer, so that only a get can show the result. Streaming lists fail, as on servers before
 /// Kubernetes 1.32.
 #[derive(Default)]
-struct Hardship {
+struct LostAnswers {
     /// User and resource of each rejected streaming list: the watches after it follow a plain list.
     refused: Mutex<BTreeSet<(String, String)>>,
 }
 
-impl Faults for Hardship {
+impl Faults for LostAnswers {
     fn request(&self, call: &Call) -> Fault {
         if &*call.user.name == ADMIN {
             return Fault::default();
@@ -169,14 +169,14 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
     fleetnet_tests::main_job_tests!(in a row: run_scenario, &record);
     let spec = FleetSpec::of(2).with_grace(Duration::from_secs(1));
     for action in Action::ALL {
-        run_scenario(&record, &format!("{action:?}"), spec, |env| comes_true(action, env))?;
+        run_scenario(&record, &format!("{action:?}"), spec, |env| completes(action, env))?;
     }
     run_scenario(&record, "an_import_changes_its_type", spec, an_import_changes_its_type)?;
     for is_hard in [false, true] {
         sim::paused(async {
             let fleet = fleet_with_slices_of_pods(&record).await?;
             for (_, server) in fleet.servers().filter(|_| is_hard) {
-                server.memkube().set_faults(Some(Arc::new(Hardship::default())));
+                server.memkube().set_faults(Some(Arc::new(LostAnswers::default())));
             }
             slices_are_made_of_pods(Environment::on(OnMemkube(fleet)).await?).await
         })
@@ -186,9 +186,9 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
         sim::paused(async {
             let fleet = fleet(spec, &record).await?;
             for (_, server) in fleet.servers() {
-                server.memkube().set_faults(Some(Arc::new(Hardship::default())));
+                server.memkube().set_faults(Some(Arc::new(LostAnswers::default())));
             }
-            comes_true(action, Environment::on(OnMemkube(fleet)).await?).await
+            completes(action, Environment::on(OnMemkube(fleet)).await?).await
         })
         .with_context(|| format!("{action:?} under hardship"))?;
     }

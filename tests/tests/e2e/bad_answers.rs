@@ -68,7 +68,7 @@ async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
 
 /// Asserts that the change has arrived, that the fleet is like one without faults, and that nobody writes any more. The agent
 /// must be the same process.
-async fn ends_right(settled: Settled, agent: Agent) -> anyhow::Result<()> {
+async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { env, mut marker, expected, .. } = settled;
     env.user(1).sees("app", &AFTER).await?;
     agent.ready().await?;
@@ -112,7 +112,7 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
 
         // Silent connections stay silent; new connections are served.
         gate.set_state(Gate::Open);
-        ends_right(settled, agent).await
+        recovers(settled, agent).await
     })
 }
 
@@ -139,7 +139,7 @@ fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_
         env.user(1).sees("app", &["10.1.0.5"]).await?;
         few_complaints(&agent, began, 120)?;
         gate.set_state(Gate::Open);
-        ends_right(settled, agent).await
+        recovers(settled, agent).await
     })
 }
 
@@ -191,7 +191,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
             deadline.check().context("a heartbeat once the role allows it")?;
             sleep(POLL).await;
         }
-        ends_right(settled, agent).await
+        recovers(settled, agent).await
     })
 }
 
@@ -229,6 +229,6 @@ fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Resul
         env.user(1).sees("app", &["10.1.0.4"]).await?;
 
         std::fs::write(&file, env.backend.hub_access(0).await?.token)?;
-        ends_right(settled, agent).await
+        recovers(settled, agent).await
     })
 }

@@ -14,7 +14,7 @@ use sim::server::FLEET_SYSTEM;
 use support::OnMemkube;
 
 #[test]
-fn who_imports_is_told_once_that_another_slice_has_the_name_of_one_to_import() -> anyhow::Result<()> {
+fn an_importer_gets_one_event_when_another_slice_has_the_name_of_one_to_import() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
         env.export(&["10.1.0.1"]).await?;
@@ -26,15 +26,15 @@ fn who_imports_is_told_once_that_another_slice_has_the_name_of_one_to_import() -
 
         importer.import("app", "app", Consume::ClusterIp).await?;
         importer.sees_import("app", "False").await?;
-        let told = async || importer.sees_event("MultiClusterService", "NameHeldByAnother", &name).await;
-        assert_eq!(told().await?, 1);
+        let events = async || importer.sees_event("MultiClusterService", "NameHeldByAnother", &name).await;
+        assert_eq!(events().await?, 1);
 
         let mark = env.backend.mark().await?;
         env.backend.stop_agent(AgentPlace::Member(1)).await?;
         env.backend.start_agent(AgentPlace::Member(1)).await?;
         let since = env.backend.since(&mark).await?.objects();
         assert_eq!(since.clusters().map(Ledger::count).sum::<usize>(), 0, "{since}");
-        assert_eq!(told().await?, 1, "the condition remembers it");
+        assert_eq!(events().await?, 1, "the condition remembers it");
 
         in_system.delete::<EndpointSlice>(&name).await?;
         importer.sees("app", &["10.1.0.1"]).await?;

@@ -18,64 +18,70 @@ use tokio::time::Instant;
 const REFUSAL: Duration = Duration::from_millis(1);
 
 /// Fault of each request.
-type Storm = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
+type RequestFault = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
 /// Fault of each event of a watch.
-type Blow = Arc<dyn Fn(&Call, &WatchedEvent) -> Fate + Send + Sync>;
+type EventFault = Arc<dyn Fn(&Call, &WatchedEvent) -> Fate + Send + Sync>;
 /// Alters an object before it is stored.
 type Webhook = Arc<dyn Fn(&Call, &mut Object) + Send + Sync>;
 
 /// Faults of one server, none at first. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Weather(Arc<State>);
+pub(crate) struct ServerFaults(Arc<State>);
 
 struct State {
-    storm: Mutex<Option<Storm>>,
-    blow: Mutex<Option<Blow>>,
+    request_fault: Mutex<Option<RequestFault>>,
+    event_fault: Mutex<Option<EventFault>>,
     webhook: Mutex<Option<Webhook>>,
-    lines: watch::Sender<Lines>,
-    asked: Mutex<Vec<Asked>>,
+    open_watches: watch::Sender<OpenWatches>,
+    requests: Mutex<Vec<SentRequest>>,
 }
 
 /// A request of an agent, answered or not.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct SentRequest {
     at: Instant,
     call: Call,
 }
 
 /// Fault of open watches, for the users whose names contain the text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Lines {
+pub(crate) enum OpenWatches {
     #[default]
-    Fair,
+    Healthy,
     /// The connection is closed.
     Cut(&'static str),
     /// The connection stays open without events.
     Silent(&'static str),
 }
 
-impl Default for Weather {
+impl Default for ServerFaults {
     fn default() -> Self {
-        let (storm, blow, webhook, lines, asked) = Default::default();
-        Self(Arc::new(State { storm, blow, webhook, lines: watch::Sender::new(lines), asked }))
+        let (request_fault, event_fault, webhook, open_watches, requests) = Default::default();
+        Self(Arc::new(State {
+            request_fault,
+            event_fault,
+            webhook,
+            open_watches: watch::Sender::new(open_watches),
+            requests,
+        }))
     }
 }
 
-impl fmt::Debug for Weather {
+impl fmt::Debug for ServerFaults {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Weather")
+        formatter.write_str("ServerFaults")
     }
 }
 
-impl Weather {
+impl ServerFaults {
     /// Sets the fault of agents' requests from now on.
-    pub(crate) fn requests(&self, storm: impl Fn(&Call) -> Fault + Send + Sync + 'static) {
-        *self.0.storm.lock() = Some(Arc::new(storm));
+    pub(crate) fn requests(&self, request_fault: impl Fn(&Call) -> Fault + Send + Sync + 'static) {
+        *self.0.request_fault.lock() = Some(Arc::new(request_fault));
     }
 
     /// Sets the fault of agents' watch events from now on.
-    pub(crate) fn events(&self, blow: impl Fn(&Call, &WatchedEvent) -> Fate + Send + Sync + 'static) {
-        *self.0.blow.lock() = Some(Arc::new(blow));
+    pub(crate) fn events(&self, event_fault: impl Fn(&Call, &WatchedEvent) -> Fate + Send + Sync + 'static) {
+        *self.0.event_fault.lock() = Some(Arc::new(event_fault));
     }
 
     /// Sets a mutating webhook for all writers from now on.
@@ -84,46 +90,46 @@ impl Weather {
     }
 
     /// Sets the fault of open watches from now on.
-    pub(crate) fn watches(&self, lines: Lines) {
-        self.0.lines.send_replace(lines);
+    pub(crate) fn watches(&self, open_watches: OpenWatches) {
+        self.0.open_watches.send_replace(open_watches);
     }
 
     /// Ends all faults. A watch that is silent stays silent.
-    pub(crate) fn clears(&self) {
-        *self.0.storm.lock() = None;
-        *self.0.blow.lock() = None;
+    pub(crate) fn end(&self) {
+        *self.0.request_fault.lock() = None;
+        *self.0.event_fault.lock() = None;
         *self.0.webhook.lock() = None;
-        self.0.lines.send_replace(Lines::Fair);
+        self.0.open_watches.send_replace(OpenWatches::Healthy);
     }
 
     /// Resource and name of the objects that agents have requested since `begun`.
-    pub(crate) fn objects_asked_for(
+    pub(crate) fn objects_requested(
         &self,
         begun: Instant,
         wanted: impl Fn(&Call) -> bool,
     ) -> BTreeSet<(String, String)> {
-        let asked = self.0.asked.lock();
-        let since = asked.iter().filter(|asked| asked.at >= begun && wanted(&asked.call));
-        since.map(|asked| (asked.call.target.resource.to_string(), asked.call.target.name.to_string())).collect()
+        let requests = self.0.requests.lock();
+        let since = requests.iter().filter(|request| request.at >= begun && wanted(&request.call));
+        since.map(|request| (request.call.target.resource.to_string(), request.call.target.name.to_string())).collect()
     }
 
     /// Number of requests of agents in each minute since `begun`, without Leases and Events.
-    pub(crate) fn asked_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
+    pub(crate) fn requests_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
         let minutes = begun.elapsed().as_secs().div_ceil(60);
-        let asked = self.0.asked.lock();
+        let requests = self.0.requests.lock();
         let of_minute = |minute: u64| {
             let from = begun + Duration::from_secs(60 * minute);
             let until = from + Duration::from_secs(60);
-            asked.iter().filter(|asked| asked.at >= from && asked.at < until && wanted(&asked.call)).count()
+            requests.iter().filter(|request| request.at >= from && request.at < until && wanted(&request.call)).count()
         };
         (0..minutes).map(of_minute).collect()
     }
 
     /// Time of each request after `begun`.
-    pub(crate) fn asked_after(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<Duration> {
-        let asked = self.0.asked.lock();
-        let since = asked.iter().filter(|asked| asked.at >= begun && wanted(&asked.call));
-        since.map(|asked| asked.at.duration_since(begun)).collect()
+    pub(crate) fn request_times(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<Duration> {
+        let requests = self.0.requests.lock();
+        let since = requests.iter().filter(|request| request.at >= begun && wanted(&request.call));
+        since.map(|request| request.at.duration_since(begun)).collect()
     }
 }
 
@@ -140,16 +146,16 @@ pub(crate) fn is_heartbeat(call: &Call) -> bool {
     &*call.target.resource == "memberagents"
 }
 
-impl Faults for Weather {
+impl Faults for ServerFaults {
     fn request(&self, call: &Call) -> Fault {
         if !is_of_agent(call) {
             return Fault::default();
         }
         if is_about_objects(call) {
-            self.0.asked.lock().push(Asked { at: Instant::now(), call: call.clone() });
+            self.0.requests.lock().push(SentRequest { at: Instant::now(), call: call.clone() });
         }
-        let storm = self.0.storm.lock().clone();
-        let mut fault = storm.map_or_else(Fault::default, |storm| storm(call));
+        let request_fault = self.0.request_fault.lock().clone();
+        let mut fault = request_fault.map_or_else(Fault::default, |request_fault| request_fault(call));
         if fault.refuse.is_some() {
             // A rejection takes time, so that the next plan is made at another time.
             fault.delay_before = fault.delay_before.max(REFUSAL);
@@ -165,23 +171,26 @@ impl Faults for Weather {
     }
 
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
-        is_of_agent(call).then(|| Box::new(Exposed { weather: self.clone(), call: call.clone() }) as _)
+        is_of_agent(call).then(|| Box::new(FaultyWatch { faults: self.clone(), call: call.clone() }) as _)
     }
 }
 
 /// A watch that is open.
-struct Exposed {
-    weather: Weather,
+struct FaultyWatch {
+    faults: ServerFaults,
     call: Call,
 }
 
-impl Exposed {
-    fn when(&self, wanted: impl Fn(Lines) -> Option<&'static str> + Send + Sync + 'static) -> BoxFuture<'static, ()> {
-        let mut lines = self.weather.0.lines.subscribe();
+impl FaultyWatch {
+    fn when(
+        &self,
+        wanted: impl Fn(OpenWatches) -> Option<&'static str> + Send + Sync + 'static,
+    ) -> BoxFuture<'static, ()> {
+        let mut open_watches = self.faults.0.open_watches.subscribe();
         let user = Arc::clone(&self.call.user.name);
         async move {
-            let concerned = |lines: &Lines| wanted(*lines).is_some_and(|name| user.contains(name));
-            if lines.wait_for(concerned).await.is_err() {
+            let concerned = |open_watches: &OpenWatches| wanted(*open_watches).is_some_and(|name| user.contains(name));
+            if open_watches.wait_for(concerned).await.is_err() {
                 pending::<()>().await;
             }
         }
@@ -189,26 +198,29 @@ impl Exposed {
     }
 }
 
-impl WatchFaults for Exposed {
+impl WatchFaults for FaultyWatch {
     fn event(&mut self, event: &WatchedEvent) -> Fate {
-        let blow = self.weather.0.blow.lock().clone();
-        blow.map_or(Fate::Deliver, |blow| blow(&self.call, event))
+        let event_fault = self.faults.0.event_fault.lock().clone();
+        event_fault.map_or(Fate::Deliver, |event_fault| event_fault(&self.call, event))
     }
 
     fn cut(&self) -> BoxFuture<'static, ()> {
-        self.when(|lines| if let Lines::Cut(name) = lines { Some(name) } else { None })
+        self.when(|open_watches| if let OpenWatches::Cut(name) = open_watches { Some(name) } else { None })
     }
 
     fn silence(&self) -> BoxFuture<'static, ()> {
-        self.when(|lines| if let Lines::Silent(name) = lines { Some(name) } else { None })
+        self.when(|open_watches| if let OpenWatches::Silent(name) = open_watches { Some(name) } else { None })
     }
 }
 
 /// Asserts at most `first` requests in the first minute, and at most `later` in every later one.
 /// Limits are about 1.5 times what was measured, because the back-off is random; a retry without back-off makes thousands.
-pub(crate) fn ever_more_seldom(asked: &[usize], first: usize, later: usize) -> anyhow::Result<()> {
-    println!("requests by minute: {asked:?}");
-    ensure!(asked.iter().sum::<usize>() > 0, "nothing was asked");
-    ensure!(asked[0] <= first && asked[1..].iter().all(|asked| *asked <= later), "requests by minute: {asked:?}");
+pub(crate) fn assert_backs_off(requests: &[usize], first: usize, later: usize) -> anyhow::Result<()> {
+    println!("requests by minute: {requests:?}");
+    ensure!(requests.iter().sum::<usize>() > 0, "nothing was requested");
+    ensure!(
+        requests[0] <= first && requests[1..].iter().all(|count| *count <= later),
+        "requests by minute: {requests:?}"
+    );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Writers that undo the agents' writes again and again: the agents repair once a minute and name the writer.
 
 use crate::edited::Owned;
-use crate::trial::{AFTER, SOON, Trial, settled};
+use crate::trial::{AFTER, SOON, Trial, run_settled};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, MultiClusterService, ServiceExport};
 use fleetnet_tests::environment::Backend as _;
@@ -12,15 +12,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Time that the other writer goes on, and the interval at which it looks.
-const FIGHT: Duration = Duration::from_secs(900);
+const DISPUTE: Duration = Duration::from_secs(900);
 const LOOK: Duration = Duration::from_secs(7);
 /// A few repairs at once, then one a minute.
 const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
 /// Undoes every change of the agents to an object for that time. Returns the number of the agents' writes.
-async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
+async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
     let mark = trial.env.backend.mark().await?;
-    let end = Instant::now() + FIGHT;
+    let end = Instant::now() + DISPUTE;
     while Instant::now() < end {
         let said = over.says(trial, field).await?;
         if said != theirs[field] {
@@ -28,10 +28,10 @@ async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyho
         }
         sleep(LOOK).await;
     }
-    let told = trial.env.backend.since(&mark).await?.objects();
+    let ledger = trial.env.backend.since(&mark).await?.objects();
     let plural = format!(" {} ", over.plural());
     let of_object = |line: &String| line.starts_with("patch") && line.contains(&plural) && line.contains("-agent");
-    Ok(told.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
+    Ok(ledger.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
 }
 
 /// Status, reason and message of the condition `Disputed`.
@@ -51,22 +51,21 @@ async fn of_export(trial: &Trial) -> anyhow::Result<Option<(String, String, Stri
 }
 
 #[test]
-fn who_adds_hints_to_an_imported_slice_again_and_again_is_met_once_a_minute_and_the_importer_is_told()
--> anyhow::Result<()> {
-    settled(async |trial| {
+fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importer_is_notified() -> anyhow::Result<()> {
+    run_settled(async |trial| {
         let slice = Owned::imported_slice();
         let before = slice.says(trial, "endpoints").await?;
         let mut theirs = before.clone();
         theirs[0]["hints"] = json!({"forZones": [{"name": "zone-9"}]});
         ensure!(of_import(trial).await?.is_none(), "nothing is disputed");
-        let writes = fight(trial, slice, "endpoints", &json!({"endpoints": theirs})).await?;
+        let writes = dispute(trial, slice, "endpoints", &json!({"endpoints": theirs})).await?;
         ensure!(REPAIRS.contains(&writes), "{writes} writes");
         let (status, reason, message) = of_import(trial).await?.context("nothing is said to be disputed")?;
         ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
         let why = "another writer undoes what this agent writes to EndpointSlice fleet-system/";
         ensure!(message.starts_with(why) && message.ends_with("Stop that writer"), "{message}");
-        let told = trial.env.user(1).sees_event("MultiClusterService", "WritesUndone", &message).await?;
-        ensure!(told == 1, "{told} Events");
+        let events = trial.env.user(1).sees_event("MultiClusterService", "WritesUndone", &message).await?;
+        ensure!(events == 1, "{events} Events");
         trial.env.user(1).sees_import("app", "True").await?;
 
         sleep(SOON * 3).await;
@@ -78,12 +77,12 @@ fn who_adds_hints_to_an_imported_slice_again_and_again_is_met_once_a_minute_and_
 }
 
 #[test]
-fn who_edits_a_distributed_slice_again_and_again_is_met_once_a_minute_and_its_exporter_is_told() -> anyhow::Result<()> {
-    settled(async |trial| {
+fn repeated_edits_of_a_distributed_slice_are_undone_once_a_minute_and_the_exporter_is_notified() -> anyhow::Result<()> {
+    run_settled(async |trial| {
         let copy = Owned::in_hub("endpointsliceimports");
         let mut theirs = copy.says(trial, "spec").await?;
         theirs["ownerServiceReference"]["namespacedName"] = "work/another".into();
-        let writes = fight(trial, copy, "spec", &json!({"spec": theirs})).await?;
+        let writes = dispute(trial, copy, "spec", &json!({"spec": theirs})).await?;
         ensure!(REPAIRS.contains(&writes), "{writes} writes");
         let in_hub = User::new(trial.env.backend.hub(), &trial.env.members[0].hub_namespace);
         let exports = in_hub.api::<InternalServiceExport>().list(&Default::default()).await?;
@@ -92,9 +91,9 @@ fn who_edits_a_distributed_slice_again_and_again_is_met_once_a_minute_and_its_ex
         ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
         let why = "another writer undoes what this agent writes to EndpointSliceImport fleet-member-member-2/";
         ensure!(message.starts_with(why), "{message}");
-        ensure!(of_export(trial).await? == said, "the exporter is not told");
-        let told = in_hub.sees_event("EndpointSliceExport", "WritesUndone", &message).await?;
-        ensure!(told == 1, "{told} Events");
+        ensure!(of_export(trial).await? == said, "the exporter does not see it");
+        let events = in_hub.sees_event("EndpointSliceExport", "WritesUndone", &message).await?;
+        ensure!(events == 1, "{events} Events");
 
         sleep(SOON * 3).await;
         let (status, reason, _) = of_export(trial).await?.context("it is forgotten")?;

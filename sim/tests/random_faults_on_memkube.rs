@@ -1,12 +1,11 @@
-//! Random faults: announcements change and vanish, rights change, agents crash, everything is late and many requests fail. In
+//! Random faults: announcements change and disappear, rights change, agents crash, everything is late and many requests fail. In
 //! the end the importer has everything that both sides support, and no more writes are made.
 
-#[path = "support/bad_weather.rs"]
-mod bad_weather;
+#[path = "support/random_faults.rs"]
+mod random_faults;
 mod support;
 
 use anyhow::{Context as _, ensure};
-use bad_weather::Weather;
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment};
@@ -15,6 +14,7 @@ use fleetnet_tests::scenarios::{rich, trust};
 use fleetnet_tests::user::Consume;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use random_faults::RandomFaults;
 use serde_json::{Value, json};
 use sim::fleet::Place;
 use sim::{Fleet, Options};
@@ -29,20 +29,20 @@ const ROUNDS: usize = 4;
 const KINDS: [Kind; 10] = [
     Kind::SliceChanges,
     Kind::SliceChanges,
-    Kind::SliceComesOrGoes,
+    Kind::SliceIsCreatedOrDeleted,
     Kind::MemberAnnouncesLess,
     Kind::HubAnnouncesLess,
-    Kind::AnnouncementGoes,
-    Kind::RightGoes,
-    Kind::RightComes,
+    Kind::AnnouncementIsDeleted,
+    Kind::RightIsRemoved,
+    Kind::RightIsRestored,
     Kind::AgentIsKilled,
-    Kind::LongCalm,
+    Kind::LongPause,
 ];
 /// Longest time between two faults. Some intervals are longer than agents remember the features of a peer that is gone.
-const CALM_MILLISECONDS: u64 = 15_000;
-const LONG_CALM: Duration = Duration::from_secs(65);
+const PAUSE_MILLISECONDS: u64 = 15_000;
+const LONG_PAUSE: Duration = Duration::from_secs(65);
 /// Time without faults after which everything has arrived, also after long back-off.
-const WEATHERED: Duration = Duration::from_secs(400);
+const RECOVERED: Duration = Duration::from_secs(400);
 /// Time without writes after that.
 const QUIET: Duration = Duration::from_secs(120);
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
@@ -50,23 +50,23 @@ const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headles
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     SliceChanges,
-    SliceComesOrGoes,
+    SliceIsCreatedOrDeleted,
     MemberAnnouncesLess,
     HubAnnouncesLess,
-    AnnouncementGoes,
-    RightGoes,
-    RightComes,
+    AnnouncementIsDeleted,
+    RightIsRemoved,
+    RightIsRestored,
     AgentIsKilled,
-    LongCalm,
+    LongPause,
 }
 
 /// Contents of the exporter's slices.
-struct Shown {
+struct Content {
     four: u64,
     six: bool,
 }
 
-impl Shown {
+impl Content {
     fn fours(&self) -> Value {
         let number = self.four;
         json!([
@@ -87,27 +87,27 @@ impl Shown {
 }
 
 /// Causes one fault.
-async fn one_storm(
+async fn one_fault(
     env: &mut Environment<OnMemkube>,
-    weather: &Weather,
-    shown: &mut Shown,
+    faults: \&RandomFaults,
+    content: &mut Content,
     kind: Kind,
 ) -> anyhow::Result<()> {
     let exporter = env.user(0);
-    let member = usize::try_from(weather.draw(2))?;
-    let few: Vec<&str> = ALL.into_iter().filter(|_| weather.draw(2) == 0).collect();
+    let member = usize::try_from(faults.draw(2))?;
+    let few: Vec<&str> = ALL.into_iter().filter(|_| faults.draw(2) == 0).collect();
     let agents = member_agents(env, member);
     let name = env.members[member].cluster_id.clone();
     let parameters = PatchParams::default();
-    let whom = if member == 0 { "exporters" } else { "importers" };
+    let members = if member == 0 { "exporters" } else { "importers" };
     match kind {
         Kind::SliceChanges => {
-            shown.four += 1;
-            exporter.merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
+            content.four += 1;
+            exporter.merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": content.fours()})).await?;
         }
-        Kind::SliceComesOrGoes => {
-            shown.six = !shown.six;
-            if shown.six {
+        Kind::SliceIsCreatedOrDeleted => {
+            content.six = !content.six;
+            if content.six {
                 let sixes = json!([{"addresses": ["fd00:1::1"], "zone": "zone-1"}]);
                 rich::create_slice(&exporter, rich::SIXES, "IPv6", sixes).await?;
             } else {
@@ -122,24 +122,24 @@ async fn one_storm(
             let patch = Patch::Merge(json!({"status": {"version": "0.0.1", "features": few}}));
             unless_gone(agents.patch_status(&name, &parameters, &patch).await)?;
         }
-        Kind::AnnouncementGoes => unless_gone(agents.delete(&name, &DeleteParams::default()).await)?,
-        Kind::RightGoes => trust::name(env, whom, Some("")).await?,
-        Kind::RightComes => trust::name(env, whom, None).await?,
+        Kind::AnnouncementIsDeleted => unless_gone(agents.delete(&name, &DeleteParams::default()).await)?,
+        Kind::RightIsRemoved => trust::name(env, members, Some("")).await?,
+        Kind::RightIsRestored => trust::name(env, members, None).await?,
         Kind::AgentIsKilled => {
             let places: Vec<Place> = env.backend.0.places().collect();
-            let place = places[usize::try_from(weather.draw(3))?];
+            let place = places[usize::try_from(faults.draw(3))?];
             env.backend.0.kill(place).await;
             env.backend.0.start(place)?;
         }
-        Kind::LongCalm => sleep(LONG_CALM).await,
+        Kind::LongPause => sleep(LONG_PAUSE).await,
     }
     Ok(())
 }
 
 /// The same items in random order.
-fn shuffled<T, const N: usize>(mut items: [T; N], weather: &Weather) -> anyhow::Result<[T; N]> {
+fn shuffled<T, const N: usize>(mut items: [T; N], faults: \&RandomFaults) -> anyhow::Result<[T; N]> {
     for last in (1..N).rev() {
-        items.swap(last, usize::try_from(weather.draw(u64::try_from(last)? + 1))?);
+        items.swap(last, usize::try_from(faults.draw(u64::try_from(last)? + 1))?);
     }
     Ok(items)
 }
@@ -151,8 +151,8 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
     }
 }
 
-/// Plays the faults of a seed.
-async fn storms(seed: u64) -> anyhow::Result<()> {
+/// Runs the faults of a seed.
+async fn run_seed(seed: u64) -> anyhow::Result<()> {
     let mut env = Environment::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
     rich::create(&env.user(0)).await?;
     env.user(0).export("app").await?;
@@ -160,28 +160,28 @@ async fn storms(seed: u64) -> anyhow::Result<()> {
     rich::arrives(&env.user(1), &rich::imported()).await?;
     // A watch has the faults that are set when it starts, so agents start again.
     env.backend.stop_agents().await?;
-    let (weather, mut shown) = (Weather::new(seed), Shown { four: 0, six: true });
-    weather.begins(&env.backend.0);
+    let (faults, mut content) = (RandomFaults::new(seed), Content { four: 0, six: true });
+    faults.start(&env.backend.0);
     env.backend.start_agents().await?;
     for _ in 0..ROUNDS {
-        for kind in shuffled(KINDS, &weather)? {
-            one_storm(&mut env, &weather, &mut shown, kind).await.with_context(|| format!("{kind:?}"))?;
-            sleep(Duration::from_millis(weather.draw(CALM_MILLISECONDS))).await;
+        for kind in shuffled(KINDS, &faults)? {
+            one_fault(&mut env, &faults, &mut content, kind).await.with_context(|| format!("{kind:?}"))?;
+            sleep(Duration::from_millis(faults.draw(PAUSE_MILLISECONDS))).await;
         }
     }
     for (_, server) in env.backend.0.servers() {
         server.memkube().set_faults(None);
     }
-    weather.befell(5)?;
-    for whom in ["exporters", "importers"] {
-        trust::name(&env, whom, None).await?;
+    faults.check_counts(5)?;
+    for members in ["exporters", "importers"] {
+        trust::name(&env, members, None).await?;
     }
-    sleep(WEATHERED).await;
+    sleep(RECOVERED).await;
     // First without a change, because a change would hide a lost update.
-    rich::arrives(&env.user(1), &shown.imported()).await?;
-    shown.four += 1;
-    env.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
-    rich::arrives(&env.user(1), &shown.imported()).await?;
+    rich::arrives(&env.user(1), &content.imported()).await?;
+    content.four += 1;
+    env.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": content.fours()})).await?;
+    rich::arrives(&env.user(1), &content.imported()).await?;
     env.user(1).sees_derived("app", "to have session affinity", rich::is_sticky).await?;
     env.user(1).sees_import("app", "True").await?;
     for member in [0, 1] {
@@ -191,15 +191,15 @@ async fn storms(seed: u64) -> anyhow::Result<()> {
     }
     let mark = env.backend.mark().await?;
     sleep(QUIET).await;
-    let told = env.backend.since(&mark).await?.objects();
-    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{told}");
+    let ledger = env.backend.since(&mark).await?.objects();
+    ensure!(ledger.clusters().map(Ledger::count).sum::<usize>() == 0, "the fleet is not settled:\n{ledger}");
     Ok(())
 }
 
 #[test]
-fn whatever_is_announced_and_allowed_in_bad_weather_all_that_is_carried_arrives_in_the_end() -> anyhow::Result<()> {
+fn all_supported_fields_arrive_after_random_faults_and_changes_of_features_and_rights() -> anyhow::Result<()> {
     for seed in 1..=FLEETS {
-        sim::paused(storms(seed)).with_context(|| format!("seed {seed}"))?;
+        sim::paused(run_seed(seed)).with_context(|| format!("seed {seed}"))?;
     }
     Ok(())
 }

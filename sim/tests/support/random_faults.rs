@@ -15,26 +15,26 @@ const LATE_MILLISECONDS: u64 = 2_000;
 /// Delays agents' requests, fails some before and some after they take effect, and delays watch events. Clones share the
 /// faults.
 #[derive(Clone)]
-pub(crate) struct Weather(Arc<Mutex<State>>);
+pub(crate) struct RandomFaults(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     random: u64,
-    /// Number of writes that each of [`BEFALLS`] happened to.
+    /// Number of writes that each of [`KINDS`] happened to.
     counts: [usize; 3],
 }
 
 /// Faults of a write: it is rejected, or takes effect and loses its connection, or is late.
-const BEFALLS: [&str; 3] = ["refused", "cut", "late"];
+const KINDS: [&str; 3] = ["rejected", "cut", "late"];
 
-impl Weather {
+impl RandomFaults {
     /// Faults that depend on the seed alone.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State { random: seed, ..State::default() })))
     }
 
     /// Starts the faults at all servers of a fleet. Open watches stay as they are.
-    pub(crate) fn begins(&self, fleet: &Fleet) {
+    pub(crate) fn start(&self, fleet: &Fleet) {
         for (_, server) in fleet.servers() {
             server.memkube().set_faults(Some(Arc::new(self.clone())));
         }
@@ -51,9 +51,9 @@ impl Weather {
     ///
     /// # Errors
     /// Names the counts if one has not.
-    pub(crate) fn befell(&self, least: usize) -> anyhow::Result<()> {
+    pub(crate) fn check_counts(&self, least: usize) -> anyhow::Result<()> {
         let counts = self.0.lock().counts;
-        anyhow::ensure!(counts.iter().all(|count| *count >= least), "{BEFALLS:?}: {counts:?}, not {least} of each");
+        anyhow::ensure!(counts.iter().all(|count| *count >= least), "{KINDS:?}: {counts:?}, not {least} of each");
         Ok(())
     }
 
@@ -63,16 +63,16 @@ impl Weather {
     }
 }
 
-impl Faults for Weather {
+impl Faults for RandomFaults {
     fn request(&self, call: &Call) -> Fault {
         if !is_of_agents(call) || !call.verb.writes() {
             return Fault::default();
         }
-        let refuse = (self.draw(12) == 0).then(|| Status::internal("bad weather"));
+        let refuse = (self.draw(12) == 0).then(|| Status::internal("random faults"));
         let answer = if self.draw(12) == 0 { Answer::Cut } else { Answer::Whole };
         let delay_before = self.late();
-        let befalls = [refuse.is_some(), refuse.is_none() && matches!(answer, Answer::Cut), !delay_before.is_zero()];
-        for (count, is_so) in self.0.lock().counts.iter_mut().zip(befalls) {
+        let occurred = [refuse.is_some(), refuse.is_none() && matches!(answer, Answer::Cut), !delay_before.is_zero()];
+        for (count, is_so) in self.0.lock().counts.iter_mut().zip(occurred) {
             *count += usize::from(is_so);
         }
         Fault { delay_before, refuse, delay_after: self.late(), answer, ..Fault::default() }
@@ -83,7 +83,7 @@ impl Faults for Weather {
     }
 }
 
-impl WatchFaults for Weather {
+impl WatchFaults for RandomFaults {
     fn event(&mut self, _: &WatchedEvent) -> Fate {
         Fate::Hold(self.late())
     }
