@@ -64,7 +64,7 @@ async fn recovers_after_faults(trial: &Trial, within: Duration) -> anyhow::Resul
     trial.nothing_is_lost(&AFTER).await
 }
 
-/// Plays a first export, import and change while every write of agents takes effect and gets this fault as its answer.
+/// Runs a first export, import and change while every write of agents takes effect and gets this fault as its answer.
 async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
     every_write(trial, move |_| fault.clone());
     let begun = Instant::now();

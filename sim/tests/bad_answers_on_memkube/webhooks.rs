@@ -77,7 +77,7 @@ fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow:
     })
 }
 
-/// Plays a webhook that undoes what the agents write. A change by somebody else costs at most one repair, and the repair causes
+/// Tests a webhook that undoes what the agents write. A change by somebody else costs at most one repair, and the repair causes
 /// no other. Once the webhook is gone, a change of the source arrives.
 fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
     run(async |trial| {

@@ -1,4 +1,4 @@
-//! Plays one case on one server.
+//! Runs one case on one server.
 
 use super::normal::seconds;
 use super::script::{Action, Call, Case, written_out};
@@ -62,7 +62,7 @@ struct Runner<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// Plays a case. The namespace is created first, and its answer is left out.
+/// Runs a case. The namespace is created first, and its answer is left out.
 ///
 /// # Errors
 /// If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].

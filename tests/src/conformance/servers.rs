@@ -154,13 +154,13 @@ async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
     answer.map(drop).with_context(|| format!("memkube refuses {}", document.lines().take(6).collect::<String>()))
 }
 
-/// Plays cases on the real server, many at once.
+/// Runs cases on the real server, many at once.
 pub async fn run_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let results = futures::stream::iter(cases).map(|case| run_one(client, case));
     results.buffered(AT_ONCE).try_collect().await
 }
 
-/// Plays cases one after the other.
+/// Runs cases one after the other.
 pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let mut results = Vec::new();
     for case in cases {
@@ -169,7 +169,7 @@ pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec
     Ok(results)
 }
 
-/// Plays one case. Returns the normal answers.
+/// Runs one case. Returns the normal answers.
 pub async fn run_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
     let run = run_case(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
     Ok(normal(case, &run))

@@ -10,7 +10,7 @@ use fleetnet_tests::conformance::{
 use fleetnet_tests::run;
 use memkube::MemKube;
 
-/// Plays the cases on both servers and compares. `table` says which file lists the known differences.
+/// Runs the cases on both servers and compares. `table` says which file lists the known differences.
 fn compared(
     table: &str,
     cases: &[Case],
