@@ -89,7 +89,7 @@ impl Content {
 /// Causes one fault.
 async fn one_fault(
     env: &mut Environment<OnMemkube>,
-    faults: \&RandomFaults,
+    faults: &RandomFaults,
     content: &mut Content,
     kind: Kind,
 ) -> anyhow::Result<()> {
@@ -137,7 +137,7 @@ async fn one_fault(
 }
 
 /// The same items in random order.
-fn shuffled<T, const N: usize>(mut items: [T; N], faults: \&RandomFaults) -> anyhow::Result<[T; N]> {
+fn shuffled<T, const N: usize>(mut items: [T; N], faults: &RandomFaults) -> anyhow::Result<[T; N]> {
     for last in (1..N).rev() {
         items.swap(last, usize::try_from(faults.draw(u64::try_from(last)? + 1))?);
     }

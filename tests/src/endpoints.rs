@@ -3,7 +3,7 @@
 //!
 //! - [`Cluster`]: a control plane that the tests of a process share, one at a time, with the rights of `deploy/`.
 //! - [`Workload`]: Services, pods and Nodes in one namespace, and waits for their slices.
-//! - [`picture`]: slices as text.
+//! - [`describe`]: slices as text.
 
 mod cluster;
 pub mod describe;

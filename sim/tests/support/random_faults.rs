@@ -41,7 +41,7 @@ impl RandomFaults {
     }
 
     /// Random number below `below`.
-    pub(crate) fn take_snapshot(&self, below: u64) -> u64 {
+    pub(crate) fn draw(&self, below: u64) -> u64 {
         let random = &mut self.0.lock().random;
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*random >> 33) % below

@@ -2,7 +2,7 @@
 
 use super::ON;
 use anyhow::Context as _;
-use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, MIRRORING, PodSketch, Workload, picture};
+use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, MIRRORING, PodSketch, Workload, describe};
 use fleetnet_tests::run;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use serde_json::{Value, json};
