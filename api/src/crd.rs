@@ -1,4 +1,4 @@
-//! Typed forms of the eight kinds, one module each. The CustomResourceDefinitions are generated from them. Tests and command
+//! Types of the group's eight kinds, one module each. The CustomResourceDefinitions are generated from them. Tests and command
 //! line tools use them too; the agents use the leaner decoders in [`crate::decode`].
 
 pub mod endpoint_slice_export;

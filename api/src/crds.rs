@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions of the group, generated from the types of [`crate::crd`].
 //!
-//! There are two forms. [`Form::Full`] is what fleetnet installs. [`Form::Go`] leaves out the additions of fleetnet. It equals
-//! the output of controller-gen for the Go agents' types, with these intended differences:
+//! There are two forms. [`Form::Full`] is what fleetnet installs. [`Form::Go`] omits the additions of fleetnet. It equals the
+//! output of controller-gen for the Go agents' types, with these intended differences:
 //!
 //! - Descriptions are fleetnet's own words.
 //! - The annotation `controller-gen.kubebuilder.io/version` is absent, because controller-gen did not write these files.
@@ -15,16 +15,17 @@ use kube::CustomResourceExt;
 use kube::core::crd::merge_crds;
 use serde_json::{Map, Value, json};
 
-/// Form of the definitions.
+/// Form of the CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// With the additions of fleetnet: the form that fleetnet installs.
+    /// With fleetnet's additions: the form that fleetnet installs.
     Full,
-    /// Without the additions: the form in clusters with the Go agents.
+    /// Without fleetnet's additions: the form in clusters with the Go agents.
     Go,
 }
 
-/// Fields that fleetnet adds to the schemas: kinds, the object (a JSON pointer into a version's schema) and its key.
+/// Fields that fleetnet adds to the schemas. Each row: the kinds, the place of the enclosing object (a JSON pointer into a
+/// version's schema), and the field's name.
 const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
@@ -35,7 +36,7 @@ const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (SLICES, ENDPOINT, "zone"),
 ];
 
-/// Parts of the schemas in which fleetnet limits lists and texts. The Go form has no limits there.
+/// Parts of the schemas in which fleetnet limits the length of lists and texts. The Go form has no such limits.
 const LIMITED: [(&[&str], &str); 2] = [
     (&["EndpointSliceExport", "EndpointSliceImport", "InternalServiceExport", "InternalServiceImport"], SPEC),
     (&["ServiceImport", "InternalServiceImport"], "/properties/status/properties/ports"),
@@ -45,7 +46,8 @@ const SPEC: &str = "/properties/spec/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// Returns the definitions of all kinds, sorted by plural: seven, and MemberAgent, which the Go agents do not have.
+/// Returns the CustomResourceDefinitions of all kinds, sorted by plural: seven, and MemberAgent, which the Go agents do not
+/// have.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -65,7 +67,7 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     generated.into_iter().flatten().map(|definition| finish(definition, form)).collect()
 }
 
-/// Name of the file of a definition: `<group>_<plural>.yaml`.
+/// Returns the name of a definition's file: `<group>_<plural>.yaml`.
 pub fn file_name(definition: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", definition.spec.group, definition.spec.names.plural)
 }
@@ -87,8 +89,8 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
-            // The Go type has the subresource but no status. Without the subresource the server would count generations
-            // differently, and the derive adds it only together with a status.
+            // The kind ServiceImport has a status subresource in its Go type but no status field. Without the subresource the
+            // server would count generations differently, and the derive adds it only together with a status.
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
@@ -106,7 +108,7 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition
 }
 
-/// Gives the root of a schema the form of controller-gen.
+/// Gives the top level of a schema the form of controller-gen.
 fn shape_root(schema: &mut Value, kind: &str) {
     let properties = object_at(schema, "/properties");
     for name in ["apiVersion", "kind"] {
@@ -119,11 +121,11 @@ fn shape_root(schema: &mut Value, kind: &str) {
     }
 }
 
-/// Removes keywords that only the derive writes and adds those that only controller-gen writes, at every depth.
+/// Removes schema keywords that only kube's derive writes and adds those that only controller-gen writes, at every depth.
 fn shape(value: &mut Value) {
     match value {
         Value::Object(schema) => {
-            // Only keywords of a schema: a property with such a name has an object as its value.
+            // Remove only keywords of the schema. A property with such a name has an object as its value, and stays.
             schema.retain(|key, value| !matches!(key.as_str(), "nullable" | "title") || value.is_object());
             if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
                 schema.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));
@@ -172,7 +174,7 @@ fn object_at<'a>(schema: &'a mut Value, pointer: &str) -> &'a mut Map<String, Va
     schema.pointer_mut(pointer).and_then(Value::as_object_mut).expect("the derived schema has an object there")
 }
 
-/// Bounds are floating-point numbers in the definition's type, and `minimum: 1.0` looks like a mistake.
+/// Writes floating-point bounds as whole numbers, because `minimum: 1.0` in a definition looks like a mistake.
 #[expect(clippy::cast_possible_truncation, reason = "only numbers that are whole and small are converted")]
 fn whole_numbers(value: &mut Value) {
     match value {

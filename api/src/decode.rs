@@ -40,7 +40,8 @@ fn because(identity: Undecodable, why: impl Into<String>) -> Undecodable {
     Undecodable { why: why.into(), ..identity }
 }
 
-/// Decodes an object of a kind, in the version of [`crate::resources::resource`]. A Namespace may have metadata only.
+/// Decodes an object of a kind, in the API version of [`crate::resources::resource`]. The JSON of a Namespace may be metadata
+/// only.
 pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     match kind {
         Kind::Service => object(kind, json, service::read),
@@ -61,7 +62,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     }
 }
 
-/// Excess matters only on imported slices: of a source slice only the content is used.
+/// Adds the excess to an imported slice. Other slices need none: of a source slice only the content is used.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
         && slice.imported
@@ -76,7 +77,7 @@ trait Top: Shape + Default {
     fn take_metadata(&mut self) -> Field<RawMeta>;
 }
 
-/// Top level of all kinds but EndpointSlice.
+/// Top level of an object of any kind but EndpointSlice, which has no spec.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "S: Shape, T: Shape"))]
 struct Root<S, T> {
@@ -106,12 +107,13 @@ impl<S: Shape, T: Shape> Top for Root<S, T> {
     }
 }
 
-/// Value that is skipped.
+/// Placeholder for a value that is skipped.
 struct Unread;
 
 impl Shape for Unread {}
 
-/// Decodes the top level, then the metadata, and passes both to `read`, which may return an error.
+/// Decodes the top level and the metadata of an object, and passes both to `read`, which decodes the rest and may return an
+/// error.
 ///
 /// For an object that is being deleted the metadata is enough.
 fn object<T: Top>(
@@ -123,7 +125,7 @@ fn object<T: Top>(
     let top: Field<T> = match serde_json::from_slice(json) {
         Ok(top) => top,
         Err(error) => {
-            // The JSON is broken, or a limit is exceeded. Decode the metadata alone.
+            // The JSON is broken, or a limit is exceeded. Decode the metadata alone, to know which object it is.
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;

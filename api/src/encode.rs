@@ -10,31 +10,31 @@ use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::Uid;
 use serde_json::Value;
 
-/// Request without its URL. The writer adds the URL and the precondition on the resource version.
+/// Request without its URL. The writer adds the URL and the precondition on the resourceVersion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// POST of the whole object.
     Create {
-        /// Object with apiVersion, kind and metadata.
+        /// Object to create, with apiVersion, kind and metadata.
         body: Value,
     },
-    /// JSON merge patch (RFC 7386) of the fields that we own. Other fields stay as they are.
+    /// JSON merge patch (RFC 7386) of the fields that we own. Other writers' fields stay as they are.
     Patch {
-        /// `None`, or `Some("status")`.
+        /// Subresource to patch: `None`, or `Some("status")`.
         subresource: Option<&'static str>,
-        /// Resource version that the patch was made for.
+        /// resourceVersion that the patch was made for.
         resource_version: u64,
-        /// Patch without that precondition.
+        /// Merge patch without `metadata.resourceVersion`.
         body: Value,
     },
     /// DELETE of the object with this UID.
     Delete {
-        /// UID, the precondition of the delete.
+        /// UID that the deleted object must have.
         uid: Uid,
     },
 }
 
-/// Returns the request of a write.
+/// Converts a planned write to its request.
 pub fn encode(write: &Write) -> Body {
     match &write.action {
         Action::Create(desired) => Body::Create { body: create::body(write.kind, &write.at, desired) },

@@ -2,7 +2,7 @@
 //!
 //! - the kinds of the group `networking.fleet.azure.com`, and the CustomResourceDefinitions generated from them
 //! - every name (label, annotation, finalizer) that the agents write on objects
-//! - conversion between an object's JSON and core's model of it ([`decode`], [`encode`])
+//! - conversion between an object's JSON and core's model of the object ([`decode`], [`encode`])
 
 pub mod crd;
 pub mod crds;

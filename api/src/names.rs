@@ -11,40 +11,40 @@ pub const SERVICE_EXPORT_VERSION: &str = "v1beta1";
 /// Default namespace of derived Services and imported EndpointSlices in a member.
 pub const FLEET_SYSTEM_NAMESPACE: &str = "fleet-system";
 
-/// Finalizers. Each keeps an object until the objects and entries made for it elsewhere are gone.
+/// Finalizers. Each keeps an object until everything that was made for it in other objects and clusters is removed.
 pub mod finalizers {
-    /// On ServiceExport: its InternalServiceExport and EndpointSliceExports on the hub.
+    /// Finalizer of a ServiceExport, until its InternalServiceExport and EndpointSliceExports in the hub are removed.
     pub const SERVICE_EXPORT: &str = "networking.fleet.azure.com/svc-export-cleanup";
-    /// On InternalServiceExport: its cluster in the ServiceImport on the hub.
+    /// Finalizer of an InternalServiceExport, until the ServiceImport in the hub no longer lists its cluster.
     pub const INTERNAL_SERVICE_EXPORT: &str = "networking.fleet.azure.com/internal-svc-export-cleanup";
-    /// On ServiceImport, in a member: its InternalServiceImport on the hub; on the hub: the claims of importers.
+    /// Finalizer of a ServiceImport. In a member: until its InternalServiceImport in the hub is removed. In the hub: until no
+    /// claim is recorded.
     pub const SERVICE_IMPORT: &str = "networking.fleet.azure.com/serviceimport-cleanup";
-    /// On InternalServiceImport: its claim on the ServiceImport on the hub.
+    /// Finalizer of an InternalServiceImport, until the ServiceImport in the hub no longer records its claim.
     pub const INTERNAL_SERVICE_IMPORT: &str = "networking.fleet.azure.com/internalsvcimport-cleanup";
-    /// On EndpointSliceExport: the EndpointSliceImports made from it.
+    /// Finalizer of an EndpointSliceExport, until the EndpointSliceImports made from it are removed.
     pub const ENDPOINT_SLICE_EXPORT: &str = "networking.fleet.azure.com/endpointsliceexport-cleanup";
-    /// On EndpointSliceImport: the EndpointSlice made from it in the importing member.
+    /// Finalizer of an EndpointSliceImport, until the EndpointSlice made from it in the importing member is removed.
     pub const ENDPOINT_SLICE_IMPORT: &str = "networking.fleet.azure.com/endpointsliceimport-cleanup";
-    /// On MultiClusterService: its derived Service and its ServiceImport.
+    /// Finalizer of a MultiClusterService, until its derived Service and its ServiceImport are removed.
     pub const MULTI_CLUSTER_SERVICE: &str = "networking.fleet.azure.com/service-resources-cleanup";
 }
 
 /// Labels.
 pub mod labels {
-    /// On MultiClusterService: the name of the ServiceImport that it made.
+    /// Label of a MultiClusterService: the name of the ServiceImport that it requested.
     pub const SERVICE_IMPORT: &str = "networking.fleet.azure.com/service-import";
-    /// On MultiClusterService: the name of its derived Service in the fleet's namespace.
+    /// Label of a MultiClusterService: the name of its derived Service in the fleet's namespace.
     pub const DERIVED_SERVICE: &str = "networking.fleet.azure.com/derived-service";
-    /// On a derived Service: the name of its MultiClusterService.
+    /// Label of a derived Service: the name of its MultiClusterService.
     pub const MULTI_CLUSTER_SERVICE_NAME: &str = "networking.fleet.azure.com/multi-cluster-service-name";
-    /// On a derived Service: the namespace of its MultiClusterService.
+    /// Label of a derived Service: the namespace of its MultiClusterService.
     pub const MULTI_CLUSTER_SERVICE_NAMESPACE: &str = "networking.fleet.azure.com/multi-cluster-service-namespace";
-    /// Standard label of Kubernetes on EndpointSlice: the name of its Service.
+    /// Standard label of an EndpointSlice: the name of its Service.
     pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
-    /// Standard label of Kubernetes on EndpointSlice: the controller that manages it.
+    /// Standard label of an EndpointSlice: the controller that manages it.
     pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-    /// Standard labels of Kubernetes on EndpointSlice. kube-proxy ignores a slice with one of them, so an imported slice has
-    /// none.
+    /// Standard labels of an EndpointSlice with which kube-proxy ignores it. An imported slice has none of them.
     pub const HIDING: [&str; 2] = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
     /// Value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";
@@ -52,38 +52,40 @@ pub mod labels {
 
 /// Annotations.
 pub mod annotations {
-    /// On a source EndpointSlice, written by Go agents: the name that it is exported under.
+    /// Annotation of a source EndpointSlice, written by Go agents: the name of its EndpointSliceExport.
     pub const FLEET_UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
-    /// On a source EndpointSlice, written by Go agents: its generation when it was last exported.
+    /// Annotation of a source EndpointSlice, written by Go agents: its generation when it was last exported.
     pub const LAST_SEEN_GENERATION: &str = "networking.fleet.azure.com/last-seen-generation";
-    /// On a source EndpointSlice or ServiceExport, written by Go agents: the time of the last export, RFC 3339.
+    /// Annotation of a source EndpointSlice or ServiceExport, written by Go agents: the time of the last export, RFC 3339.
     pub const LAST_SEEN_TIMESTAMP: &str = "networking.fleet.azure.com/last-seen-timestamp";
-    /// On ServiceExport, written by Go agents: the resource version of the Service when it was last exported.
+    /// Annotation of a ServiceExport, written by Go agents: the resourceVersion of the Service when it was last exported.
     pub const LAST_SEEN_RESOURCE_VERSION: &str = "networking.fleet.azure.com/last-seen-resource-version";
-    /// On the imported EndpointSlice: the generation of the export whose latency was observed. Go agents write it on the
-    /// EndpointSliceImport.
+    /// Annotation of an imported EndpointSlice: the generation of the export whose latency was observed. Go agents write it on
+    /// the EndpointSliceImport.
     pub const LAST_OBSERVED_GENERATION: &str = "networking.fleet.azure.com/last-observed-generation";
-    /// On InternalServiceExport: the resource version of the Service whose export latency was observed.
+    /// Annotation of an InternalServiceExport: the resourceVersion of the Service whose export latency was observed.
     pub const LAST_OBSERVED_RESOURCE_VERSION: &str = "networking.fleet.azure.com/last-observed-resource-version";
-    /// On ServiceImport on the hub: the importers, as `{"MemberClusters":{"<importer's hub namespace>":"<cluster ID>"}}`. If
-    /// there are several, the further key `"LoadBalancer"` has the hub namespace of the importer of that type; Go agents do not
-    /// have it.
+    /// Annotation of a ServiceImport in the hub: the importers, as `{"MemberClusters":{"<importer's hub namespace>":"<cluster
+    /// ID>"}}`. If there are several, a further key `"LoadBalancer"` has the hub namespace of the importer of that type; Go
+    /// agents do not have it.
     pub const SERVICE_IN_USE_BY: &str = "networking.fleet.azure.com/service-in-use-by";
-    /// On ServiceExport, set by users: the weight of the export, a whole number from 0 to 1000.
+    /// Annotation of a ServiceExport, set by users: the weight of the export, a whole number from 0 to 1000.
     pub const WEIGHT: &str = "networking.fleet.azure.com/weight";
-    /// On MultiClusterService, set by users: `true` asks for an internal load balancer of the derived Service.
+    /// Annotation of a MultiClusterService, set by users: `true` requests an internal load balancer of the derived Service.
     pub const AZURE_LOAD_BALANCER_INTERNAL: &str = "networking.fleet.azure.com/azure-load-balancer-internal";
-    /// On a derived Service, read by Azure: its load balancer is internal.
+    /// Annotation of a derived Service, read by Azure: its load balancer is internal.
     pub const SERVICE_AZURE_LOAD_BALANCER_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
-    /// On InternalServiceImport: the type of the MultiClusterService; absent means LoadBalancer.
+    /// Annotation of an InternalServiceImport: the type of the MultiClusterService; absent means LoadBalancer.
     pub const SERVICE_TYPE: &str = "networking.fleet.azure.com/service-type";
-    /// On InternalServiceExport, stamped by the hub: time since which the export has its current ports.
+    /// Annotation of an InternalServiceExport, stamped by the hub agent: the time since which the export has its present ports.
     pub const PORTS_OFFERED_SINCE: &str = "networking.fleet.azure.com/ports-offered-since";
-    /// On ServiceExport, set by users: `true` exports a headless Service.
+    /// Annotation of a ServiceExport, set by users: `true` exports a headless Service.
     pub const EXPORT_HEADLESS: &str = "networking.fleet.azure.com/export-headless";
-    /// On a namespace of the hub: the IDs of the clusters that may export from it, separated by commas; absent: all.
+    /// Annotation of a namespace in the hub: the ids of the clusters that may export from it, separated by commas. Absent: all
+    /// may.
     pub const EXPORTERS: &str = "networking.fleet.azure.com/exporters";
-    /// On a namespace of the hub: the IDs of the clusters that may import from it, separated by commas; absent: all.
+    /// Annotation of a namespace in the hub: the ids of the clusters that may import from it, separated by commas. Absent: all
+    /// may.
     pub const IMPORTERS: &str = "networking.fleet.azure.com/importers";
 }

@@ -1,10 +1,10 @@
-//! Times in the formats of Kubernetes.
+//! Conversion of times from and to the formats of Kubernetes.
 
 use crate::limits::{TIME_MICROS_MAX, TIME_MICROS_MIN};
 use fleetnet_types::Timestamp;
 use jiff::fmt::strtime;
 
-/// Parses RFC 3339 with any offset and any fraction of a second, cut to microseconds.
+/// Parses an RFC 3339 time with any offset and any fraction of a second, cut to microseconds.
 pub(crate) fn read(text: &str) -> Option<Timestamp> {
     let time: jiff::Timestamp = text.parse().ok()?;
     Some(Timestamp(time.as_microsecond()))
@@ -15,13 +15,13 @@ pub(crate) fn seconds(time: Timestamp) -> String {
     written("%Y-%m-%dT%H:%M:%SZ", time)
 }
 
-/// Formats a time as Kubernetes' `MicroTime`: RFC 3339 in UTC, six digits of a second.
+/// Formats a time as Kubernetes' `MicroTime`: RFC 3339 in UTC, six decimals.
 pub(crate) fn micros(time: Timestamp) -> String {
     written("%Y-%m-%dT%H:%M:%S%.6fZ", time)
 }
 
 fn written(format: &str, time: Timestamp) -> String {
-    // RFC 3339 can write years 1 to 9999. A time outside, which no clock has, becomes the nearest of them.
+    // RFC 3339 can express the years 1 to 9999. A time outside of them, which no clock has, becomes the nearest of them.
     let micros = time.0.clamp(TIME_MICROS_MIN, TIME_MICROS_MAX);
     let time = jiff::Timestamp::from_microsecond(micros).expect("it was brought into range");
     strtime::format(format, time).expect("every timestamp has the parts that the format names")

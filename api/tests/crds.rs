@@ -1,4 +1,5 @@
-//! Definitions that fleetnet installs: the files in `deploy/crds` are current and have the published names of the group.
+//! Tests of the CustomResourceDefinitions that fleetnet installs: the files in `deploy/crds` are current and have the published
+//! names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fleetnet_api::crds::{Form, all, file_name, yaml};
@@ -82,7 +83,7 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
     ];
     for form in [Form::Full, Form::Go] {
         let definitions = all(form);
-        // The Go agents have no MemberAgent.
+        // The Go agents do not have the kind MemberAgent.
         let expected: Vec<_> = expected.iter().filter(|facts| form == Form::Full || facts.0 != "MemberAgent").collect();
         assert_eq!(definitions.len(), expected.len());
         for (definition, facts) in definitions.iter().zip(expected) {
@@ -91,7 +92,7 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
     }
 }
 
-/// Kind, plural, short names, versions, printer columns of every version (name, type, path).
+/// Expected facts of a definition: kind, plural, short names, versions, printer columns of every version (name, type, path).
 type Facts<'a> = (&'a str, &'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str, &'a str)]);
 
 fn check_facts(definition: &CustomResourceDefinition, facts: &Facts<'_>) {

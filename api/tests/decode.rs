@@ -1,4 +1,4 @@
-//! Decoding of objects: as the Go agents wrote them, without any field, and with invalid values in any field.
+//! Tests of decoding objects: as the Go agents wrote them, without any field, and with invalid values in any field.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;
@@ -41,7 +41,7 @@ fn refused(kind: Kind, json: &Value) -> Undecodable {
     decode(kind, json.to_string().as_bytes()).unwrap_err()
 }
 
-/// Smallest form in which a server returns an object.
+/// Returns the smallest JSON in which a server returns an object.
 fn least(namespace: &str, name: &str) -> Value {
     json!({ "metadata": { "namespace": namespace, "name": name, "uid": "u", "resourceVersion": "7" } })
 }
@@ -517,7 +517,8 @@ fn many(count: usize, element: &Value) -> Value {
     vec![element.clone(); count].into()
 }
 
-/// Every list and text with a limit: kind, fixture, pointer, the longest value, and one that is longer by one.
+/// Returns every list and text that has a limit: kind, fixture, JSON pointer, the longest allowed value, and one that is longer
+/// by one.
 fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
     let text = |bytes: usize| Value::from("a".repeat(bytes));
     let mut limited = Vec::new();
@@ -605,7 +606,7 @@ fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
     assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
 }
 
-/// Slice with many copies of this endpoint, up to the size that a server stores.
+/// Returns the JSON of a slice with many copies of this endpoint, as large as a server stores.
 fn flood(endpoint: &str, count: usize) -> Vec<u8> {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = json!([]);
@@ -629,7 +630,7 @@ fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
         let used = allocation_counter::measure(|| refused = decode(Kind::EndpointSliceExport, &json).err());
         let why = refused.map(|refused| refused.why).unwrap_or_default();
         assert!(why.contains("more than"), "{why}");
-        // The largest accepted slice has 1000 endpoints with 100 addresses each.
+        // The largest accepted slice has 1000 endpoints with 100 addresses each, so it may take more memory.
         let most = if endpoint == hundred { 16 << 20 } else { 512 << 10 };
         assert!(used.bytes_max < most, "{} bytes for {count} times {:.30}", used.bytes_max, endpoint);
     }
@@ -664,7 +665,7 @@ fn a_users_service_and_its_slices_may_have_more_ports_than_the_hub_takes() {
     assert_eq!(found.content.ports.len(), 1001);
 }
 
-/// Values that make an object of a kind undecodable if they are invalid, in addition to the identity of every object.
+/// Fields that make an object undecodable if they are invalid, for each kind, in addition to the identity of every object.
 const DANGEROUS: [(&str, &[&str]); 11] = [
     ("Service", &["/spec", "/spec/ports"]),
     ("EndpointSlice", &["/endpoints"]),
@@ -714,7 +715,7 @@ const DANGEROUS_IN_HUB_SLICES: &[&str] = &[
     "/spec/ownerServiceReference/namespace",
 ];
 
-/// An invalid value must not count as absent if the absence removes something. Everywhere else it counts as absent.
+/// An invalid value counts as absent, except where the absence removes something: there the object is undecodable.
 #[test]
 fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_take_something_away() {
     let mut found = BTreeSet::new();
@@ -742,7 +743,7 @@ fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_t
     assert_eq!(found, expected);
 }
 
-/// JSON pointer of every value in a document, except the document itself.
+/// Returns the JSON pointer of every value in a document, except the document itself.
 fn pointers(value: &Value) -> Vec<String> {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) => {
@@ -778,10 +779,11 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Smallest number of cases of each fixture, of 512.
+/// Least number of the 512 random cases that each fixture must occur in.
 const LEAST: usize = 8;
 
-/// With any value in any place, decoding returns a result, never panics, and never reports the identity of another object.
+/// With any value in any place of an object, decoding returns a result, never panics, and never reports the identity of another
+/// object.
 #[test]
 fn any_value_in_any_place_is_survived() {
     let input = (0..FIXTURES.len(), any::<prop::sample::Index>(), any_json());

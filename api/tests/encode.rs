@@ -1,4 +1,4 @@
-//! Request of every planned write, literally.
+//! Tests of the request for each kind of planned write, compared with literal JSON.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;
@@ -372,7 +372,7 @@ fn an_imported_slice_is_made_and_changed() {
     assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
 }
 
-/// One ready endpoint with a name and a zone, and one that is draining.
+/// Returns a slice's content with a ready endpoint that has a name and a zone, and a draining endpoint.
 fn detailed() -> SliceContent {
     let mut content = content(&["10.1.0.13"]);
     content.endpoints[0].hostname = Some("db-0".into());

@@ -1,10 +1,11 @@
-//! Excess of an imported slice. A slice as an API server stores our own write has none, and every field that others add is one.
+//! Tests of the excess of an imported slice. A slice as an API server stores our own write has none, and every field that
+//! others add is one.
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{Kind, Object};
 use serde_json::{Value, json};
 
-/// Imported slice with a ready endpoint and a draining one, as an API server returns our write.
+/// Returns the JSON of an imported slice with a ready endpoint and a draining one, as an API server returns our write.
 fn imported() -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1",

@@ -1,4 +1,4 @@
-//! Schemas: the complete Go form, and the full form as the difference from it.
+//! Tests of the CRD schemas: the complete Go form, and the full form as the difference from it.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fleetnet_api::crds::{Form, all};
@@ -216,7 +216,7 @@ fn limits_of_references() -> Vec<String> {
     references.into_iter().flat_map(of).collect()
 }
 
-/// Every leaf of every schema as `<kind> <version>: <field> <keyword> = <value>`.
+/// Returns every leaf of every schema as `<kind> <version>: <field> <keyword> = <value>`.
 fn facts(form: Form) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (name, schema) in schemas(form) {
@@ -247,7 +247,7 @@ fn collect_facts(name: &str, field: &str, schema: &Value, found: &mut BTreeSet<S
     }
 }
 
-/// The schema of each version of each kind, without descriptions.
+/// Returns the schema of each version of each kind, without descriptions.
 fn schemas(form: Form) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for definition in all(form) {

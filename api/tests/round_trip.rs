@@ -1,4 +1,5 @@
-//! Round trip: any object, created by one write and changed into another object by others, decodes to that object.
+//! Tests of the round trip: an object that was created by one write and changed by others decodes to the object that was
+//! planned.
 //!
 //! The server is minimal: it stores what it receives, merges patches as RFC 7386 says, and counts versions.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
@@ -25,7 +26,7 @@ use support::text;
 
 const AT: (&str, &str) = ("fleet-member-a", "object");
 
-/// Object after these writes, the first of which may create it, and its decoded form.
+/// Applies these writes to a server, the first of which may create the object. Returns the object and its decoded form.
 struct Server {
     kind: Kind,
     object: Value,
@@ -68,7 +69,7 @@ impl Server {
     }
 }
 
-/// RFC 7386.
+/// Applies a merge patch (RFC 7386).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *target = patch.clone();
@@ -130,7 +131,7 @@ fn reference() -> impl Strategy<Value = Reference> {
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
     let target = prop_oneof![any::<i32>().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
-    // Decoders treat 0 and "" as not set.
+    // Decoders read the target ports 0 and "" as not set, so they would not come back.
     let target = target.prop_filter("a target port that is set", |target| match target {
         TargetPort::Number(number) => *number != 0,
         TargetPort::Name(name) => !name.is_empty(),
@@ -322,7 +323,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-/// Smallest number of cases of each class, of 256.
+/// Least number of the 256 random cases that each class must occur in.
 const LEAST: usize = 4;
 
 #[test]
@@ -589,7 +590,7 @@ fn derived_services() {
         ];
         let server = Server::making(Kind::Service, Desired::Service(first.clone()));
         assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
-        // A Service that was created headless or dual-stack stays so.
+        // A derived Service that was created headless or dual-stack stays so.
         let second =
             DerivedService { headless: first.headless, dual_stack: first.dual_stack || second.dual_stack, ..second };
         let server = server.patched(Patch::DerivedService(second.clone()));
@@ -675,7 +676,7 @@ fn imported_slices() {
     });
 }
 
-/// No patch has fields of others and of newer versions, so these survive every patch.
+/// No patch has the fields of other writers or of newer versions, so these survive every patch.
 #[test]
 fn what_is_not_ours_survives_every_patch() {
     let foreign = json!({

@@ -1,4 +1,5 @@
-//! Client of one cluster that adds no work between a request and its answer. Users and the baseline write with it.
+//! Client of one cluster that adds no work between a request and its answer. The bench uses it for the writes of users and of
+//! the baseline.
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use anyhow::Context as _;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
-/// Client of one cluster on the agents' own connector, so that the baseline is as fast as possible.
+/// Client of one cluster with the agents' own connector, so that the baseline is as fast as possible.
 pub struct Bare {
     cluster: Cluster,
     slots: Semaphore,
@@ -16,7 +17,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Returns a client that shares its connections with nothing else.
+    /// Returns a client whose connections nothing else uses.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, slots: Semaphore::new(IN_FLIGHT_PER_CLUSTER), writes: AtomicUsize::new(0) }
@@ -27,7 +28,7 @@ impl Bare {
         self.write(http::Request::post(path).header(CONTENT_TYPE, "application/json"), path, body).await
     }
 
-    /// Patches the object at `path`. Returns its resourceVersion.
+    /// Patches the object at `path`. Returns the object's new resourceVersion.
     #[allow(clippy::missing_errors_doc)]
     pub async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<u64> {
         self.write(http::Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json"), path, body).await
@@ -39,7 +40,7 @@ impl Bare {
         self.cluster.requests.request(request).await.with_context(|| path.to_owned())
     }
 
-    /// Returns the number of writes so far.
+    /// Returns the number of writes that this client has made.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.writes.load(Ordering::Relaxed)
@@ -60,8 +61,8 @@ impl Bare {
     }
 }
 
-/// Returns the resourceVersion of the object in a line of JSON. The object's metadata precedes all other fields of
-/// that name.
+/// Returns the resourceVersion of the object in a line of JSON. The first field of that name counts, which is in the object's
+/// metadata.
 #[must_use]
 pub fn resource_version(json: &str) -> Option<u64> {
     const FIELD: &str = "\"resourceVersion\":\"";

@@ -1,4 +1,4 @@
-//! Baseline: the writes and watches that an import and a change need, made by hand. It decodes, caches and plans
+//! Baseline: the writes and watches that an import and a change need, made by the bench itself. It decodes, caches and plans
 //! nothing.
 
 use crate::environment::{Environment, Role};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
-/// Namespaces and objects of the baseline.
+/// Baseline, with its namespaces and objects.
 pub struct Baseline {
     /// Clients that write in the baseline.
     pub users: Arc<Users>,
@@ -27,23 +27,23 @@ pub struct Baseline {
     follows: BTreeMap<Kind, Follow>,
 }
 
-/// Times at which a change was observed after each step.
+/// Times at which the bench observed a change after each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
     /// Time of the user's patch.
     pub sent: Instant,
-    /// Time at which the source slice was observed in the exporter.
+    /// Time at which a watch showed the source slice in the exporter.
     pub changed: Instant,
-    /// Time at which the EndpointSliceExport was observed in the hub.
+    /// Time at which a watch showed the EndpointSliceExport in the hub.
     pub exported: Instant,
-    /// Time at which the EndpointSliceImport was observed in the hub.
+    /// Time at which a watch showed the EndpointSliceImport in the hub.
     pub distributed: Instant,
-    /// Time at which the imported slice was observed in the importer.
+    /// Time at which a watch showed the imported slice in the importer.
     pub imported: Instant,
 }
 
 impl Baseline {
-    /// Creates CRDs, namespaces and watches of the baseline. Needs the finished import of `agents`, whose objects serve as
+    /// Creates the CRDs, namespaces and watches of the baseline. Needs the finished import of `agents`, whose objects serve as
     /// templates.
     pub async fn prepare(environment: &Environment, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
         let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_baseline(it))).collect();
@@ -64,7 +64,7 @@ impl Baseline {
         Ok(Arc::new(Self { users, size, templates, follows }))
     }
 
-    /// Exports and imports all Services in parallel.
+    /// Exports and imports all Services in the baseline, in parallel.
     #[allow(clippy::missing_errors_doc)]
     pub async fn import_all(self: &Arc<Self>) -> anyhow::Result<()> {
         let one = |number| {
@@ -95,7 +95,8 @@ impl Baseline {
         try_join_all(imported).await.map(drop)
     }
 
-    /// Makes the writes of exporter and hub for an export. Returns the resourceVersions of the exported slices.
+    /// Makes the exporter's and the hub's writes for the export of one Service. Returns the resourceVersions of the exported
+    /// slices.
     async fn export(&self, number: u32, name: &str, written: Written) -> anyhow::Result<Vec<u64>> {
         self.seen(Kind::ServiceExport, written.export).await?;
         self.mark(Kind::ServiceExport, name, 1).await?;
@@ -113,7 +114,7 @@ impl Baseline {
         Ok(slices)
     }
 
-    /// Makes the writes of an importer for its claim. Returns the resourceVersion of the claim.
+    /// Makes an importer's writes for its claim. Returns the resourceVersion of the claim.
     async fn claim(&self, name: &str, written: Written) -> anyhow::Result<u64> {
         self.seen(Kind::MultiClusterService, written.import).await?;
         self.mark(Kind::MultiClusterService, name, 1).await?;
@@ -121,7 +122,7 @@ impl Baseline {
         self.create(Kind::InternalServiceImport, name).await
     }
 
-    /// Makes the hub's answer to a claim. Returns its resourceVersion.
+    /// Makes the hub's writes that grant a claim. Returns the claim's new resourceVersion.
     async fn grant(&self, name: &str, claim: u64) -> anyhow::Result<u64> {
         self.seen(Kind::InternalServiceImport, claim).await?;
         self.mark(Kind::InternalServiceImport, name, 1).await?;
@@ -129,7 +130,7 @@ impl Baseline {
         self.status(Kind::InternalServiceImport, name, false).await
     }
 
-    /// Makes the importer's writes after the hub's answer.
+    /// Makes the importer's writes after the hub has granted the claim.
     async fn bind(&self, name: &str, granted: u64) -> anyhow::Result<()> {
         self.seen(Kind::InternalServiceImport, granted).await?;
         self.status(Kind::ServiceImport, name, false).await?;
@@ -139,7 +140,7 @@ impl Baseline {
         self.status(Kind::MultiClusterService, name, false).await.map(drop)
     }
 
-    /// Changes a slice and distributes the change. Each writer starts when its watch shows the previous step.
+    /// Changes a slice and distributes the change. Each step starts when a watch shows the previous one, as with agents.
     #[allow(clippy::missing_errors_doc)]
     pub async fn change(self: &Arc<Self>, slice: u32, marker: u32) -> anyhow::Result<Passed> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
@@ -158,7 +159,7 @@ impl Baseline {
         Ok(Passed { sent, changed, exported, distributed, imported })
     }
 
-    /// Patches an object and waits for the watch, not for the answer.
+    /// Patches one object of a step, and waits until a watch shows the patch. Returns that time.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (baseline, named) = (Arc::clone(self), name.to_owned());
         let write = tokio::spawn(async move { baseline.users.patch(kind, &named, "", &body).await });
@@ -196,11 +197,11 @@ impl Baseline {
     }
 }
 
-/// Returns a CRD moved to the API group of the baseline.
+/// Returns a CRD of the fleet, moved to the baseline's API group.
 fn of_baseline(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
     definition.metadata.name = Some(format!("{plural}.{BASELINE_GROUP}"));
-    // Two groups may have the same kinds, but short names of kubectl would conflict.
+    // Two groups may have kinds with equal names, but kubectl's short names and categories would conflict.
     definition.spec.names.short_names = None;
     definition.spec.names.categories = None;
     definition.spec.group = BASELINE_GROUP.to_owned();

@@ -1,4 +1,4 @@
-//! Changes at a steady rate over all slices, alternately through the agents and through the baseline.
+//! Measurement of changes at a steady rate over all slices, alternately through the agents and through the baseline.
 
 use crate::baseline::{Baseline, Passed};
 use crate::environment::{Environment, Memory, Role, agents_writes};
@@ -19,31 +19,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, interval, timeout};
 
-/// Results of many changes.
+/// Results of the measurement of changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Churn {
     /// Number of changes by users. The baseline makes as many.
     pub changes: usize,
-    /// Number of changes not observed in the importer, because a later change of the same slice overtook them.
+    /// Number of changes that the importer never showed, because a later change of the same slice came first.
     pub overtaken: usize,
-    /// Time from the user's patch until the imported slice is observed.
+    /// Time through the agents, from the user's patch until the watch shows the imported slice.
     pub agents: Quantiles,
-    /// Time of the same steps in the baseline.
+    /// Time for the same steps in the baseline.
     pub baseline: Quantiles,
-    /// Agents divided by baseline.
+    /// Median of the agents divided by that of the baseline.
     pub p50_ratio: f64,
-    /// Agents divided by baseline.
+    /// 99th percentile of the agents divided by that of the baseline.
     pub p99_ratio: f64,
-    /// Writes by agents, without Leases and Events.
+    /// Number of writes by agents, without Leases and Events.
     pub agents_writes: usize,
     pub events: usize,
-    /// Memory of the agents after the changes.
+    /// Memory of each agent after the changes.
     pub memory: BTreeMap<Role, Memory>,
-    /// Duration of each step.
+    /// Duration of each step of a change.
     pub stages: Stages,
 }
 
-/// User who changes slices and watches how the agents distribute the changes.
+/// Simulated user that changes slices and watches how the agents distribute the changes.
 pub struct Changes {
     users: Arc<Users>,
     size: Size,
@@ -51,7 +51,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Starts the watches.
+    /// Starts the watches of the three clusters.
     pub async fn watch(users: &Arc<Users>, size: Size) -> anyhow::Result<Arc<Self>> {
         let mut follows = BTreeMap::new();
         for kind in [Kind::Slice, Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ImportedSlice] {
@@ -60,7 +60,8 @@ impl Changes {
         Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
     }
 
-    /// Changes a slice and waits until the change is imported. Returns `None` if it is overtaken or takes too long.
+    /// Changes a slice and waits until the importer shows the change. Returns `None` if a later change overtook it or it takes
+    /// too long.
     pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let body = json!({"endpoints": ready_endpoints(marker, self.size.endpoints)});
@@ -80,13 +81,13 @@ impl Changes {
     }
 }
 
-/// Returns the first marker of churn. Lower markers belong to the initial slices.
+/// Returns the first marker for changes. Lower markers belong to the initial slices.
 #[must_use]
 pub fn first_marker(size: Size) -> u32 {
     size.all_slices()
 }
 
-/// Makes all changes and measures them.
+/// Makes all changes and measures how long they take.
 pub async fn measure(
     environment: &Environment,
     users: &Arc<Users>,
@@ -117,7 +118,7 @@ pub async fn measure(
     })
 }
 
-/// Makes every other change in the baseline, half a period after the user's change.
+/// Makes every other change in the baseline, half a period after the user's change, so that both have the same load.
 async fn in_turns(
     changes: &Arc<Changes>,
     baseline: &Arc<Baseline>,

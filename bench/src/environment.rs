@@ -1,4 +1,4 @@
-//! Measured fleet: a hub, an exporter, an importer, and their agents as processes.
+//! Fleet that is measured: a hub, an exporter, an importer, and their agents as processes.
 
 use crate::bare::Bare;
 use crate::exposition::Exposition;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Agents, in the order in which they handle a change.
+/// Agent of the measured fleet, in the order in which the agents handle a change.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -40,19 +40,19 @@ pub struct Memory {
     pub peak_mib: f64,
 }
 
-/// Metrics of an agent and its resource use, at one time.
+/// Metrics and processor time of an agent at one time.
 #[derive(Clone, Debug)]
 pub struct Scrape {
     pub metrics: Exposition,
-    /// Processor time so far.
+    /// Processor time that the agent has used.
     pub processor: Duration,
 }
 
-/// Fleet with a namespace for its users.
+/// Measured fleet, with a namespace for its users.
 pub struct Environment {
     /// Fleet of the end-to-end harness with two members: the first exports, the second imports.
     pub fleet: Fleet,
-    /// Namespace of the users in every cluster.
+    /// Namespace of the users' objects in every cluster.
     pub namespace: String,
     agents: BTreeMap<Role, Agent>,
 }
@@ -62,7 +62,7 @@ impl Role {
 }
 
 impl Environment {
-    /// Acquires a fleet and starts its agents.
+    /// Acquires a fleet from the test harness and starts its agents.
     pub async fn take() -> anyhow::Result<Self> {
         let fleet = Fleet::take(2).await?;
         let namespace = fleet.namespace("work").await?;
@@ -71,7 +71,7 @@ impl Environment {
         Ok(environment)
     }
 
-    /// Returns the control plane of a role's own cluster.
+    /// Returns the control plane of the cluster that a role's agent runs in.
     #[must_use]
     pub fn control_plane(&self, role: Role) -> &ControlPlane {
         match role {
@@ -81,7 +81,7 @@ impl Environment {
         }
     }
 
-    /// Returns a client of that control plane with its own connections.
+    /// Returns a client for the cluster of a role, with its own connections.
     #[allow(clippy::missing_errors_doc)]
     pub async fn bare(&self, role: Role) -> anyhow::Result<Bare> {
         let control_plane = self.control_plane(role);
@@ -120,13 +120,13 @@ impl Environment {
         self.fleet.mark().await
     }
 
-    /// Returns the writes since a mark, by any user.
+    /// Returns all writes in the fleet since a mark, by any user.
     #[allow(clippy::missing_errors_doc)]
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         self.fleet.since(mark).await
     }
 
-    /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns their writes since the mark.
+    /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns the fleet's writes since the mark.
     ///
     /// # Errors
     /// The agents still write after [`SETTLED`].
@@ -167,7 +167,7 @@ impl Environment {
     }
 }
 
-/// Returns the number of writes by agents, without Leases and Events.
+/// Returns the number of writes by agents in a ledger, without Leases and Events.
 #[must_use]
 pub fn agents_writes(ledger: &FleetLedger) -> usize {
     ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()
@@ -187,7 +187,7 @@ pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let mut sum = Duration::ZERO;
     for thread in std::fs::read_dir(&folder).with_context(|| folder.clone())? {
         let path = thread?.path().join("schedstat");
-        // The thread ended meanwhile. Such a thread takes no part in the measured work.
+        // A thread that ended meanwhile has no file. Such a thread takes no part in the measured work.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
         sum += Duration::from_nanos(nanoseconds.with_context(|| format!("{}: {text}", path.display()))?);
@@ -195,7 +195,7 @@ pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     Ok(sum)
 }
 
-/// Returns a size from a process's status, converted from kB to MiB with one decimal.
+/// Returns a size from a process's `status` file in /proc, converted from kB to MiB with one decimal.
 fn mib(status: &str, field: &str) -> Option<f64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kib: f64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;

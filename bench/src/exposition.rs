@@ -1,19 +1,19 @@
-//! Histograms of an agent's metrics between two scrapes.
+//! Histograms in an agent's metrics, as the difference of two scrapes.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Metrics of an agent.
+/// Scraped metrics of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition {
-    /// Cumulative counts by upper bound, for each histogram. Series that differ only in labels are added up.
+    /// For each histogram: cumulative counts by upper bound. Series that differ only in labels are added up.
     histograms: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
 /// Summary of a histogram in microseconds. Percentiles are interpolated within a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Number of observations.
+    /// Number of observations in the histogram.
     pub count: f64,
     pub p50_microseconds: f64,
     pub p99_microseconds: f64,
@@ -22,7 +22,7 @@ pub struct Summary {
 }
 
 impl Exposition {
-    /// Parses the Prometheus text format.
+    /// Parses metrics in the Prometheus text format.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut histograms: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
@@ -40,7 +40,7 @@ impl Exposition {
         Self { histograms }
     }
 
-    /// Returns the observations of a histogram since an earlier scrape.
+    /// Returns a histogram's observations since an earlier scrape.
     #[must_use]
     pub fn since(&self, earlier: &Self, name: &str) -> Summary {
         let none = Vec::new();
@@ -81,7 +81,7 @@ fn percentile(buckets: &[(f64, f64)], rank: f64) -> f64 {
     (lower.0 * 1e7).round() / 10.0
 }
 
-/// Returns bound, name and count if the line is a bucket.
+/// Parses a line that is a bucket of a histogram: its bound, name and count. `None` for other lines.
 fn bucket(line: &str) -> Option<(f64, &str, f64)> {
     let (name, rest) = line.split_once("_bucket{")?;
     let (labels, count) = rest.rsplit_once("} ")?;

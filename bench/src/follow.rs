@@ -1,4 +1,4 @@
-//! Watch that decodes nothing. It records when each resourceVersion and each marker was observed.
+//! Watch that decodes nothing. It records when it showed each resourceVersion and each marker.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;
@@ -29,7 +29,7 @@ struct Seen {
 }
 
 impl Follow {
-    /// Watches the collection at `path`, and returns when the watch is live.
+    /// Starts a watch of the collection at `path`, and returns when it is established.
     pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
         let request = format!(
             "{path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
@@ -56,7 +56,7 @@ impl Follow {
         Ok(Self { path: path.to_owned(), seen, task })
     }
 
-    /// Waits until the watch shows this resourceVersion or a later one of another object. Fails if the watch ends.
+    /// Waits until the watch shows this resourceVersion or a later one, of any object. Fails if the watch ends.
     pub async fn version(&self, version: u64) -> anyhow::Result<Instant> {
         let receiver = {
             let mut seen = self.seen.lock();
@@ -72,7 +72,7 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Waits until the watch shows an object with this marker, and returns the time. Fails if the watch ends.
+    /// Waits until the watch shows an object with this marker. Returns the time. Fails if the watch ends.
     pub async fn marker(&self, marker: u32) -> anyhow::Result<Instant> {
         let receiver = {
             let mut seen = self.seen.lock();
@@ -88,7 +88,7 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Returns the time at which a marker was observed.
+    /// Returns the time at which the watch showed a marker, if it has.
     #[must_use]
     pub fn seen(&self, marker: u32) -> Option<Instant> {
         self.seen.lock().markers.get(&marker).copied()
@@ -119,7 +119,7 @@ impl Seen {
         }
     }
 
-    /// Ends all waits by dropping their senders.
+    /// Ends all waits, which fail because their senders are dropped.
     fn end(&mut self) {
         self.ended = true;
         self.awaited_versions.clear();

@@ -1,4 +1,4 @@
-//! First import: all Services are exported and imported at once, by the agents and by the baseline.
+//! Measurement of a first import: all Services are exported and imported at once, by the agents and by the baseline.
 
 use crate::baseline::Baseline;
 use crate::environment::{Environment, Memory, Role};
@@ -19,35 +19,35 @@ use tokio::time::{Instant, timeout};
 /// Results of a first import.
 #[derive(Clone, Debug, Serialize)]
 pub struct Import {
-    /// Time from the user's first write until all slices were observed in the importer.
+    /// Time through the agents, from the user's first write until watches showed all slices in the importer.
     pub agents_seconds: f64,
-    /// Time of the same import in the baseline.
+    /// Time of the same import by the baseline.
     pub baseline_seconds: f64,
-    /// Agents divided by baseline.
+    /// Time of the agents divided by that of the baseline.
     pub ratio: f64,
     /// Writes that the servers answered before the agents settled.
     pub writes: Writes,
-    /// Memory of the agents after the import.
+    /// Memory of each agent after the import.
     pub memory: BTreeMap<Role, Memory>,
 }
 
-/// Writes in all clusters, from the audit logs.
+/// Numbers of writes in all clusters, from the audit logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Writes {
-    /// Writes by users.
+    /// Number of writes by users.
     pub users: usize,
-    /// Writes by agents, without Events and Leases. Includes failed writes.
+    /// Number of writes by agents, without Events and Leases. Includes failed writes.
     pub agents: usize,
-    /// Writes by agents that failed (status 400 and above).
+    /// Number of writes by agents that failed (status 400 and above).
     pub agents_refused: usize,
     pub events: usize,
-    /// Writes of Leases by agents.
+    /// Number of writes of Leases by agents.
     pub leases: usize,
-    /// Writes of the baseline, for users and agents together.
+    /// Number of writes by the baseline, in place of users and agents.
     pub baseline: usize,
 }
 
-/// Measures an import by the agents and then one by the baseline. Returns the baseline, which then has the same
+/// Measures an import by the agents and then one by the baseline. Returns the results and the baseline, which then has the same
 /// objects.
 pub async fn measure(
     environment: &Environment,

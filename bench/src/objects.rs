@@ -1,21 +1,21 @@
-//! Objects that users write, and markers. A marker is an address in 11.0.0.0/8 that identifies the state of a slice
-//! in every step.
+//! Objects that the bench writes as a user, and markers in them. A marker is an address in 11.0.0.0/8 that identifies the state
+//! of a slice in every step.
 
 use serde_json::{Value, json};
 
-/// Returns the name of a Service by number.
+/// Returns the name of the Service with this number.
 #[must_use]
 pub fn service_name(number: u32) -> String {
     format!("app-{number:03}")
 }
 
-/// Returns the name of a slice by the numbers of its Service and itself.
+/// Returns the name of a slice, from the numbers of its Service and of the slice.
 #[must_use]
 pub fn slice_name(service: u32, slice: u32) -> String {
     format!("{}-{slice}", service_name(service))
 }
 
-/// Returns a Service without selector.
+/// Returns a Service without a selector, so that no controller makes slices for it.
 #[must_use]
 pub fn service(name: &str) -> Value {
     json!({
@@ -24,7 +24,7 @@ pub fn service(name: &str) -> Value {
     })
 }
 
-/// Returns a slice of a Service. Its first endpoint has the marker.
+/// Returns a slice of a Service, whose first endpoint has the marker as its address.
 #[must_use]
 pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value {
     json!({
@@ -39,14 +39,14 @@ pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value 
     })
 }
 
-/// Returns endpoints in the form of EndpointSlices. The first has the marker.
+/// Returns endpoints in the form of EndpointSlices. The first has the marker as its address.
 #[must_use]
 pub fn ready_endpoints(marker: u32, count: usize) -> Value {
     let endpoint = |address: String| json!({"addresses": [address], "conditions": {"ready": true}});
     addresses(marker, count).map(endpoint).collect()
 }
 
-/// Returns endpoints in the form of the hub's slices. The first has the marker.
+/// Returns endpoints in the form of slices in the hub. The first has the marker as its address.
 #[must_use]
 pub fn hub_endpoints(marker: u32, count: usize) -> Value {
     addresses(marker, count).map(|address| json!({"addresses": [address]})).collect()
@@ -58,7 +58,7 @@ fn addresses(marker: u32, count: usize) -> impl Iterator<Item = String> {
     std::iter::once(format!("11.{high}.{middle}.{low}")).chain(rest)
 }
 
-/// Returns the marker in a line of JSON.
+/// Returns the marker in an object's line of JSON, if there is one.
 #[must_use]
 pub fn marker_in(json: &str) -> Option<u32> {
     const MARKED: &str = "\"11.";

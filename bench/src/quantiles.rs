@@ -1,12 +1,12 @@
-//! Percentiles of samples.
+//! Percentiles of measured durations.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Summary of samples in milliseconds.
+/// Percentiles of measured durations in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// Number of samples.
+    /// Number of measured durations.
     pub count: usize,
     pub p50_milliseconds: f64,
     pub p99_milliseconds: f64,
@@ -14,7 +14,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Computes percentiles by nearest rank.
+    /// Computes percentiles of durations by nearest rank.
     #[must_use]
     pub fn of(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();
@@ -29,13 +29,13 @@ impl Quantiles {
     }
 }
 
-/// Returns milliseconds with a precision of one microsecond.
+/// Returns a duration in milliseconds, with a precision of one microsecond.
 #[must_use]
 pub fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Returns a quotient with two decimals.
+/// Returns `one` divided by `other`, with two decimals.
 #[must_use]
 pub fn ratio(one: f64, other: f64) -> f64 {
     (one / other * 100.0).round() / 100.0

@@ -1,4 +1,4 @@
-//! Results of a run, compared with targets.
+//! Results of a bench run, compared with targets.
 
 use crate::churn::Churn;
 use crate::environment::Role;
@@ -8,7 +8,7 @@ use crate::size::Size;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Results of a run.
+/// Results of a bench run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub size: Size,
@@ -19,25 +19,25 @@ pub struct Report {
     pub import: Import,
     pub churn: Option<Churn>,
     pub restart: Option<Restart>,
-    /// Comparison with targets.
+    /// Results compared with their targets.
     pub targets: Vec<Target>,
 }
 
-/// Result and its target.
+/// Measured value and its target.
 #[derive(Clone, Debug, Serialize)]
 pub struct Target {
-    /// Name of the result with its unit.
+    /// Name of the measured value, with its unit.
     pub name: String,
     /// Largest value that meets the target.
     pub at_most: f64,
     /// Measured value.
     pub value: f64,
-    /// True if the target is met.
+    /// True if the measured value meets the target.
     pub met: bool,
 }
 
 impl Report {
-    /// Compares results with the targets.
+    /// Builds the report and compares the results with their targets.
     #[must_use]
     pub fn new(size: Size, import: Import, churn: Option<Churn>, restart: Option<Restart>) -> Self {
         let processors = std::thread::available_parallelism().map_or(0, usize::from);
@@ -45,7 +45,7 @@ impl Report {
         Self { size, processors, optimized: !cfg!(debug_assertions), import, churn, restart, targets }
     }
 
-    /// Returns a table of the targets for people.
+    /// Returns a table of the results and their targets for people.
     #[must_use]
     pub fn table(&self) -> String {
         table(&self.targets)
@@ -90,7 +90,7 @@ fn targets(import: &Import, churn: Option<&Churn>, restart: Option<&Restart>) ->
     targets
 }
 
-/// Compares a value with its target.
+/// Compares a measured value with its target.
 #[must_use]
 pub fn target(name: &str, at_most: f64, value: f64) -> Target {
     Target { name: name.to_owned(), at_most, value, met: value <= at_most }

@@ -1,4 +1,4 @@
-//! Restarts of all agents after an import.
+//! Measurement of restarts of all agents after an import.
 
 use crate::churn::{Changes, first_marker};
 use crate::environment::{Environment, agents_writes};
@@ -9,20 +9,20 @@ use anyhow::Context as _;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Results of restarts.
+/// Results of the measured restarts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Restart {
-    /// Writes by agents after a restart without changes, without Leases and Events.
+    /// Number of writes by agents after a restart without changes, without Leases and Events.
     pub writes: usize,
     /// Number of restarts with a change. The user makes the change as soon as the Leases are released.
     pub restarts: u32,
-    /// Time from that change until it is imported, including the start of the agents' processes.
+    /// Time from that change until the importer shows it, including the start of the agents' processes.
     pub fresh_change: Quantiles,
-    /// Writes by agents for these changes, in all restarts.
+    /// Number of writes by agents for these changes, in all restarts.
     pub writes_with_changes: usize,
 }
 
-/// Restarts all agents: first without a change, then with one change each time.
+/// Restarts all agents and measures: first without a change, then with one change each time.
 pub async fn measure(environment: &mut Environment, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
     let mark = environment.mark().await?;
     environment.stop_agents().await?;

@@ -1,4 +1,4 @@
-//! Size of a measurement.
+//! Size of a measurement: numbers of objects and changes.
 
 use crate::limits::ENDPOINTS;
 use serde::Serialize;
@@ -30,13 +30,13 @@ pub struct Size {
 pub const SMOKE: Size = Size { services: 2, slices: 2, endpoints: 3, rate: 0, seconds: 2, restarts: 1 };
 
 impl Size {
-    /// Returns the number of slices of all Services.
+    /// Returns the number of slices of all Services together.
     #[must_use]
     pub fn all_slices(&self) -> u32 {
         self.services * self.slices
     }
 
-    /// Returns the number of changes.
+    /// Returns the number of changes that the measurement makes.
     #[must_use]
     pub fn changes(&self) -> u32 {
         self.rate.max(4) * self.seconds

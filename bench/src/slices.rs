@@ -66,7 +66,7 @@ pub enum Mode {
     Both,
 }
 
-/// Runs the measurements of `options`, and passes each result to `print`.
+/// Runs the measurements that `options` asks for, and passes each result to `print`.
 ///
 /// # Errors
 /// A file cannot be read or written, or a scenario is malformed.

@@ -1,4 +1,4 @@
-//! Time of a change by step: as observed by watches, and as measured by each agent.
+//! Time of each step of a change: as watches observed it, and as each agent measured it.
 
 use crate::baseline::Passed;
 use crate::environment::{Role, Scrape};
@@ -7,14 +7,14 @@ use crate::quantiles::Quantiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Time of changes by step.
+/// Time of each step of the measured changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stages {
     /// Steps of changes through the agents.
     pub agents: Hops,
     /// Steps of changes in the baseline.
     pub baseline: Hops,
-    /// Measurements of each agent.
+    /// Times that each agent measured itself.
     pub own: BTreeMap<Role, Own>,
 }
 
@@ -23,35 +23,35 @@ pub struct Stages {
 pub struct Hops {
     /// Time from the user's patch until the source slice is observed in the exporter.
     pub change: Quantiles,
-    /// Time from there until the EndpointSliceExport is observed in the hub.
+    /// Time from that observation until the EndpointSliceExport is observed in the hub.
     pub export: Quantiles,
-    /// Time from there until the EndpointSliceImport is observed in the hub.
+    /// Time from that observation until the EndpointSliceImport is observed in the hub.
     pub distribute: Quantiles,
-    /// Time from there until the imported slice is observed in the importer.
+    /// Time from that observation until the imported slice is observed in the importer.
     pub import: Quantiles,
 }
 
-/// Times from an agent's histograms.
+/// Times that an agent measured itself, from its histograms.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Own {
-    /// Time to decode a watch event.
+    /// Time to decode one watch event.
     pub decode: Summary,
-    /// Time to apply an event to the view.
+    /// Time to store one watch event in the agent's view.
     pub view: Summary,
-    /// Time to plan a key.
+    /// Time to plan one key.
     pub plan: Summary,
-    /// Processor time to decode, apply and plan, for each change that caused a write.
+    /// Processor time that the agent spent on decoding, storing and planning, for each change that caused a write.
     pub share: Summary,
     /// Time from a decoded event to the start of the resulting write, including all waiting.
     pub reaction: Summary,
     /// Time from the start of a write to its answer. The server takes most of it.
     pub write: Summary,
-    /// Processor time of the whole process for one change and one baseline change that it observes. It includes TLS,
+    /// Processor time of the whole process for one change and one baseline change that the process also sees. It includes TLS,
     /// HTTP and writes.
     pub processor_microseconds: f64,
 }
 
-/// Groups samples and scrapes by step.
+/// Computes the time of each step from the observed samples and the agents' scrapes.
 #[must_use]
 pub fn of(
     agents: &[Passed],

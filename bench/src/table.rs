@@ -1,4 +1,4 @@
-//! Tables of `docs/performance.md` on the time of a change by step.
+//! Tables of `docs/performance.md` with the time of each step of a change.
 
 use crate::churn::Churn;
 use crate::environment::Role;

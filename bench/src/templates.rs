@@ -1,4 +1,4 @@
-//! Objects that the baseline writes: copies of the agents' objects in the baseline's API group.
+//! Templates for the objects that the baseline writes: copies of the agents' objects in the baseline's API group.
 
 use crate::users::Users;
 use crate::world::{BASELINE_GROUP, Kind};
@@ -7,11 +7,11 @@ use fleetnet_api::names::GROUP;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// One object of each kind.
+/// Template for each kind.
 pub struct Templates(BTreeMap<Kind, Value>);
 
 impl Templates {
-    /// Reads the objects that the agents created. Fails if a kind has none.
+    /// Reads the objects that the agents created, as templates. Fails if a kind has none.
     pub async fn read(users: &Users) -> anyhow::Result<Self> {
         let mut templates = BTreeMap::new();
         for kind in Kind::ALL {
@@ -28,7 +28,7 @@ impl Templates {
         Ok(Self(templates))
     }
 
-    /// Returns a new object, without status and without fields that only later writes add.
+    /// Returns a new object of a kind, without status and without fields that only later writes add.
     #[must_use]
     pub fn create(&self, kind: Kind, name: &str) -> Value {
         let object = &self.0[&kind];
@@ -41,7 +41,7 @@ impl Templates {
         body.insert("metadata".to_owned(), json!({"name": name, "labels": object["metadata"]["labels"]}));
         let mut body = Value::Object(body);
         if let Some(spec) = body.pointer_mut("/spec").and_then(Value::as_object_mut) {
-            // The server assigns these fields.
+            // The API server assigns these fields, so a create must not have them.
             for given in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
                 spec.remove(given);
             }
@@ -52,7 +52,7 @@ impl Templates {
         body
     }
 
-    /// Returns a patch of the object's finalizers and annotations. `count` makes each patch a change.
+    /// Returns a patch of an object's finalizers and annotations. `count` makes each patch different, so that it is a change.
     #[must_use]
     pub fn mark(&self, kind: Kind, count: u32) -> Value {
         let metadata = &self.0[&kind]["metadata"];
@@ -61,8 +61,7 @@ impl Templates {
         json!({"metadata": {"finalizers": metadata["finalizers"], "annotations": annotations}})
     }
 
-    /// Returns the status of an object. With `first`, only one condition remains, and a single condition gets another
-    /// reason.
+    /// Returns a status patch of an object. With `first` it has only one condition, as an agent's first status write does.
     #[must_use]
     pub fn status(&self, kind: Kind, first: bool) -> Value {
         let mut status = self.0[&kind]["status"].clone();

@@ -1,4 +1,4 @@
-//! Writes of users, for the agents and for the baseline.
+//! Writes that users make, for the agents and for the baseline.
 
 use crate::bare::Bare;
 use crate::environment::{Environment, Role};
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 /// Clients of users in both members and in the hub.
 pub struct Users {
-    /// Namespaces and API group of the writes.
+    /// Namespaces and API group of the users' objects.
     pub world: World,
     clients: BTreeMap<Role, Bare>,
 }
 
-/// Writes of users for one Service that something waits for.
+/// resourceVersions of a user's writes for one Service, to wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     /// resourceVersion of the ServiceExport.
@@ -26,7 +26,7 @@ pub struct Written {
 }
 
 impl Users {
-    /// Returns the users of a world.
+    /// Returns the users of the agents' world or of the baseline's.
     pub async fn of(environment: &Environment, world: World) -> anyhow::Result<Arc<Self>> {
         let mut clients = BTreeMap::new();
         for role in Role::ALL {
@@ -35,13 +35,13 @@ impl Users {
         Ok(Arc::new(Self { world, clients }))
     }
 
-    /// Returns the client for the cluster of a kind.
+    /// Returns the client for the cluster that has a kind.
     #[must_use]
     pub fn client(&self, kind: Kind) -> &Bare {
         &self.clients[&kind.role()]
     }
 
-    /// Returns the number of writes so far.
+    /// Returns the number of writes that these users have made.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.clients.values().map(Bare::writes).sum()
@@ -52,13 +52,13 @@ impl Users {
         self.client(kind).create(&self.world.collection(kind), body).await
     }
 
-    /// Patches an object, or its status if `part` is `/status`.
+    /// Patches an object, or its status if `part` is `/status`. Returns the new resourceVersion.
     #[allow(clippy::missing_errors_doc)]
     pub async fn patch(&self, kind: Kind, name: &str, part: &str, body: &serde_json::Value) -> anyhow::Result<u64> {
         self.client(kind).patch(&format!("{}/{name}{part}", self.world.collection(kind)), body).await
     }
 
-    /// Exports a Service with its slices and imports it. With two slices, this takes five writes.
+    /// Exports a Service with its slices and imports it, as users do. With two slices, this takes five writes.
     #[allow(clippy::missing_errors_doc)]
     pub async fn export_and_import(&self, number: u32, size: Size) -> anyhow::Result<Written> {
         let name = service_name(number);

@@ -1,13 +1,13 @@
-//! Places of objects: one world for the agents, one for the baseline.
+//! Namespaces and API group of the measured objects: one world for the agents, one for the baseline.
 
 use crate::environment::{Environment, Role};
 use fleetnet_api::names::GROUP;
 use fleetnet_tests::fleet::FLEET_SYSTEM;
 
-/// API group of the baseline: copies of the fleet's definitions that no agent watches.
+/// API group of the baseline: copies of the fleet's CRDs that no agent watches.
 pub const BASELINE_GROUP: &str = "baseline.fleetnet.test";
 
-/// Kinds of objects of an import, in the order of the writes.
+/// Kinds of objects that an import writes, in the order of the writes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[allow(missing_docs, reason = "the names are those of the kinds")]
 pub enum Kind {
@@ -41,7 +41,7 @@ impl Kind {
         Self::ImportedSlice,
     ];
 
-    /// Returns the role whose cluster has the kind.
+    /// Returns the role in whose cluster objects of this kind are.
     #[must_use]
     pub const fn role(self) -> Role {
         match self {
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// Set of namespaces and an API group.
+/// Namespaces and API group of either the agents' objects or the baseline's.
 #[derive(Clone, Debug)]
 pub struct World {
     group: String,
@@ -69,7 +69,7 @@ pub struct World {
 }
 
 impl World {
-    /// Returns the world of the agents.
+    /// Returns the world of the agents' objects.
     #[must_use]
     pub fn of_agents(environment: &Environment) -> Self {
         let [exporter, importer] = [&environment.fleet.members[0], &environment.fleet.members[1]];
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Returns the world of the baseline.
+    /// Returns the world of the baseline's objects.
     #[must_use]
     pub fn of_baseline() -> Self {
         let [users, exporter, importer, system] =
@@ -101,7 +101,7 @@ impl World {
         [&self.users, &self.exporter, &self.importer, &self.system]
     }
 
-    /// Returns the path of the collection of a kind.
+    /// Returns the URL path of the collection of a kind.
     #[must_use]
     pub fn collection(&self, kind: Kind) -> String {
         let Self { group, users, exporter, importer, system } = self;
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Returns the apiVersion of a kind in the world's API group.
+    /// Returns the apiVersion for objects in this world's API group.
     #[must_use]
     pub fn api_version(&self, version: &str) -> String {
         format!("{}/{version}", self.group)

@@ -1,11 +1,11 @@
-//! Calls of Cargo from a program that Cargo started.
+//! Calls of Cargo from a program that Cargo itself started.
 
 use crate::root;
 use anyhow::{Context as _, bail};
 use std::process::Command;
 
-/// Returns a call of Cargo in the work tree, without the variables that describe the package of this program. Build scripts
-/// that read them, such as ring's, would run again, and everything that depends on those crates would be built again.
+/// Returns a call of Cargo in this work tree, without the environment variables that describe xtask's own package. Build
+/// scripts that read them, such as ring's, would run again, and everything that depends on those crates would be built again.
 #[must_use]
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Environment variable with the path of a folder of ready-made binaries.
+/// Environment variable with the path of a folder of ready-made control plane binaries.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// Program of the control plane.
@@ -43,15 +43,15 @@ impl Program {
     }
 }
 
-/// Executable of a program, and the argument before the program's own.
+/// Executable of a control plane program, and the argument before the program's own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Invocation {
     pub file: PathBuf,
-    /// First argument, if the file contains several programs.
+    /// First argument, if the executable contains several programs and this selects one.
     pub first_argument: Option<&'static str>,
 }
 
-/// Finds a program, and builds it if necessary.
+/// Finds a control plane program, and builds it if necessary.
 ///
 /// # Errors
 /// The folder of `KUBEBUILDER_ASSETS` lacks etcd or kube-apiserver, or the build fails.
@@ -65,7 +65,7 @@ pub fn locate(program: Program) -> anyhow::Result<Invocation> {
     }
 }
 
-/// Prints the path of the control plane: our build, or the folder that replaces it.
+/// Prints the path of the control plane: the executable built here, or the folder that replaces it.
 ///
 /// # Errors
 /// As [`locate`].
@@ -89,8 +89,8 @@ fn built(program: Program) -> anyhow::Result<Invocation> {
     Ok(Invocation { file: Build::of_this_tree()?.ensure()?, first_argument: Some(program.name()) })
 }
 
-/// Returns the ready-made binary in `folder`. Fails without etcd or kube-apiserver; envtest folders usually lack some
-/// of the other programs.
+/// Returns a program's ready-made binary in `folder`, if it is there. Fails without etcd or kube-apiserver; envtest folders
+/// usually lack some of the other programs.
 fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>> {
     let file = folder.join(program.name());
     if file.is_file() {
@@ -107,11 +107,11 @@ fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>
     }
 }
 
-/// Build of `tools/controlplane` and the place of its result.
+/// Build of `tools/controlplane`, and the place of its executable.
 struct Build {
     sources: PathBuf,
     cache: PathBuf,
-    /// Name of the Go command in PATH, or its path.
+    /// Go command to build with: its name in PATH, or its path.
     go: OsString,
 }
 
@@ -121,7 +121,7 @@ impl Build {
         Ok(Self { sources, cache: cache_folder()?, go: OsString::from("go") })
     }
 
-    /// Returns the binary, and builds it if necessary. Other processes wait for a running build.
+    /// Returns the path of the built executable, and builds it if necessary. Other processes wait for a running build.
     fn ensure(&self) -> anyhow::Result<PathBuf> {
         let binary = self.binary()?;
         if binary.is_file() {
@@ -150,7 +150,7 @@ impl Build {
     fn build(&self, binary: &Path) -> anyhow::Result<()> {
         self.require_go()?;
         eprintln!("building the control plane with Go, once: about five minutes on two cores ...");
-        // The file gets its final name when it is complete, so an interrupted build never looks like a result.
+        // The executable gets its final name when it is complete, so that an interrupted build never looks finished.
         let unfinished = binary.with_extension("unfinished");
         let status = Command::new(&self.go)
             .current_dir(&self.sources)
@@ -188,8 +188,8 @@ impl Build {
         }
     }
 
-    /// Returns linker flags that set the version in `kubectl version` and in the server's `/version`. The servers
-    /// compare it with the version that they emulate.
+    /// Returns linker flags that set the version shown by `kubectl version` and by the server's `/version`. The servers compare
+    /// it with the version that they emulate.
     fn linker_flags(&self) -> anyhow::Result<String> {
         let version = self.directive("k8s.io/kubernetes ")?;
         let mut parts = version.trim_start_matches('v').split('.');
@@ -218,7 +218,7 @@ impl Build {
     }
 }
 
-/// Returns `$XDG_CACHE_HOME/fleetnet` or `~/.cache/fleetnet`.
+/// Returns the folder for cached builds: `$XDG_CACHE_HOME/fleetnet` or `~/.cache/fleetnet`.
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let absolute = |value: &OsString| Path::new(value).is_absolute();

@@ -13,7 +13,7 @@ pub(crate) struct CrdsArgs {
     go_form: Option<PathBuf>,
 }
 
-/// Writes one file per kind. Replaces files of the same name.
+/// Writes one YAML file for each kind. Replaces files of the same name.
 pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
     match &args.go_form {
         Some(directory) => write(Form::Go, directory),

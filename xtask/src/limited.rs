@@ -1,4 +1,4 @@
-//! Time limits for processes.
+//! Processes with a time limit.
 
 use anyhow::Context as _;
 use std::process::{Child, ExitStatus};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// Waits for the end of a process. After `limit`, kills it and returns `None`.
+/// Waits until a process ends, and returns its status. After `limit`, kills the process and returns `None`.
 #[expect(clippy::disallowed_methods, reason = "std waits for a process with no limit only, and nothing else runs here")]
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<Option<ExitStatus>> {
     let mut left = limit;

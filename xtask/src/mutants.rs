@@ -17,7 +17,7 @@ use mark::Fault;
 use scratch::{Outcome, Scratch, Suites};
 use std::collections::BTreeSet;
 
-/// Fault with its tests, as folder of the package and `file::test`.
+/// Fault to plant, with its tests as (folder of the package, `file::test`).
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) fault: Fault,
@@ -78,7 +78,7 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the tests on the unchanged copy, because a test that fails without a fault detects nothing.
+/// Runs the faults' tests on the unchanged copy, because a test that fails without a fault detects nothing.
 fn unchanged(scratch: &Scratch, planned: &[Planned]) -> anyhow::Result<Suites> {
     let stopwatch = Stopwatch::start();
     let tests = planned.iter().flat_map(|planned| &planned.tests);

@@ -1,4 +1,4 @@
-//! The package of the EndpointSlice library, the only crate for other people.
+//! Tests of the package of the EndpointSlice library, the only crate that others can use.
 
 use crate::root;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Runs `cargo package` without a build and without a network.
+/// Runs `cargo package` without a build and without a network. Returns its output.
 fn package(folder: &Path, more: &[&str]) -> String {
     let target = folder.to_str().expect("a name in UTF-8");
     let common =
@@ -47,7 +47,8 @@ fn the_packaged_manifest_names_no_path_and_no_kubernetes_version() {
         }
         let is_path = line.starts_with("path = ") && section != "[lib]";
         assert!(!is_path, "{section} has {line}: the crate is of this workspace alone");
-        // The program that uses the library chooses it, as k8s-openapi asks.
+        // The version feature of k8s-openapi is chosen by the program that uses the library, so the library must not choose
+        // one.
         let is_version = line.trim().starts_with("\"v1_") && section != "[dev-dependencies.k8s-openapi]";
         assert!(!is_version, "{section} has {line}");
     }

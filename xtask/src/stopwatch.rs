@@ -1,4 +1,4 @@
-//! Duration of a step, for people.
+//! Stopwatch for steps, and durations as text for people.
 
 use std::time::{Duration, Instant};
 

@@ -33,25 +33,24 @@ pub(crate) struct TestArgs {
     selection: Selection,
 }
 
-/// Packages whose integration tests are the end-to-end suite. These tests start processes and wait for them in real
-/// time.
+/// Packages whose integration tests make up the end-to-end suite. These tests start processes and wait for them in real time.
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 /// Programs of other packages that also belong to the end-to-end suite.
 ///
 /// Each plays a whole fleet once for every write at which an agent can be cut off. That would take a third of the fast suite's
 /// minute.
 const LONG: [&str; 1] = ["crash_points"];
-/// Time after which a program of the fast suite is ended if no test finished. Each test takes seconds, even on a busy
-/// machine.
+/// Time without a finished test after which a program of the fast suite is ended. Each of its tests takes seconds, even on a
+/// busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
-/// Time after which a program of the end-to-end suite is ended if no test finished. It exceeds the limits inside the
-/// tests.
+/// Time without a finished test after which a program of the end-to-end suite is ended. It exceeds the limits inside the tests.
 const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
-/// Environment variable with the seed of proptest. A fixed seed makes a failure reproducible on another machine.
+/// Environment variable with the seed of random numbers in proptest. A fixed seed makes a failure reproducible on another
+/// machine.
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
-/// Time limit for all examples in docs, including their build.
+/// Time limit for running all code examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
-/// Parallel end-to-end tests. They mostly wait, for events in a fleet or for a free fleet.
+/// Number of end-to-end tests that run in parallel. They mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 
 /// Runs the suites until one fails. Prints the duration of each, and the slowest tests.
@@ -96,7 +95,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
         return Ok(0);
     }
     times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
-    // The suite starts the agents as processes, and a build of its tests does not build them.
+    // The end-to-end tests start the agents as processes. A build of the tests does not build the agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
@@ -105,7 +104,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     suite(times, "end-to-end suite", &programs, selection, manner)
 }
 
-/// Runs the selected tests of all programs of a suite. Returns the number of tests.
+/// Runs the selected tests of all programs of a suite. Returns how many there were.
 fn suite(
     times: &mut Times,
     name: &'static str,
@@ -142,7 +141,7 @@ fn suite(
     outcome.map(|()| count)
 }
 
-/// Removes a file of an earlier run.
+/// Removes a file that an earlier run may have left.
 fn forget(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -159,10 +158,10 @@ fn examples() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names of the integration tests.
+/// Test programs of one suite: which integration tests, and whether unit tests too.
 #[derive(Debug, Eq, PartialEq)]
 struct Suites {
-    /// True if the fast suite includes the tests inside libraries and binaries.
+    /// True if the suite includes the tests inside libraries and binaries.
     units: bool,
     fast: Vec<String>,
     end_to_end: Vec<String>,
@@ -186,7 +185,7 @@ impl Suites {
         Ok(suites)
     }
 
-    /// Skips programs without a selected test, if the pattern begins with the name of an integration test.
+    /// If the pattern begins with the name of an integration test program, drops all other programs.
     fn narrowed(mut self, selection: &Selection) -> Self {
         let named = |suite: &[String]| suite.iter().find(|name| selection.program() == Some(name.as_str())).cloned();
         if let Some(program) = named(&self.fast).or_else(|| named(&self.end_to_end)) {
@@ -207,7 +206,7 @@ fn with_targets<'a>(arguments: &[&'a str], tests: &'a [String]) -> Vec<&'a str> 
     arguments.iter().copied().chain(targets).collect()
 }
 
-/// Returns Cargo's metadata of our packages.
+/// Returns Cargo's metadata of the workspace's packages.
 pub(crate) fn metadata() -> anyhow::Result<Value> {
     let output =
         cargo::command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
@@ -215,7 +214,7 @@ pub(crate) fn metadata() -> anyhow::Result<Value> {
     serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
 }
 
-/// Returns the folder of Cargo's build results.
+/// Returns Cargo's target folder.
 pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
@@ -250,7 +249,7 @@ mod tests {
         assert_eq!(suites, expected);
     }
 
-    /// Command line that contains only a selection.
+    /// Command line of a test that parses a selection only.
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]

@@ -1,5 +1,4 @@
-//! Command `cargo xtask tidy`: project rules that neither the compiler nor clippy checks. `cargo test` checks them
-//! too.
+//! Command `cargo xtask tidy`: rules of this project that neither the compiler nor clippy checks. `cargo test` checks them too.
 
 mod architecture;
 mod behaviour;
@@ -14,7 +13,7 @@ use crate::root;
 use anyhow::bail;
 use source::Tree;
 
-/// Rule of the project. `asks` describes it, and `broken` returns the places that break it.
+/// Rule of the project. `asks` describes what it requires, and `broken` returns the places that break it.
 struct Rule {
     asks: &'static str,
     broken: fn(&Tree) -> Vec<String>,
@@ -82,7 +81,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the faults that the source marks, with their tests.
+/// Returns the faults that the source marks, each with its tests.
 ///
 /// # Errors
 /// If a mark is malformed or has no test.

@@ -1,4 +1,4 @@
-//! EndpointSliceExport: slice that a member exports, in its namespace on the hub.
+//! EndpointSliceExport: an exported slice, in its member's namespace of the hub.
 
 use super::shared::{ExportedObjectReference, OwnerServiceReference};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};

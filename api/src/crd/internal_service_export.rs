@@ -1,4 +1,4 @@
-//! InternalServiceExport: Service that a member exports, in its namespace on the hub.
+//! InternalServiceExport: a Service that a member exports, in its member's namespace of the hub.
 
 use super::shared::{ExportedObjectReference, ServicePort, SessionAffinityConfig, conditions_schema};
 use fleetnet_core::limits::PORTS_MAX;

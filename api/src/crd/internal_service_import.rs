@@ -1,4 +1,4 @@
-//! InternalServiceImport: claim of a member that imports a Service, in its namespace on the hub.
+//! InternalServiceImport: the claim of a member that imports a Service, in its member's namespace of the hub.
 
 use super::shared::{ExportedObjectReference, ServiceImportStatus};
 use kube::CustomResource;

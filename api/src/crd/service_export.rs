@@ -1,4 +1,4 @@
-//! ServiceExport: a user's request to export the Service of the same name. Two versions have one schema; v1beta1 is stored.
+//! ServiceExport: a user's request to export the Service of the same name. Its two versions have one schema; v1beta1 is stored.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::conditions_schema;

@@ -1,4 +1,4 @@
-//! Structs of several kinds.
+//! Structs that several kinds share.
 
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -159,14 +159,14 @@ pub struct ServiceImportStatus {
     pub clusters: Option<Vec<ClusterStatus>>,
 }
 
-/// A name in CamelCase, or such a name after a DNS subdomain and a slash.
+/// Regular expression for a name in CamelCase, with or without a DNS subdomain and a slash in front.
 pub(super) const QUALIFIED_NAME: &str = concat!(
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?",
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
 );
 
-/// Returns the schema of a list of conditions with the bounds that the API machinery documents. The schema of the Condition
-/// type has none of them, and a server then accepts the status `Perhaps` with an empty reason.
+/// Returns the schema of a list of conditions with the limits that the API machinery documents. The schema of the Condition
+/// type has none of them, so a server would accept the status `Perhaps` with an empty reason.
 pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

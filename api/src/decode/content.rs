@@ -1,4 +1,4 @@
-//! Content of a slice: addresses and ports, the same in every kind with a slice.
+//! Content of a slice (addresses and ports), which every kind with a slice has.
 
 use super::lenient::{Few, Field, Short, records};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
@@ -34,7 +34,7 @@ pub(super) struct RawEndpointPort {
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
 
-/// Returns the content of a source or imported slice, where conditions give the state of each endpoint.
+/// Returns the content of a source or imported slice, where each endpoint has its state in its conditions.
 pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
@@ -51,12 +51,12 @@ pub(super) fn content(
     Ok(SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) })
 }
 
-/// Endpoints of a slice in the hub.
+/// Endpoints of a slice in the hub, at most as many as the limit.
 pub(super) type HubEndpoints = Field<Few<RawEndpoint, ENDPOINTS_MAX>>;
-/// Ports of a slice in the hub.
+/// Ports of a slice in the hub, at most as many as the limit.
 pub(super) type HubPorts = Field<Few<RawEndpointPort, PORTS_MAX>>;
 
-/// Returns the content of a slice in the hub, where the list that has an endpoint gives its state.
+/// Returns the content of a slice in the hub, where an endpoint's list shows its state: ready or draining.
 pub(super) fn hub_content(
     address_type: AddressType,
     endpoints: HubEndpoints,
@@ -84,18 +84,19 @@ fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     ports.or_default().into_iter().map(port).collect()
 }
 
-/// Traffic that an endpoint takes.
+/// State of an endpoint: the traffic that it takes.
 enum State {
-    /// New connections.
+    /// Takes new connections.
     Ready,
-    /// Only existing connections.
+    /// Takes no new connections but serves existing ones.
     Draining,
-    /// No traffic.
+    /// Takes no traffic.
     Down,
 }
 
 impl RawEndpoint {
-    /// An absent condition means ready, as in Kubernetes. An invalid one does not.
+    /// Returns the state by the endpoint's conditions. An absent condition means ready, as in Kubernetes; an invalid one does
+    /// not.
     fn state(&self) -> State {
         let (ready, serving) = match &self.conditions {
             Field::Absent => (true, false),
@@ -113,7 +114,7 @@ impl RawEndpoint {
     }
 }
 
-/// Returns the endpoint, or `None` if it has no address.
+/// Returns the decoded endpoint, or `None` if it has no address.
 fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     let addresses: Vec<Box<str>> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
     let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());
@@ -121,7 +122,7 @@ fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
 }
 
-/// Zones of a slice's endpoints. Each of the few different zones is stored once.
+/// Zones of a slice's endpoints. Each of the few distinct zones is stored once.
 #[derive(Default)]
 struct Zones(Vec<Text>);
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Raw values of the owned fields that an excess can be in.
+/// Raw values of the fields that we own in an imported slice and that can have an excess.
 #[derive(Default, Deserialize, Hash)]
 #[serde(default)]
 struct Owned {
@@ -23,7 +23,7 @@ struct Metadata {
     labels: Value,
 }
 
-/// Returns a hash of the owned fields if they have values beyond `of`, the content of the slice. Otherwise returns 0.
+/// Returns a hash of the owned fields if they have values beyond `of`, the content of the slice; otherwise 0.
 pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
     leave_out_empty(&mut endpoints);
@@ -44,7 +44,7 @@ pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     hasher.finish().max(1)
 }
 
-/// Removes values that a server adds to absent fields: null, and an empty object for conditions.
+/// Removes values that a server adds to absent fields: null, and an empty object as conditions.
 fn leave_out_empty(value: &mut Value) {
     match value {
         Value::Object(fields) => {

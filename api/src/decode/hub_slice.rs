@@ -1,4 +1,4 @@
-//! EndpointSliceExport and EndpointSliceImport, which have the same spec.
+//! Decoders of EndpointSliceExport and EndpointSliceImport, which have the same spec.
 
 use super::content::{HubEndpoints, HubPorts, address_type, hub_content};
 use super::lenient::{Field, records};

@@ -1,4 +1,4 @@
-//! InternalServiceExport.
+//! Decoder of InternalServiceExport.
 
 use super::Root;
 use super::lenient::{Few, Field, records};
@@ -37,7 +37,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
     }))
 }
 
-/// Decodes the stamp: a time, a space, and the fingerprint of the ports.
+/// Decodes the hub's stamp for the age of the ports: a time, a space, and the fingerprint of the ports.
 fn offered(value: &str) -> Option<PortsOffered> {
     let (since, ports) = value.split_once(' ')?;
     Some(PortsOffered { since: crate::times::read(since)?, ports: ports.into() })

@@ -1,4 +1,4 @@
-//! InternalServiceImport.
+//! Decoder of InternalServiceImport.
 
 use super::Root;
 use super::lenient::{Field, records};

@@ -1,8 +1,8 @@
-//! JSON decoding in which no value makes an object undecodable. A field has the expected shape, is absent, or has another
+//! JSON decoding in which no value makes an object undecodable: a field has the expected shape, is absent, or has another
 //! shape. The decoder makes one pass over the bytes and skips all other fields.
 //!
-//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately: input of a member beyond that is neither
-//! stored nor read.
+//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately: a member's input beyond the limit is
+//! neither stored nor read.
 
 use fleetnet_core::model::TargetPort;
 use fleetnet_types::{Text, Timestamp};
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// One field of an object.
+/// Decoded field of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Field<T> {
     /// The field is absent or null.
     #[default]
     Absent,
-    /// The field has an unexpected value.
+    /// The field has a value of an unexpected type or out of range.
     Nonsense,
     /// The field has a valid value.
     Value(T),
@@ -32,7 +32,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// Returns the value if it is valid, else the default.
+    /// Returns the value if it is valid, otherwise the type's default.
     pub(super) fn or_default(self) -> T
     where
         T: Default,
@@ -40,8 +40,8 @@ impl<T> Field<T> {
         self.value().unwrap_or_default()
     }
 
-    /// Returns the value or the default, but an error for an unexpected value. For fields whose absence removes something: an
-    /// invalid value must not count as absent.
+    /// Returns the value, or the default if the field is absent. An invalid value is an error. For fields whose absence removes
+    /// something: an invalid value must not count as absent.
     pub(super) fn or_refuse(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
@@ -59,33 +59,34 @@ impl<T> Field<T> {
     }
 }
 
-/// JSON values that a field accepts. Each method takes one kind of value and returns `None` if the field rejects it.
+/// Type of a field's value, with the JSON values that it accepts. Each method takes one kind of JSON value and returns `None`
+/// if the type rejects it.
 pub(super) trait Shape: Sized {
-    /// Limit of a text in bytes.
+    /// Longest text that the type accepts, in bytes.
     const LONGEST_TEXT: usize = usize::MAX;
 
-    /// Converts a string.
+    /// Returns the value that a JSON string stands for.
     fn text(_: &str) -> Option<Self> {
         None
     }
 
-    /// Converts a whole number.
+    /// Returns the value that a whole number stands for.
     fn number(_: i64) -> Option<Self> {
         None
     }
 
-    /// Converts a boolean.
+    /// Returns the value that a boolean stands for.
     fn boolean(_: bool) -> Option<Self> {
         None
     }
 
-    /// Converts an object. Errors are those of the JSON syntax.
+    /// Returns the value that a JSON object stands for. Fails only if the JSON is broken or a limit is exceeded.
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    /// Converts a list. Errors are those of the JSON syntax.
+    /// Returns the value that a JSON list stands for. Fails only if the JSON is broken or a limit is exceeded.
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -153,7 +154,7 @@ impl Shape for TargetPort {
     }
 }
 
-/// Keeps the entries with valid values.
+/// Accepts a JSON object and keeps the entries with valid values.
 impl Shape for BTreeMap<Text, Text> {
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         let mut entries = Self::new();
@@ -164,7 +165,7 @@ impl Shape for BTreeMap<Text, Text> {
     }
 }
 
-/// Keeps the valid elements.
+/// Accepts a JSON list and keeps the valid elements.
 impl<T: Shape> Shape for Vec<T> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut elements = Self::new();
@@ -175,7 +176,7 @@ impl<T: Shape> Shape for Vec<T> {
     }
 }
 
-/// List of at most `MOST` elements, valid or not.
+/// List of at most `MOST` elements. Invalid elements count too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Few<T, const MOST: usize>(Vec<T>);
 
@@ -195,7 +196,7 @@ impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
 }
 
 impl<T, const MOST: usize> Field<Few<T, MOST>> {
-    /// Returns the list without its limit.
+    /// Returns the field as a plain list.
     pub(super) fn list(self) -> Field<Vec<T>> {
         match self {
             Self::Absent => Field::Absent,
@@ -210,12 +211,12 @@ impl<T, const MOST: usize> Field<Few<T, MOST>> {
 pub(super) struct Short<T, const LONGEST: usize>(T);
 
 impl<T, const LONGEST: usize> Short<T, LONGEST> {
-    /// Returns the text without its limit.
+    /// Returns the plain text.
     pub(super) fn into_text(self) -> T {
         self.0
     }
 
-    /// Returns the text without its limit.
+    /// Returns the plain text.
     pub(super) fn as_text(&self) -> &T {
         &self.0
     }
@@ -234,7 +235,7 @@ impl<T: Shape, const LONGEST: usize> Shape for Short<T, LONGEST> {
 }
 
 impl<T, const LONGEST: usize> Field<Short<T, LONGEST>> {
-    /// Returns the text without its limit.
+    /// Returns the field as a plain text.
     pub(super) fn text(self) -> Field<T> {
         match self {
             Self::Absent => Field::Absent,

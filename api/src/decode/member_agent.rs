@@ -1,4 +1,4 @@
-//! MemberAgent.
+//! Decoder of MemberAgent.
 
 use super::Root;
 use super::lenient::{Field, records};

@@ -1,4 +1,4 @@
-//! Metadata, and the labels and annotations that the agents use.
+//! Decoder of metadata, and of the labels and annotations that the agents use.
 
 use super::because;
 use super::lenient::{Field, Shape, records};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
-/// Keys of the labels and annotations that are decoded. Users may have any number of others, of any length.
+/// Keys of the labels and annotations that are decoded. Others are skipped: users may have any number of them, of any length.
 const READ: [&str; 16] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTERS,
@@ -29,7 +29,7 @@ const READ: [&str; 16] = [
     labels::SERVICE_NAME,
 ];
 
-/// Finalizer of fleet-networking on a kind. [`Finalizers::ours`] is true if it is present.
+/// Returns fleet-networking's finalizer for a kind. [`Finalizers::ours`] is true if an object has it.
 pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::ServiceExport => Some(finalizers::SERVICE_EXPORT),
@@ -72,7 +72,7 @@ struct RawOwner {
 
 records!(RawMeta, RawOwner);
 
-/// Decoded metadata: the fields of every kind, and those that only some kinds use.
+/// Decoded metadata: the fields that every kind has, and those that only some kinds use.
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) meta: Meta,
@@ -82,7 +82,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Returns the error for this object if the rest cannot be decoded.
+    /// Returns the error for this object, with its identity, if the rest of it does not decode.
     pub(super) fn identity(&self) -> Undecodable {
         Undecodable {
             name: self.meta.name.clone(),
@@ -93,7 +93,7 @@ impl Known {
     }
 }
 
-/// Decodes metadata. An object without name, UID or resourceVersion is undecodable, because these identify it.
+/// Decodes metadata. Fails for an object without name, UID or resourceVersion, because these identify it.
 pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodable> {
     let raw = raw.or_default();
     let version = raw.resource_version.or_default();
@@ -112,7 +112,7 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
         resource_version: identity.resource_version,
         generation: raw.generation.or_default(),
         created: raw.creation_timestamp.or_default(),
-        // The server sets the field only on objects that are being deleted, so any value counts.
+        // The server sets deletionTimestamp only on objects that are being deleted, so any value counts.
         deleting: raw.deletion_timestamp.is_present(),
         finalizers: split(kind, raw.finalizers.or_default()),
     };
@@ -141,12 +141,12 @@ fn owner(raw: RawOwner) -> Owner {
     }
 }
 
-/// Labels or annotations with a known key.
+/// Labels or annotations whose keys the agents use.
 #[derive(Clone, Default)]
 pub(super) struct Pairs(Vec<(&'static str, Text)>);
 
 impl Pairs {
-    /// Returns the value of a key.
+    /// Returns the value of a label or annotation.
     pub(super) fn get(&self, key: &str) -> Option<&Text> {
         self.0.iter().find(|(held, _)| *held == key).map(|(_, value)| value)
     }

@@ -1,4 +1,4 @@
-//! MultiClusterService.
+//! Decoder of MultiClusterService.
 
 use super::Root;
 use super::lenient::{Field, records};
@@ -49,7 +49,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     }))
 }
 
-/// Returns the consumer type with this name, a value of `spec.type` or of the service-type annotation.
+/// Returns the type of consumption with this name, which is a value of `spec.type` or of the service-type annotation.
 pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     match name {
         Some("ClusterIP") => ConsumerType::ClusterIp,
@@ -57,7 +57,8 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     }
 }
 
-/// True for every value that Go's `strconv.ParseBool` accepts as true: users of the Go agents may have written any of them.
+/// True for every annotation value that Go's `strconv.ParseBool` accepts as true: users of the Go agents may have written any
+/// of them.
 fn is_true(value: &str) -> bool {
     matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE")
 }

@@ -1,4 +1,4 @@
-//! Namespace: existence, and the clusters that may export from it and import from it.
+//! Decoder of Namespace: its existence, and the clusters that may export from it and import from it.
 
 use super::meta::Known;
 use super::{Root, Unread};

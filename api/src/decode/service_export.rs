@@ -1,4 +1,4 @@
-//! ServiceExport.
+//! Decoder of ServiceExport.
 
 use super::meta::Known;
 use super::shared::{RawConditions, conditions};

@@ -1,4 +1,4 @@
-//! ServiceImport, in a member or on the hub.
+//! Decoder of ServiceImport, in a member or on the hub.
 
 use super::lenient::{Field, records};
 use super::meta::Known;
@@ -19,13 +19,14 @@ pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<O
     }))
 }
 
-/// Value of the claim annotation. The key starts with a capital because Go uses the name of its field.
+/// Value of the annotation that records granted claims. The key starts with a capital because Go uses the name of its field.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawClaims {
     #[serde(rename = "MemberClusters")]
     member_clusters: Field<BTreeMap<Text, Text>>,
-    /// Addition to the Go form: the importer with an exclusive claim (type LoadBalancer), if several import the Service.
+    /// Addition to the Go form: the member namespace with the exclusive claim (type LoadBalancer), if several members import
+    /// the Service.
     #[serde(rename = "LoadBalancer")]
     load_balancer: Field<Text>,
 }

@@ -1,4 +1,4 @@
-//! Parts of several kinds.
+//! Decoders of parts that several kinds share.
 
 use super::lenient::{Field, Short, records};
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
@@ -10,7 +10,7 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 use serde::Deserialize;
 
 const TCP: &str = "TCP";
-/// Default of an API server for session affinity (core/v1, DefaultClientIPServiceAffinitySeconds).
+/// Default timeout of session affinity in an API server (core/v1, DefaultClientIPServiceAffinitySeconds).
 // no limit: a default
 const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
@@ -116,7 +116,7 @@ struct RawIngressPort {
     error: Field<Text>,
 }
 
-/// Status with conditions only.
+/// Status of which only the conditions are read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawConditions {
@@ -154,7 +154,7 @@ impl Field<RawOwnerService> {
     }
 }
 
-/// An absent `namespacedName` is accepted here: the definition requires the field.
+/// True if `namespacedName` agrees with namespace and name. Also true if it is absent: the definition requires the field.
 fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<NamespacedName>) -> bool {
     let (Field::Value(namespace), Field::Value(name)) = (namespace, name) else { return true };
     match both {
@@ -164,9 +164,9 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
     }
 }
 
-/// Returns the reference, or `None` if it names no source: an object without a source is undecodable.
+/// Returns the reference to the source, or `None` if it names none, which makes the object undecodable.
 ///
-/// For an object that is being deleted the default is enough, because the owner of its finalizer must see the deletion.
+/// For an object that is being deleted a default reference is enough, because the owner of its finalizer must see the deletion.
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
@@ -179,7 +179,8 @@ pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Referen
     })
 }
 
-/// Returns the owner Service of a slice, or `None` if it is not named. For a slice that is being deleted the name may be empty.
+/// Returns the Service that a slice belongs to, or `None` if it is not named. For a slice that is being deleted the name may be
+/// empty.
 pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<ObjectName> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     source(meta, raw.namespace.text(), raw.name.text())
@@ -193,8 +194,8 @@ fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<Obje
     Some(ObjectName::new(said(namespace)?, said(name)?))
 }
 
-/// Returns the ports of a Service. A port with an invalid number stays, with number 0. Without it the Service would seem to
-/// have fewer ports.
+/// Returns the ports of a Service. A port with an invalid number stays, with number 0. If it were omitted, the Service would
+/// seem to have fewer ports.
 pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<ServicePort>, &'static str> {
     let port = |raw: RawServicePort| ServicePort {
         name: raw.name.text().or_default(),
@@ -206,7 +207,7 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
     Ok(raw.or_refuse("ports is not a list")?.into_iter().map(port).collect())
 }
 
-/// False for 0 and "": Go writes them for a target port that is not set, and Kubernetes treats them so in a Service.
+/// False for 0 and "": Go writes them for a target port that is not set, and Kubernetes reads them so in a Service.
 fn is_set(target: &TargetPort) -> bool {
     match target {
         TargetPort::Number(number) => *number != 0,
@@ -214,7 +215,7 @@ fn is_set(target: &TargetPort) -> bool {
     }
 }
 
-/// Returns the conditions that have a type.
+/// Returns the conditions that have a type; others are skipped.
 pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>, &'static str> {
     let condition = |raw: RawCondition| {
         Some(Condition {
@@ -229,7 +230,7 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
     Ok(raw.or_refuse("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
-/// Returns the session affinity, which is none unless the value is `ClientIP`. The timeout defaults as in the API server.
+/// Returns the session affinity: none unless the value is `ClientIP`. The timeout defaults as in the API server.
 pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
     if affinity.value().as_deref() != Some("ClientIP") {
         return SessionAffinity::None;
@@ -238,7 +239,7 @@ pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffin
     SessionAffinity::ClientIp { timeout_seconds: timeout.unwrap_or(AFFINITY_TIMEOUT_SECONDS) }
 }
 
-/// Status of an import.
+/// Returns the status of a ServiceImport or InternalServiceImport.
 pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus, &'static str> {
     let raw = raw.or_refuse("status is not an object")?;
     let clusters = raw.clusters.or_refuse("status.clusters is not a list")?;
@@ -254,7 +255,7 @@ pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus,
     })
 }
 
-/// `status.loadBalancer`.
+/// Returns `status.loadBalancer` of a Service or MultiClusterService.
 pub(super) fn load_balancer(raw: Field<RawLoadBalancer>) -> LoadBalancerStatus {
     let port = |raw: RawIngressPort| LoadBalancerPort {
         port: raw.port.or_default(),

@@ -1,4 +1,4 @@
-//! Objects to create: the fields of a patch, and fields that only a whole object has.
+//! Whole objects to create: the fields of a patch, and fields that only a whole object has.
 
 use super::{parts, patch};
 use crate::resources::resource;
@@ -49,13 +49,13 @@ pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
     object
 }
 
-/// Sets an empty kind, which a reference requires. The Go agents in existing fleets write an empty one too.
+/// Sets an empty `kind` in a reference, which its schema requires. The Go agents in existing fleets write an empty one too.
 fn with_kind(mut object: Value, reference: &str) -> Value {
     object["spec"][reference]["kind"] = "".into();
     object
 }
 
-/// Null removes a field in a patch. In a whole object it would count as an empty value.
+/// Removes nulls. In a patch null removes a field, but in a whole object it would count as an empty value.
 fn leave_out_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

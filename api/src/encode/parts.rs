@@ -1,4 +1,4 @@
-//! Parts of objects as JSON. Each is the inverse of a function in `decode`.
+//! JSON of parts of objects. Each function is the inverse of one in `decode`.
 
 use crate::decode::finalizer;
 use crate::resources::resource;
@@ -11,19 +11,19 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::Controller;
 use serde_json::{Map, Value, json};
 
-/// Sets a field, or omits it if there is no value.
+/// Sets a field of a JSON object, or omits it if there is no value.
 pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object[key] = value.into();
     }
 }
 
-/// Returns null for an empty list: the object is the same, without the field.
+/// Returns the JSON of a list, or null for an empty list, so that a patch removes the field.
 pub(super) fn list_or_null(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
 
-/// Returns `metadata.finalizers`: those of others in their order, ours last.
+/// Returns `metadata.finalizers`: those of other writers in their order, ours last.
 pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
     let ours = finalizer(kind).filter(|_| finalizers.ours);
     finalizers.others.iter().map(|other| &**other).chain(ours).collect()
@@ -73,7 +73,8 @@ fn service_port(port: &ServicePort) -> Value {
     value
 }
 
-/// Returns a reference for a patch. Nothing uses kind and apiVersion, so they keep the values of the object's creator.
+/// Returns a reference to the source for a patch, without kind and apiVersion: nothing uses them, so they keep the values of
+/// the object's creator.
 pub(super) fn reference(reference: &Reference) -> Value {
     let source = &reference.source;
     json!({
@@ -88,7 +89,8 @@ pub(super) fn reference(reference: &Reference) -> Value {
     })
 }
 
-/// Returns endpoints and ports of a slice in the hub. Every consumer treats an entry of `endpoints` as ready.
+/// Returns the fields with endpoints and ports of a slice in the hub. Draining endpoints are in a list of their own, because
+/// every consumer treats an entry of `endpoints` as ready.
 pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).collect());
@@ -97,7 +99,7 @@ pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     fields
 }
 
-/// Returns endpoints and ports of an imported slice. A ready endpoint has no conditions, as in the Go form.
+/// Returns the fields with endpoints and ports of an imported slice. A ready endpoint has no conditions, as in the Go form.
 pub(crate) fn content(content: &SliceContent) -> Map<String, Value> {
     let draining = content.draining.iter().map(|draining| {
         let mut value = endpoint(draining);
@@ -117,7 +119,7 @@ fn endpoint(endpoint: &Endpoint) -> Value {
     value
 }
 
-/// Returns session affinity and its configuration, or nulls if there is none.
+/// Returns the session affinity and its configuration; nulls if there is none.
 pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static str>, Value) {
     match affinity {
         SessionAffinity::None => (None, Value::Null),
@@ -192,12 +194,12 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
     value
 }
 
-/// Returns the stamp of an export: a time, a space, and the fingerprint of its ports at that time.
+/// Returns the stamp with the age of an export's ports: a time, a space, and the fingerprint of the ports at that time.
 pub(super) fn offered(offered: &PortsOffered) -> String {
     format!("{} {}", times::micros(offered.since), offered.ports)
 }
 
-/// Returns the type of a derived Service.
+/// Returns the type of a derived Service, as `spec.type` has it.
 pub(super) fn service_type(consumer: ConsumerType) -> &'static str {
     match consumer {
         ConsumerType::LoadBalancer => "LoadBalancer",

@@ -1,4 +1,4 @@
-//! Merge patches: the owned fields, and null for fields to remove.
+//! Merge patches: the fields that we own, and null for fields to remove.
 
 use super::parts;
 use crate::names::{annotations, labels};
@@ -9,7 +9,7 @@ use fleetnet_types::{ObjectName, Text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Returns the subresource and the body.
+/// Returns the subresource to patch and the body of the merge patch.
 pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
     let body = match patch {
         Patch::ServiceExportConditions(conditions) | Patch::InternalServiceExportConditions(conditions) => {
@@ -88,7 +88,7 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         "renewTime": times::micros(renewal.renewed),
         "plannedStopTime": renewal.stopped.map(times::micros),
     });
-    // Null would remove the UID that an agent with the right to read it wrote.
+    // Omit an unknown UID instead of null, which would remove the UID that another replica with the right to read it wrote.
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();
     }
@@ -119,7 +119,7 @@ pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
     json!({ "spec": fields })
 }
 
-/// Node ports are omitted: the server keeps those of existing ports by port name.
+/// Returns the patch of a derived Service, without node ports: the server keeps those of existing ports by port name.
 pub(super) fn derived_service(service: &DerivedService) -> Value {
     let internal = service.internal_load_balancer.then_some("true");
     let (affinity, config) = parts::session_affinity(service.session_affinity);
@@ -138,12 +138,12 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
             "sessionAffinityConfig": config,
         },
     });
-    // Without dual-stack the policy stays with the cluster, or with a user who set another one.
+    // If dual-stack is not wanted, the cluster's default policy stays, or that of a user who set another one.
     parts::put(&mut object["spec"], "ipFamilyPolicy", service.dual_stack.then_some("PreferDualStack"));
     object
 }
 
-/// The address type is omitted because it is immutable.
+/// Returns the patch of an imported slice, without the address type, which is immutable.
 pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
     let mut labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
@@ -155,13 +155,13 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     Value::Object(fields)
 }
 
-/// Returns the annotation value of an import's type. LoadBalancer is expressed by an absent annotation.
+/// Returns the value of the service-type annotation of a claim. Type LoadBalancer is the absence of the annotation.
 pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
     json!({ annotations::SERVICE_TYPE: (consumer == ConsumerType::ClusterIp).then_some("ClusterIP") })
 }
 
-/// Returns the annotation with the importers of a Service, or `None` if there are none, which removes it. Its key is the name
-/// of Go's field; Go agents ignore other keys.
+/// Returns the value of the annotation with the importers of a Service, or `None` to remove it if there are none. The keys are
+/// names of Go's fields; Go agents ignore other keys.
 fn claims(importers: &BTreeMap<Text, Text>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut said = json!({ "MemberClusters": importers });

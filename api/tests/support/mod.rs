@@ -1,4 +1,4 @@
-//! Builders of several tests.
+//! Builders that several tests share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
@@ -9,10 +9,10 @@ use fleetnet_core::model::{
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use serde_json::Value;
 
-/// 2026-11-21T03:46:06Z, when the fixtures' objects were created.
+/// Creation time of the fixtures' objects: 2026-11-21T03:46:06Z.
 pub(crate) const MADE: Timestamp = Timestamp(1_795_232_766_000_000);
 
-/// Object as the Go agents wrote it.
+/// Returns the JSON of an object as the Go agents wrote it.
 pub(crate) fn fixture(name: &str) -> Value {
     let sources = [include_str!("../fixtures/go-agents.json"), include_str!("../fixtures/fleetnet.json")];
     let all = sources.map(|source| serde_json::from_str::<Value>(source).unwrap());
@@ -31,7 +31,7 @@ pub(crate) fn meta(namespace: &str, name: &str, uid: &str, resource_version: u64
     }
 }
 
-/// Returns the metadata with our finalizer.
+/// Returns the metadata with our finalizer added.
 pub(crate) fn kept(mut meta: Meta) -> Meta {
     meta.finalizers.ours = true;
     meta
@@ -102,7 +102,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     }
 }
 
-/// Slice of the fixtures in its form on the hub.
+/// Returns the fixtures' slice in its form on the hub.
 pub(crate) fn exported_slice() -> HubSliceSpec {
     let since = Timestamp(1_795_232_775_000_000);
     HubSliceSpec {

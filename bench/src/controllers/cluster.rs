@@ -1,4 +1,5 @@
-//! Cluster with Nodes, Services and pods as plain objects. The bench writes pod statuses in place of kubelets.
+//! Cluster for the comparison, with Nodes, Services and pods as plain objects. The bench writes pod statuses in place of
+//! kubelets.
 
 use super::contender::Contender;
 use super::seen::Seen;
@@ -10,42 +11,42 @@ use serde_json::{Value, json};
 use std::ops::Range;
 use tokio::time::Instant;
 
-/// Namespace of all objects.
+/// Namespace of the cluster's Services and pods.
 const NAMESPACE: &str = "work";
 /// Number of Nodes that pods are spread over.
 const NODES: usize = 10;
 /// Number of objects created in parallel.
 const AT_ONCE: usize = 16;
-/// Number of addresses with the same third octet.
+/// Number of pod addresses with the same third octet.
 const ADDRESSES: usize = 250;
 
-/// Control plane with its objects, but without a controller that creates slices.
+/// Control plane with Services and pods, but without a controller that creates slices.
 pub struct Cluster {
-    /// Controller that runs in this cluster.
+    /// EndpointSlice controller that runs in this cluster.
     pub contender: Contender,
     pub control_plane: ControlPlane,
-    /// Slices as an independent watch shows them.
+    /// Slices as a watch of the bench shows them.
     pub seen: Seen,
     user: Bare,
 }
 
-/// Times of the change of a pod's status.
+/// Times at which a pod's status was changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Time at which the patch was sent.
+    /// Time at which the bench sent the patch.
     pub asked: Instant,
-    /// Time of the answer.
+    /// Time at which the server answered.
     pub made: Instant,
 }
 
-/// Pod by number.
+/// Pod of the comparison, by its numbers.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Pod {
-    /// Number of its Service.
+    /// Number of the pod's Service.
     pub service: usize,
     /// Number among the pods of its Service.
     pub index: usize,
-    /// Number among all pods. It determines the address.
+    /// Number among all pods, which determines the pod's address.
     pub number: usize,
 }
 
@@ -82,11 +83,12 @@ fn service_name(number: usize) -> String {
     format!("app-{number:04}")
 }
 
-/// Transition time of pod conditions. Controllers compute trigger times from it, and any value works.
+/// Transition time in the pods' conditions. Controllers compute trigger times from it, but its value does not influence the
+/// measurement.
 const TRANSITION: &str = "2026-01-01T00:00:00Z";
 
 impl Cluster {
-    /// Starts a control plane with Nodes.
+    /// Starts a control plane and creates its Nodes.
     pub async fn start(contender: Contender) -> anyhow::Result<Self> {
         let name = format!("cluster of {contender:?}").to_lowercase();
         let control_plane = ControlPlane::start(Options { name, ..Options::default() }).await?;
@@ -109,7 +111,7 @@ impl Cluster {
         Ok(Self { contender, control_plane, seen, user })
     }
 
-    /// Creates Services with ready pods.
+    /// Creates these Services, each with ready pods.
     #[allow(clippy::missing_errors_doc)]
     pub async fn populate(&self, services: Range<usize>, pods_each: usize) -> anyhow::Result<()> {
         let pods = services.clone().flat_map(|service| pods_of(service, pods_each));
@@ -132,7 +134,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes a pod ready or unready.
+    /// Changes a pod's status to ready or unready. Returns when.
     #[allow(clippy::missing_errors_doc)]
     pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Change> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());
@@ -141,7 +143,7 @@ impl Cluster {
         Ok(Change { asked, made: Instant::now() })
     }
 
-    /// Returns the number of writes of slices since a mark, by any user.
+    /// Returns the number of writes to EndpointSlices since a mark, by any user.
     #[allow(clippy::missing_errors_doc)]
     pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
         let ledger = self.control_plane.audit().since(mark).await?;

@@ -1,4 +1,4 @@
-//! Processes of the two controllers.
+//! Processes of the two EndpointSlice controllers that are compared.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::binaries;
@@ -8,18 +8,18 @@ use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::process::{Ended, Process, Signal};
 use serde::Serialize;
 
-/// Client limit in writes per second. Neither controller reaches it, so the limiters do not affect the comparison.
+/// Client limit in writes per second. Neither controller reaches it, so their rate limiters do not affect the comparison.
 const WRITES_PER_SECOND: &str = "5000";
-/// Parallel syncs of each controller.
+/// Parallel syncs of each controller, as a flag value.
 const CONCURRENT_SYNCS: &str = "5";
 
-/// Controller to measure.
+/// EndpointSlice controller to measure.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contender {
-    /// kube-controller-manager with only the EndpointSlice controller.
+    /// kube-controller-manager that runs only its EndpointSlice controller.
     KubeControllerManager,
-    /// Member agent with only the EndpointSlice controller.
+    /// Member agent that runs only its EndpointSlice controller.
     MemberAgent,
 }
 
@@ -32,7 +32,7 @@ pub enum Running {
 impl Contender {
     pub const ALL: [Self; 2] = [Self::KubeControllerManager, Self::MemberAgent];
 
-    /// Starts the controller, without waiting until it is ready.
+    /// Starts the controller's process, without waiting until it is ready.
     pub async fn start(self, control_plane: &ControlPlane) -> anyhow::Result<Running> {
         match self {
             Self::KubeControllerManager => {
@@ -56,7 +56,7 @@ impl Contender {
         }
     }
 
-    /// Grants the controller its rights and prepares its program, so that a build does not count as start time.
+    /// Grants the controller its rights and builds its program, so that a build does not count as start time.
     pub async fn admit(self, control_plane: &ControlPlane) -> anyhow::Result<()> {
         if self == Self::MemberAgent {
             binaries::of_agent("member-agent").await?;
@@ -76,7 +76,7 @@ impl Running {
         }
     }
 
-    /// Stops the process, gracefully if it supports that.
+    /// Stops the controller's process, gracefully if it supports that.
     pub async fn stop(self) -> anyhow::Result<()> {
         match &self {
             Self::KubeControllerManager(process) => {
@@ -91,7 +91,7 @@ impl Running {
         Ok(())
     }
 
-    /// Returns the last lines of output, for error messages.
+    /// Returns the last lines of the controller's output, for error messages.
     #[must_use]
     pub fn tail(&self) -> String {
         match self {
@@ -104,7 +104,7 @@ impl Running {
         crate::environment::memory_of(self.pid())
     }
 
-    /// Returns the processor time of the process so far.
+    /// Returns the processor time that the controller's process has used.
     pub fn processor_time(&self) -> anyhow::Result<std::time::Duration> {
         crate::environment::processor_time(self.pid()).context("processor time")
     }

@@ -1,4 +1,4 @@
-//! Results of both controllers, compared with targets.
+//! Results of both EndpointSlice controllers, compared with targets.
 
 use super::Size;
 use super::contender::Contender;
@@ -8,7 +8,7 @@ use crate::report::{Target, target};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Results of a run.
+/// Results of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub size: Size,
@@ -18,49 +18,50 @@ pub struct Report {
     pub optimized: bool,
     /// Results by controller.
     pub figures: BTreeMap<Contender, Figures>,
-    /// Comparison with targets.
+    /// Results compared with their targets.
     pub targets: Vec<Target>,
 }
 
 /// Results of one controller.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
-    /// Time from the start of the process until every endpoint is published.
+    /// Time from the start of the controller's process until every endpoint is published, in milliseconds.
     pub start_milliseconds: f64,
-    /// Slice writes for the start.
+    /// Number of slice writes for the start.
     pub start_writes: usize,
     /// Time from the patch of a pod's readiness until its slice shows it.
     pub flap: Quantiles,
     /// Time from the server's answer to the last patch of a rollout until slices show all its pods.
     pub rollout: Quantiles,
-    /// Time from sending the last patch of a rollout until slices show all its pods. It includes the server's time.
+    /// Time from sending the last patch of a rollout until slices show all its pods. It includes the server's time for the
+    /// patch.
     pub rollout_asked: Quantiles,
-    /// Slice writes of all rollouts.
+    /// Number of slice writes in all rollouts.
     pub rollout_writes: usize,
-    /// Memory after the rollouts.
+    /// Memory of the controller after the rollouts.
     pub memory: Memory,
-    /// Processor time until after the rollouts.
+    /// Processor time of the controller until after the rollouts.
     pub processor_seconds: f64,
-    /// Time from a restart, with all slices in place, until a change made during the restart is published.
+    /// Time from a restart with all slices in place until a change that was made meanwhile is published, in milliseconds.
     pub restart_milliseconds: f64,
-    /// Slice writes of a restart, without that change.
+    /// Number of slice writes after a restart, without the one for that change.
     pub restart_writes: usize,
-    /// Results with many pods, since the restart.
+    /// Results with many pods, measured after the restart.
     pub many: Many,
 }
 
-/// Results with many pods.
+/// Results of one controller with many pods.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Many {
     /// Time from the patch of a pod's readiness until its slice shows it.
     pub flap: Quantiles,
     pub memory: Memory,
-    /// Processor time since the restart.
+    /// Processor time of the controller since the restart.
     pub processor_seconds: f64,
 }
 
 impl Report {
-    /// Compares results with the targets.
+    /// Builds the report and compares the results with their targets.
     #[must_use]
     pub fn new(size: Size, figures: BTreeMap<Contender, Figures>) -> Self {
         let processors = std::thread::available_parallelism().map_or(0, usize::from);
@@ -71,7 +72,7 @@ impl Report {
         Self { size, processors, optimized: !cfg!(debug_assertions), figures, targets }
     }
 
-    /// Returns a table of both controllers for people.
+    /// Returns a table of both controllers' results for people.
     #[must_use]
     pub fn table(&self) -> String {
         let of = |figure: &dyn Fn(&Figures) -> String| {

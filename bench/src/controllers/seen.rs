@@ -1,4 +1,4 @@
-//! Watch of EndpointSlices. It tracks which addresses are ready, and when an expected state is reached.
+//! Watch of EndpointSlices that tracks which addresses are ready, and when an expected state is reached.
 
 use crate::bare::Bare;
 use crate::limits::{CHANGE, WATCH_SECONDS};
@@ -19,12 +19,12 @@ pub struct Seen {
     task: JoinHandle<()>,
 }
 
-/// Address, and true if it is expected to be ready.
+/// Expected address, and true if it must be ready.
 pub type Wanted = (String, bool);
 
 #[derive(Default)]
 struct Shown {
-    /// Readiness of addresses, by slice.
+    /// For each slice, its addresses and whether they are ready.
     slices: BTreeMap<String, HashMap<String, bool>>,
     waiting: Option<(Vec<Wanted>, oneshot::Sender<Instant>)>,
 }
@@ -61,7 +61,7 @@ struct Conditions {
 }
 
 impl Seen {
-    /// Watches the slices at `path`.
+    /// Starts a watch of the slices at `path`.
     pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
         let request = format!("{path}?watch=true&timeoutSeconds={WATCH_SECONDS}");
         let stream = bare.watches().request_stream(http::Request::get(request).body(Vec::new())?).await;
@@ -72,13 +72,13 @@ impl Seen {
             while let Ok(Some(line)) = lines.try_next().await {
                 noted.lock().take(&line, Instant::now());
             }
-            // Dropping the sender ends the wait.
+            // Dropping the sender ends the wait for the expected state.
             noted.lock().waiting = None;
         });
         Ok(Self { shown, task })
     }
 
-    /// Expects a state, before the change that causes it. Only one expectation can exist at a time.
+    /// Sets the state to wait for. Called before the change that causes it. Only one can be set at a time.
     #[must_use]
     pub fn expect(&self, wanted: Vec<Wanted>) -> Expected {
         let (sender, receiver) = oneshot::channel();
@@ -89,18 +89,18 @@ impl Seen {
     }
 }
 
-/// Expected state of a watch.
+/// Expected state of a watch, to wait for.
 pub struct Expected {
     receiver: oneshot::Receiver<Instant>,
 }
 
 impl Expected {
-    /// Waits for the expected state. Fails after [`CHANGE`].
+    /// Waits until the watch shows the expected state, and returns the time. Fails after [`CHANGE`].
     pub async fn shown(self) -> anyhow::Result<Instant> {
         self.shown_within(CHANGE).await
     }
 
-    /// Waits for the expected state with a given time limit.
+    /// Waits until the watch shows the expected state, at most for this time.
     #[allow(clippy::missing_errors_doc)]
     pub async fn shown_within(self, limit: Duration) -> anyhow::Result<Instant> {
         let shown = timeout(limit, self.receiver).await;
@@ -139,7 +139,7 @@ impl Shown {
         if self.waiting.as_ref().is_some_and(|(wanted, _)| wanted.iter().all(is_so))
             && let Some((_, sender)) = self.waiting.take()
         {
-            // The receiver is gone if the wait timed out.
+            // Sending fails if the wait has timed out and dropped the receiver.
             let _ = sender.send(at);
         }
     }

@@ -1,4 +1,5 @@
-//! Steps that alternate between the clusters: start with existing pods, single changes, rollouts, restart, many pods.
+//! Steps of the comparison, which alternate between the two clusters: start with existing pods, single changes, rollouts,
+//! restart, many pods.
 
 use super::Size;
 use super::cluster::{Cluster, Pod, pods_of};
@@ -11,16 +12,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Pause between two pods of a rollout.
+/// Pause between the changes of two pods in a rollout.
 const STEP: Duration = Duration::from_millis(2);
-/// Pause between two changes, long enough for a controller to observe its own write.
+/// Pause between two single changes, long enough for a controller to observe its own write.
 const PAUSE: Duration = Duration::from_millis(25);
-/// Pause after a rollout and after a restart. It is longer than the retry delay of a controller with stale caches.
+/// Pause after a rollout and after a restart, longer than the retry delay of a controller with a stale cache.
 const SETTLE: Duration = Duration::from_millis(1_300);
-/// Time limit for a start.
+/// Time limit for the start of a controller.
 const START: Duration = Duration::from_secs(120);
 
-/// Controller in its cluster.
+/// One cluster of the comparison, with its controller and its samples.
 pub struct Controller {
     cluster: Cluster,
     running: Option<Running>,
@@ -28,7 +29,7 @@ pub struct Controller {
     figures: Figures,
 }
 
-/// Runs all steps, alternating between the controllers, and returns the results.
+/// Runs all steps, alternating between the controllers, and returns the report.
 pub async fn both(controllers: &mut [Controller], size: Size) -> anyhow::Result<Report> {
     for each in &mut *controllers {
         each.start(size.services, size.pods).await?;
@@ -61,7 +62,7 @@ async fn flap_all(controllers: &mut [Controller], services: usize, size: Size) -
         let index = (flap / services) % size.pods;
         let pod = Pod { service, index, number: service * size.pods + index };
         for turn in 0..controllers.len() {
-            // The controllers take turns to go first.
+            // The controllers alternate in who goes first.
             let each = (turn + flap) % controllers.len();
             samples[each].push(controllers[each].flap(pod).await?);
             sleep(PAUSE).await;
@@ -90,7 +91,7 @@ async fn roll_out_all(controllers: &mut [Controller], size: Size) -> anyhow::Res
 }
 
 impl Controller {
-    /// Returns a cluster without a running controller.
+    /// Returns a cluster whose controller does not run yet.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, running: None, unready: BTreeSet::new(), figures: Figures::default() }
@@ -122,7 +123,8 @@ impl Controller {
         Ok(expected.shown().await? - change.asked)
     }
 
-    /// Returns two times until slices show all pods: from the answer to the last patch, and from sending it.
+    /// Changes many pods of a Service. Returns two times until slices show all of them: from the answer to the last patch, and
+    /// from sending it.
     async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<(Duration, Duration)> {
         let pods: Vec<Pod> = pods_of(service, size.pods).take(size.rollout_pods).collect();
         let becomes: Vec<bool> = pods.iter().map(|pod| self.toggle(*pod)).collect();
@@ -155,7 +157,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Restarts the controller. One change then shows that it works; the write of that change does not count.
+    /// Restarts the controller. A change of one pod then shows that it works; the write for that change does not count.
     async fn restart(&mut self, size: Size) -> anyhow::Result<()> {
         self.running.take().context("nobody runs")?.stop().await?;
         let mark = self.cluster.control_plane.audit().mark().await?;

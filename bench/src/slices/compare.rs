@@ -1,4 +1,4 @@
-//! Comparison with the results of another program.
+//! Comparison of this library's results with those of another program, such as upstream's.
 
 use crate::report::{Target, target};
 use crate::slices::line::Line;
@@ -9,12 +9,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Number of pods or Services from which the target for a reconcile applies. In smaller scenarios, fixed costs
-/// dominate.
+/// Number of pods or Services from which on the target for a reconcile applies. In smaller scenarios, fixed costs dominate.
 const LARGE: usize = 100;
-/// Target for a reconcile, in percent of the other program's time.
+/// Target for the time of a reconcile, in percent of the other program's.
 const SHARE_PERCENT: f64 = 5.0;
-/// Target for planning one pod's event, in microseconds.
+/// Target for the time to plan one pod's event, in microseconds.
 const EVENT_MICROSECONDS: f64 = 20.0;
 
 /// What to compare.
@@ -29,32 +28,33 @@ pub struct Options {
     slices: Vec<PathBuf>,
 }
 
-/// Scenarios that both programs measured, in our order.
+/// Scenarios that both programs measured, in the order of this program's results.
 #[derive(Clone, Debug)]
 pub struct Comparison(Vec<Row>);
 
-/// Scenario in one mode.
+/// One scenario in one mode, with both programs' results.
 #[derive(Clone, Debug)]
 struct Row {
     line: Line,
     theirs: Times,
     ours: Times,
     their_allocations: f64,
-    /// Time until the plan is ready, for events only.
+    /// Time until the plan is ready. Only for the event of one pod.
     planning: Option<Times>,
     same_writes: bool,
-    /// True if endpoints are equal, and true if slice lengths are equal. `None` without slices to compare.
+    /// Two flags: the endpoints of both programs are equal, and the lengths of their slices are. `None` if there are no slices
+    /// to compare.
     same_slices: Option<[bool; 2]>,
 }
 
-/// Times of one scenario in microseconds.
+/// Times of one scenario by both programs, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     minimum: f64,
     median: f64,
 }
 
-/// Reads both files.
+/// Reads both programs' results and compares them.
 ///
 /// # Errors
 /// A file cannot be read, no scenario is in both, or the slices of a common scenario are missing.
@@ -76,7 +76,7 @@ pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     Ok(Comparison(rows))
 }
 
-/// Compares the endpoints of both programs, and the lengths of their slices.
+/// Compares the endpoints that both programs published, and the lengths of their slices.
 fn same_slices(line: &Line, folders: &[PathBuf]) -> anyhow::Result<Option<[bool; 2]>> {
     let ([theirs, ours], true) = (folders, line.plans_slices()) else { return Ok(None) };
     let (theirs, ours) = (outcome::read(theirs, &line.name)?, outcome::read(ours, &line.name)?);
@@ -158,7 +158,7 @@ impl Comparison {
         text
     }
 
-    /// Compares the results with the targets.
+    /// Compares the results of all scenarios with the targets.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
         let mut targets: Vec<_> = self.0.iter().filter_map(Row::target).collect();
@@ -175,7 +175,7 @@ impl Comparison {
     }
 }
 
-/// Formats a number with three significant digits, or with all digits before the decimal point.
+/// Formats a number with three significant digits, or without decimals if it is larger.
 fn short(value: f64) -> String {
     let decimals = match value {
         100.0.. => 0,
@@ -203,7 +203,7 @@ mod tests {
         Line { name: "noop-100".into(), size: 100, ns_op, allocs_op: 5.0, ..Line::default() }
     }
 
-    /// Compares two programs with these times and slices. Returns the comparison and the missed targets.
+    /// Runs a comparison of two programs with these times and slices. Returns it, and the targets that were missed.
     fn compare(
         [theirs, ours]: [&[Line]; 2],
         [their_slices, our_slices]: [&[Arc<EndpointSlice>]; 2],

@@ -1,4 +1,4 @@
-//! Reconcile over all pods and slices.
+//! Reconcile over all pods and slices of a Service.
 
 use crate::slices::line::Line;
 use crate::slices::memory::{self, Memory};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Measures a reconcile: conversion of pods to backends, plan and writes.
 ///
 /// # Errors
-/// The scenario's limit is out of range.
+/// The scenario's limit of endpoints per slice is out of range.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     let Scenario { name, service, pods, existing, .. } = scenario;
     let (config, zones, mut hints) = (scenario.config()?, scenario.zones(), scenario.hints());
@@ -28,7 +28,7 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     Ok(Line::of(name, "full", pods.len(), cost).after(&Outcome::of(&slices), counts))
 }
 
-/// Returns the slices after a reconcile and the number of writes.
+/// Reconciles a scenario. Returns its slices afterwards, and the numbers of writes.
 pub fn reconcile(scenario: &Scenario) -> anyhow::Result<(Vec<Arc<EndpointSlice>>, WriteCounts)> {
     let Scenario { service, pods, existing, .. } = scenario;
     let config = scenario.config()?;

@@ -59,7 +59,7 @@ fn named(name: &str, scenario: Scenario) -> Scenario {
     Scenario { name: name.to_owned(), ..scenario }
 }
 
-/// Returns a Service with a named port and a numbered port, its pods, and Nodes in three zones.
+/// Returns a scenario: a Service with a named port and a numbered port, its pods, and Nodes in three zones.
 fn world(count: usize) -> anyhow::Result<Scenario> {
     let nodes = count / 30 + 3;
     let service = json!({
@@ -107,13 +107,13 @@ fn node(number: usize) -> Result<Node, serde_json::Error> {
     }))
 }
 
-/// Adds the slices that the scenario should have.
+/// Adds the slices that the scenario's Service should have.
 fn settle(scenario: Scenario) -> anyhow::Result<Scenario> {
     let (existing, _) = full::reconcile(&scenario)?;
     Ok(Scenario { existing, ..scenario })
 }
 
-/// Returns a namespace of many Services, one of which selects the pod.
+/// Returns a scenario with many Services in one namespace, one of which selects the pod.
 fn namespace(count: usize) -> anyhow::Result<Scenario> {
     let service = |number: usize| {
         let mut selector = json!({"app": format!("app-{number:05}"), "tier": "front"});

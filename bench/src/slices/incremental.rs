@@ -1,7 +1,7 @@
-//! Event of one pod, with a state that is kept between events.
+//! Event of one pod, planned from an incremental state that is kept between events.
 //!
-//! The state comes from the initial slices of a scenario. The event is the one pod that differs from them. Each run
-//! measures the change and its reversal, with plan, write and answer. So every run starts from the same state.
+//! The state comes from the initial slices of a scenario. The event is the one pod that differs from them. Each run measures
+//! the change and its reversal, with plan, write and answer. So every run starts from the same state.
 
 use crate::slices::full;
 use crate::slices::line::Line;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const ONE_UPDATE: WriteCounts = WriteCounts { creates: 0, updates: 1, deletes: 0 };
 
-/// Measures an event. Returns `None` if the scenario differs in more than one pod.
+/// Measures the event of a scenario. Returns `None` if the scenario differs from its slices in more than one pod.
 ///
 /// # Errors
 /// The scenario is malformed, or the event and a full reconcile give different results.
@@ -46,13 +46,13 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>
     Ok(Some(Line { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
 }
 
-/// Pod as slices show it and as it is. The names differ if the pod was replaced.
+/// Event of one pod: the pod as slices show it, and as it is now. The names differ if the pod was replaced.
 struct Event {
     before: Pod,
     after: Pod,
 }
 
-/// Returns the event of a scenario, if its plan replaces exactly one endpoint.
+/// Returns the event of a scenario; `None` unless its plan replaces exactly one endpoint.
 fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     let Scenario { service, pods, existing, .. } = scenario;
     let config = scenario.config()?;
@@ -68,7 +68,7 @@ fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     Ok(shown_by(gone, after).map(|before| Event { before, after: after.clone() }))
 }
 
-/// Returns the removed and the added endpoint, if there is one of each.
+/// Returns the endpoint that an update removes and the one that it adds, if there is one of each.
 fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     let (before, after) = (&update.before.endpoints, &update.after.endpoints);
     let only = |those: &'_ [Endpoint], others: &[Endpoint]| {
@@ -78,7 +78,7 @@ fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     Some((&before[only(before, after)?], &after[only(after, before)?]))
 }
 
-/// Returns the pod that `endpoint` shows, otherwise equal to `pod`. `None` if the endpoint does not determine a pod.
+/// Returns `pod` changed so that it matches `endpoint`, as the slices show it. `None` if the endpoint does not determine a pod.
 fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else { return None };
     let TargetRef { name, uid, .. } = &**target;
@@ -92,7 +92,7 @@ fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     Some(pod)
 }
 
-/// State with the inputs of its plans.
+/// Incremental state of a Service, with the other inputs of its plans.
 struct World {
     state: Incremental,
     zones: NodeZones,
@@ -102,7 +102,7 @@ struct World {
 }
 
 impl World {
-    /// Returns the settled state before `event`. `None` if other pods differ too, because then more writes are
+    /// Returns the settled state before `event`. `None` if other pods differ from the slices too, so that more writes are
     /// needed.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
@@ -121,7 +121,7 @@ impl World {
         Ok(is_settled.then_some(world))
     }
 
-    /// Processes a pod's event: plans the change, writes it, and takes in the answers.
+    /// Handles an event of one pod: plans the change, writes it, and stores the answers.
     fn take(&mut self, from: &Pod, to: &Pod) -> anyhow::Result<WriteCounts> {
         self.planning.start();
         if from.metadata.name != to.metadata.name {
@@ -161,7 +161,7 @@ mod tests {
             scenario.pods[1].status.readiness.is_ready = false;
             scenario.pods[2].status.readiness.is_ready = false;
         }));
-        // Each case replaces one endpoint and changes something else.
+        // Each case replaces one endpoint and changes something else too, so it is not measured.
         assert!(!is_measured(|scenario| {
             scenario.pods[1].status.readiness.is_ready = false;
             Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");

@@ -1,38 +1,38 @@
-//! Result of one scenario, as a line of JSON.
+//! Result of one measured scenario, printed as a line of JSON.
 
 use crate::slices::meter::Cost;
 use crate::slices::outcome::Outcome;
 use endpointslice::plan::WriteCounts;
 use serde::{Deserialize, Serialize};
 
-/// Result of one scenario. Other programs that measure the same files print the fields up to `deletes`.
+/// Result of one measured scenario. Other programs that measure the same files print the fields up to `deletes`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Line {
     /// Name of the scenario.
     pub name: String,
-    /// Number of runs.
+    /// Number of runs that were timed.
     pub iters: u64,
-    /// Processor time of a run in nanoseconds.
+    /// Processor time of one run in nanoseconds.
     pub ns_op: f64,
-    /// Allocations of a run.
+    /// Number of allocations in one run.
     pub allocs_op: f64,
-    /// Bytes allocated by a run.
+    /// Bytes allocated in one run.
     pub bytes_op: f64,
     pub creates: usize,
     pub updates: usize,
     pub deletes: usize,
-    /// `full`, `incremental` or `selected`. Empty in the results of another program.
+    /// Mode: `full`, `incremental` or `selected`. Empty in the results of another program.
     pub mode: String,
-    /// Processor time of an event until its plan is ready, in nanoseconds. The rest of `ns_op` is writes and their
+    /// Processor time from a pod's event until its plan is ready, in nanoseconds. The rest of `ns_op` is writes and their
     /// answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_ns_op: Option<f64>,
-    /// Number of pods, or of Services in the mode `selected`.
+    /// Size of the scenario: number of pods, or of Services in the mode `selected`.
     pub size: usize,
-    /// Number of endpoints in the resulting slices, or of Services that select the pod in the mode `selected`.
+    /// Number of endpoints in the resulting slices; in the mode `selected`, of Services that select the pod.
     pub endpoints: usize,
-    /// Number of distinct endpoints.
+    /// Number of distinct endpoints in the resulting slices.
     pub distinct_endpoints: usize,
     /// Number of endpoints in each resulting slice, sorted.
     pub slice_lengths: Vec<usize>,
@@ -54,7 +54,7 @@ impl Line {
         }
     }
 
-    /// Adds the resulting slices and the number of writes.
+    /// Adds the resulting slices and the numbers of writes.
     #[must_use]
     pub fn after(self, outcome: &Outcome, counts: WriteCounts) -> Self {
         let WriteCounts { creates, updates, deletes } = counts;
@@ -63,7 +63,7 @@ impl Line {
         Self { creates, updates, deletes, endpoints, distinct_endpoints, slice_lengths, ..self }
     }
 
-    /// True if the scenario produces slices.
+    /// True if the scenario's mode produces slices.
     #[must_use]
     pub fn plans_slices(&self) -> bool {
         self.mode != "selected"

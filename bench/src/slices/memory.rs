@@ -1,4 +1,4 @@
-//! API server in memory that answers at once, with the bookkeeping of a controller.
+//! Simulated API server in memory that answers at once, with the bookkeeping of a controller.
 
 use anyhow::Context as _;
 use endpointslice::apply::Written;
@@ -15,23 +15,23 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Executes plans, tracks the writes and updates metrics, like upstream's reconciler.
+/// Simulated API server and controller: executes plans, tracks the writes and updates metrics, like upstream's reconciler.
 #[derive(Debug)]
 pub struct Memory {
     tracker: Tracker,
     metrics: Metrics,
-    /// Number of the next created slice. It starts above the highest number of the initial slices.
+    /// Number for the name of the next created slice. It starts above the highest number of the initial slices.
     created: u64,
 }
 
 impl Memory {
-    /// Returns an API server with these slices.
+    /// Returns a server that stores these slices.
     pub fn new(config: &Config, existing: &[Arc<EndpointSlice>]) -> anyhow::Result<Self> {
         let metrics = Metrics::new(&prometheus::Registry::new(), config, MetricsOptions::default())?;
         Ok(Self { tracker: Tracker::default(), metrics, created: highest_number(existing) })
     }
 
-    /// Executes `plan`. Created slices get the same names in every run.
+    /// Executes a plan. Created slices get the same names in every run, so that runs are comparable.
     pub fn apply(&mut self, service: &Service, plan: &Plan) -> anyhow::Result<Vec<Written>> {
         self.metrics.planned(service, plan);
         let server = Server { created: self.created.into() };
@@ -43,17 +43,17 @@ impl Memory {
     }
 }
 
-/// Returns the highest number at the end of a slice's name.
+/// Returns the highest number with which the name of a slice ends.
 fn highest_number(slices: &[Arc<EndpointSlice>]) -> u64 {
     let number = |slice: &Arc<EndpointSlice>| {
         let name = slice.metadata.name.as_str();
         name[name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..].parse().ok()
     };
-    // Ignore numbers near the maximum: they do not come from here, and would leave no room for more.
+    // Ignores numbers near the maximum. The bench did not make such names, and they would leave no room for more.
     slices.iter().filter_map(number).filter(|number: &u64| *number < u64::MAX / 2).max().unwrap_or_default()
 }
 
-/// Tracker behind a lock.
+/// Tracker of own writes, behind a lock.
 #[derive(Debug, Default)]
 struct Tracker(Mutex<SliceTracker>);
 
@@ -63,7 +63,7 @@ impl SharedTracker for Tracker {
     }
 }
 
-/// Answers like an API server: with the written slice, its name and its generation.
+/// Server side of the simulated API server: answers a write with the slice, its name and its generation.
 #[derive(Debug)]
 struct Server {
     created: AtomicU64,
@@ -96,7 +96,7 @@ impl SliceWriter for Server {
     }
 }
 
-/// Returns the slices after `written`, by name.
+/// Returns all slices after the writes `written`, by name.
 #[must_use]
 pub fn slices(existing: &[Arc<EndpointSlice>], written: Vec<Written>) -> Vec<Arc<EndpointSlice>> {
     let name = |slice: &EndpointSlice| slice.metadata.name.to_string();
@@ -116,8 +116,7 @@ mod tests {
     use crate::slices::full;
     use crate::slices::scenario::fixtures::{pod, settled};
 
-    /// Returns the lengths of a Service's slices after two pods were added. Initially each slice has these names and
-    /// two endpoints.
+    /// Adds two pods to a Service whose slices have these names and two endpoints each. Returns the length of each slice then.
     fn lengths_after(existing: &[&str]) -> Vec<(String, usize)> {
         let mut scenario = settled(2 * existing.len(), 2);
         for (slice, name) in scenario.existing.iter_mut().zip(existing) {

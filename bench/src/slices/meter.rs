@@ -1,39 +1,39 @@
-//! Cost of work on one thread.
+//! Meter for the cost of repeated work on one thread.
 
 use std::time::Duration;
 
-/// Runs work repeatedly and measures its cost.
+/// Meter that runs work repeatedly and measures its cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     budget: Duration,
 }
 
-/// Cost of one run.
+/// Cost of one run of the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Number of timed runs.
+    /// Number of runs that were timed.
     pub iterations: u64,
-    /// Processor time in nanoseconds.
+    /// Processor time of one run in nanoseconds.
     pub nanoseconds: f64,
-    /// Number of allocations.
+    /// Number of allocations in one run.
     pub allocations: f64,
-    /// Allocated bytes.
+    /// Bytes allocated in one run.
     pub bytes: f64,
 }
 
-/// Runs before the measurement, and runs with counted allocations. Both are even, so that work that alternates
-/// between two states ends where it began.
+/// Number of runs before the measurement, and of runs with counted allocations. Even, so that work that alternates between two
+/// states ends where it began.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 
 impl Meter {
-    /// Returns a meter that spends `budget` of processor time on timing.
+    /// Returns a meter that spends `budget` of processor time on timed runs.
     #[must_use]
     pub const fn new(budget: Duration) -> Self {
         Self { budget }
     }
 
-    /// Measures `work`. Allocations are counted in separate runs that are not timed.
+    /// Measures the cost of `work`. Allocations are counted in separate runs that are not timed.
     pub fn measure(self, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
         let mut repeat = |times: u64| (0..times).try_for_each(|_| work());
         repeat(WARM_UP)?;
@@ -51,7 +51,7 @@ impl Meter {
         })
     }
 
-    /// Runs batches of increasing size, so that the clock is read rarely.
+    /// Runs the work in batches of increasing size, so that the clock is read rarely.
     fn time(self, mut repeat: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<(u64, Duration)> {
         let began = processor_time();
         let (mut done, mut batch) = (0, 2);
@@ -69,7 +69,7 @@ impl Meter {
     }
 }
 
-/// Processor time of a part of the work, including two reads of the clock.
+/// Stopwatch for the processor time of one part of the work, including two reads of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stopwatch {
     began: Duration,
@@ -87,7 +87,7 @@ impl Stopwatch {
         self.times += 1;
     }
 
-    /// Returns the mean time of the part.
+    /// Returns the mean time that the part took.
     #[must_use]
     pub fn mean_nanoseconds(&self) -> f64 {
         self.taken.as_secs_f64() * 1e9 / f64::from(self.times)

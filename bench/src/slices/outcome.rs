@@ -1,4 +1,4 @@
-//! Slices after a reconcile, without the assignment of endpoints to slices.
+//! Slices after a reconcile, compared without regard to which slice has which endpoint.
 
 use anyhow::Context as _;
 use endpointslice::model::{Endpoint, EndpointPort, EndpointSlice};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Result of a reconcile, without the assignment of endpoints to slices.
+/// Result of a reconcile, without regard to which slice has which endpoint.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
     /// Distinct endpoints of all slices as text, with ports and hints.
@@ -17,7 +17,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Summarizes `slices`.
+    /// Summarizes slices.
     #[must_use]
     pub fn of(slices: &[Arc<EndpointSlice>]) -> Self {
         let mut slice_lengths: Vec<_> = slices.iter().map(|slice| slice.endpoints.len()).collect();

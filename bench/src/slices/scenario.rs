@@ -1,4 +1,4 @@
-//! Scenario: a Service with its pods, Nodes and slices, as stored in a file.
+//! Scenario to measure: a Service with its pods, Nodes and slices, stored in a file.
 
 use anyhow::Context as _;
 use endpointslice::hints::ServiceHints;
@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reconcile of `service`. With `services`, it is the search for those that select the first pod.
+/// Scenario to measure: the reconcile of `service`, or, if `services` is not empty, the search for those that select the first
+/// pod.
 ///
 /// Objects are Kubernetes' JSON. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -18,7 +19,7 @@ use std::sync::Arc;
 pub struct Scenario {
     pub name: String,
     pub max_endpoints_per_slice: usize,
-    /// True if the cluster distributes endpoints by zone.
+    /// True if the cluster supports topology hints.
     #[serde(default)]
     pub topology_cache: bool,
     #[serde(default)]
@@ -28,7 +29,7 @@ pub struct Scenario {
     pub pods: Vec<Pod>,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub nodes: Vec<Node>,
-    /// Existing slices.
+    /// Slices that exist before the reconcile.
     #[serde(default, deserialize_with = "shared_slices", serialize_with = "write_shared_slices")]
     pub existing: Vec<Arc<EndpointSlice>>,
     /// Services of a namespace, for the mode `selected`.
@@ -43,7 +44,7 @@ impl Scenario {
         serde_json::from_slice(&text).with_context(|| format!("{} is no scenario", file.display()))
     }
 
-    /// Returns the settings for slices.
+    /// Returns the settings of the `endpointslice` library for this scenario.
     ///
     /// # Errors
     /// The limit of endpoints per slice is out of range.
@@ -56,14 +57,14 @@ impl Scenario {
         self.nodes.iter().collect()
     }
 
-    /// Returns the state for topology hints, which is kept between reconciles.
+    /// Returns the hints of the `endpointslice` library, whose state is kept between reconciles.
     #[must_use]
     pub fn hints(&self) -> ServiceHints {
         if !self.topology_cache {
             return ServiceHints { topology: None, ..ServiceHints::new() };
         }
         let mut hints = ServiceHints::new();
-        // The result lists Services to plan again, and there are none yet.
+        // The ignored result lists Services to plan again, and there are none yet.
         let _ = hints.set_nodes(&self.nodes);
         hints
     }
@@ -99,13 +100,13 @@ fn write_shared_slices<S: Serializer>(slices: &[Arc<EndpointSlice>], serializer:
 
 #[cfg(test)]
 pub(crate) mod fixtures {
-    //! Scenarios for tests.
+    //! Builders of scenarios for tests.
 
     use super::*;
     use crate::slices::full;
     use serde_json::{from_value, json};
 
-    /// Returns a pod that the Service selects.
+    /// Returns a pod that the scenario's Service selects.
     pub(crate) fn pod(number: usize) -> Pod {
         from_value(json!({
             "metadata": {"namespace": "ns", "name": format!("pod-{number}"), "uid": format!("uid-{number}")},
@@ -118,7 +119,7 @@ pub(crate) mod fixtures {
         .unwrap()
     }
 
-    /// Returns a Service with `pods` pods and the slices that it should have.
+    /// Returns a scenario with a Service of `pods` pods and the slices that the Service should have.
     pub(crate) fn settled(pods: usize, max_endpoints_per_slice: usize) -> Scenario {
         let service = json!({
             "metadata": {"namespace": "ns", "name": "web", "uid": "service"},

@@ -1,4 +1,4 @@
-//! Search for the Services that a pod's event concerns.
+//! Search for the Services that a pod's event concerns, by their selectors.
 
 use crate::slices::line::Line;
 use crate::slices::meter::Meter;

@@ -1,4 +1,4 @@
-//! Tests of the build with a script in place of Go.
+//! Tests of building the control plane, with a script in place of Go.
 
 use super::{Build, Program, ready_made};
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Script in place of Go. It counts builds in the file `builds` and writes a result.
+/// Script in place of Go. It counts builds in the file `builds` and writes an executable.
 const WORKING_GO: &str = r#"#!/bin/sh
 if [ "$1" = version ]; then echo go version go9.9; exit 0; fi
 echo "$@" >> ../builds

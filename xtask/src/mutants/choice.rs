@@ -33,7 +33,7 @@ fn minutes(text: &str) -> Result<Duration, std::num::ParseIntError> {
     Ok(Duration::from_secs(60 * text.parse::<u64>()?))
 }
 
-/// Lines of files, from 1.
+/// Changed lines of each file, counted from 1.
 type Changed = BTreeMap<String, Vec<RangeInclusive<usize>>>;
 
 impl Choice {
@@ -64,7 +64,7 @@ impl Choice {
     }
 }
 
-/// True if a line changed between the fault's mark and the end of the code that it replaces.
+/// True if a line changed between the fault's mark and the end of the code that the fault replaces.
 fn touches(fault: &Fault, changed: &Changed) -> anyhow::Result<bool> {
     let Some(ranges) = changed.get(&fault.file) else { return Ok(false) };
     let text =
@@ -73,7 +73,7 @@ fn touches(fault: &Fault, changed: &Changed) -> anyhow::Result<bool> {
     Ok(ranges.iter().any(|range| *range.start() <= end && fault.line <= *range.end()))
 }
 
-/// Returns the lines that a diff without context changed. For removed lines, returns the two lines next to them.
+/// Returns the changed lines of each file in a diff without context. For removed lines, returns the two lines next to them.
 fn changes(difference: &str) -> anyhow::Result<Changed> {
     let mut changed = Changed::new();
     let mut file = String::new();

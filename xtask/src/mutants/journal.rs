@@ -1,4 +1,4 @@
-//! Detected faults of earlier runs on the same tree, for `cargo xtask mutants --resume`.
+//! Record of the faults that earlier runs on the same tree detected, for `cargo xtask mutants --resume`.
 
 use anyhow::Context as _;
 use std::collections::BTreeSet;
@@ -6,14 +6,14 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// File with the digest of the tree in its first line. Each further line is the id of a detected fault.
+/// File that records detected faults. Its first line is the digest of the tree, each further line the id of a fault.
 pub(super) struct Journal {
     path: PathBuf,
     seen: BTreeSet<String>,
 }
 
 impl Journal {
-    /// Opens the journal of a tree. Starts a new one if the tree changed or without `resume`.
+    /// Opens the record of a tree. Starts a new one if the tree changed or `resume` is false.
     pub(super) fn open(folder: &Path, digest: &str, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join("seen");
         let text = fs::read_to_string(&path).unwrap_or_default();

@@ -15,16 +15,16 @@
 
 use anyhow::{Context as _, bail, ensure};
 
-/// Fault that can be planted.
+/// Fault that can be planted in the source, from its mark.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
-    /// Rule that it breaks, and its number among the faults of that rule: `S4.1`.
+    /// Id of the fault: the rule that it breaks, and its number in that rule, such as `S4.1`.
     pub(crate) id: String,
-    /// Test that must detect it, as `file::test`. `None` means that a test of the rule must.
+    /// Test that must detect the fault, as `file::test`. `None` means the tests of the rule.
     pub(crate) test: Option<String>,
-    /// Path of its file, from the root.
+    /// Path of the file to plant it in, from the root.
     pub(crate) file: String,
-    /// Line of its mark, from 1.
+    /// Line of the fault's mark, from 1.
     pub(crate) line: usize,
     old: String,
     new: String,
@@ -33,15 +33,15 @@ pub(crate) struct Fault {
 const BEGIN: &str = "// fault ";
 const BECOMES: &str = " ~>";
 
-/// True if a line is a mark.
+/// True if a line of source is a fault's mark.
 pub(crate) fn is_mark(line: &str) -> bool {
     line.trim_start().starts_with(BEGIN)
 }
 
-/// Returns the faults that a file marks.
+/// Returns the faults that are marked in a file.
 ///
 /// # Errors
-/// If a mark is malformed. The error is about the first one.
+/// If a mark is malformed. The error is about the first such mark.
 pub(crate) fn faults_of(file: &str, text: &str) -> anyhow::Result<Vec<Fault>> {
     let marks = text.lines().zip(1..).filter_map(|(line, number)| Some((line.trim().strip_prefix(BEGIN)?, number)));
     let mut faults = Vec::new();
@@ -70,30 +70,30 @@ fn parse(mark: &str, file: &str, line: usize) -> anyhow::Result<Vec<Fault>> {
 }
 
 impl Fault {
-    /// Returns the rule that it breaks.
+    /// Returns the id of the rule that the fault breaks.
     pub(crate) fn rule(&self) -> &str {
         self.id.split_once('.').map_or(&self.id, |(rule, _)| rule)
     }
 
-    /// True if an id or a rule on the command line names it.
+    /// True if `id`, from the command line, is that of this fault or of its rule.
     pub(crate) fn is_named_by(&self, id: &str) -> bool {
         self.id == id || self.rule() == id
     }
 
-    /// Returns the folder of its package.
+    /// Returns the folder of the fault's package.
     pub(crate) fn folder(&self) -> &str {
         self.file.split('/').next().unwrap_or_default()
     }
 
-    /// Returns the change as the mark has it.
+    /// Returns the fault's change as its mark states it.
     pub(crate) fn change(&self) -> String {
         format!("{}{BECOMES} {}", self.old, self.new)
     }
 
-    /// Returns the bytes of its file that it replaces.
+    /// Returns the range of bytes in the file that the fault replaces.
     ///
     /// # Errors
-    /// If they are not in the line below the mark.
+    /// If that code is not in the line below the mark.
     pub(crate) fn place(&self, text: &str) -> anyhow::Result<std::ops::Range<usize>> {
         let mark: usize = text.split_inclusive('\n').take(self.line - 1).map(str::len).sum();
         let comments = text[mark..].split_inclusive('\n').take_while(|line| line.trim_start().starts_with("//"));
@@ -105,24 +105,24 @@ impl Fault {
         Ok(found)
     }
 
-    /// Returns the text of its file with the fault.
+    /// Returns the file's text with the fault planted.
     ///
     /// # Errors
-    /// If the code to replace is not in the line below its mark.
+    /// If the code to replace is not in the line below the mark.
     pub(crate) fn applied(&self, text: &str) -> anyhow::Result<String> {
         let place = self.place(text)?;
         Ok(format!("{}{}{}", &text[..place.start], self.new, &text[place.end..]))
     }
 }
 
-/// Returns the end of the code at `at` that has the same tokens as `old`. Comments and white space do not count.
+/// Returns the end of the code at `at` if it has the same tokens as `old`. Comments and white space do not count.
 fn end_of(text: &str, at: usize, old: &str) -> Option<usize> {
     let (mut rest, mut wanted) = (&text[at..], old);
     let mut before = text[..at].chars().next_back();
     while let Some(token) = first_token(wanted) {
         let is_first = rest.len() == text.len() - at;
         let code = if is_first { rest } else { without_blanks(rest) };
-        // Words are compared as a whole: `live` does not match in `deliver`.
+        // Compare words as a whole: `live` does not match in `deliver`.
         if first_token(code)? != token || is_first && before.is_some_and(is_word) && token.starts_with(is_word) {
             return None;
         }
@@ -133,7 +133,7 @@ fn end_of(text: &str, at: usize, old: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// Returns a whole word, or one other character. `None` at the end and before white space.
+/// Returns the token at the start of a text: a whole word, or one other character. `None` at the end and before white space.
 fn first_token(text: &str) -> Option<&str> {
     let first = text.chars().next().filter(|letter| !letter.is_whitespace())?;
     let length =

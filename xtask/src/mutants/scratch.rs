@@ -1,4 +1,4 @@
-//! Copy of the tree in which faults are planted, its test programs, and the outcome of a fault.
+//! Copy of the source tree in which faults are planted, the copy's test programs, and the outcome of a fault.
 
 use super::mark::Fault;
 use crate::{cargo, limited};
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// Files and folders that are not copied, in the root or below.
+/// Names of files and folders that are not copied, at any depth.
 const LEFT_OUT: &[&str] = &[".git", "target"];
-/// Longest run of a test. A fault that makes a test run longer counts as detected.
+/// Time limit of one test. A fault that makes a test run longer counts as detected.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Outcome of a fault.
+/// Outcome of planting a fault.
 pub(super) enum Outcome {
-    /// One of its tests failed.
+    /// One of the fault's tests failed, as it should.
     Seen,
-    /// All of its tests passed.
+    /// All of the fault's tests passed, so they do not detect it.
     Survived,
-    /// Does not compile. The text is the compiler's message.
+    /// The code with the fault does not compile. The text is the compiler's message.
     Broken(String),
 }
 
@@ -41,28 +41,28 @@ pub(super) struct Scratch {
     target: PathBuf,
 }
 
-/// Test program.
+/// Test program built from the copy.
 #[derive(Clone)]
 struct Program {
-    /// Target that Cargo builds it for: `--lib`, or `--test` with a name.
+    /// Arguments that select the program's target in Cargo: `--lib`, or `--test` with a name.
     target: Vec<String>,
-    /// Folder of the package, where its tests run.
+    /// Folder of the program's package, where its tests run.
     folder: PathBuf,
     executable: PathBuf,
 }
 
-/// All tests of some packages: from folder of the package and path of the test to its program.
+/// Program of each test of some packages, by (folder of the package, path of the test).
 pub(super) struct Suites(BTreeMap<(String, String), Program>);
 
 impl Scratch {
-    /// Copies only the differences to an earlier copy, so that Cargo rebuilds no more than these.
+    /// Copies the tree. Changes only what differs from an earlier copy, so that Cargo rebuilds no more than that.
     pub(super) fn copy(root: &Path, folder: &Path) -> anyhow::Result<Self> {
         let scratch = Self { tree: folder.join("tree"), target: folder.join("target") };
         mirror(root, &scratch.tree)?;
         Ok(scratch)
     }
 
-    /// Builds the tests of the packages in these folders, and lists their names.
+    /// Builds the test programs of the packages in these folders, and lists their tests.
     pub(super) fn suites(&self, folders: &BTreeSet<&str>) -> anyhow::Result<Suites> {
         let mut suites = BTreeMap::new();
         for folder in folders {
@@ -106,7 +106,7 @@ impl Scratch {
         Ok(Outcome::Survived)
     }
 
-    /// Returns a digest of all files of the copy.
+    /// Returns a digest over all files of the copy.
     pub(super) fn digest(&self) -> anyhow::Result<String> {
         let mut digest = Sha256::new();
         let mut folders = vec![self.tree.clone()];
@@ -135,7 +135,7 @@ impl Scratch {
         command.output().context("cannot call cargo")
     }
 
-    /// Returns the programs of a build, from its messages.
+    /// Returns the test programs that a build made, from Cargo's messages.
     fn programs(&self, folder: &str, built: &Output) -> anyhow::Result<Vec<Program>> {
         let mut programs = Vec::new();
         for message in messages(built) {
@@ -153,7 +153,7 @@ impl Scratch {
 }
 
 impl Suites {
-    /// Returns the test that `file::test` names, and its program.
+    /// Returns the full path of the test that `file::test` names, and its program.
     fn find(&self, folder: &str, named: &str) -> anyhow::Result<(&str, &Program)> {
         let (file, name) = named.split_once("::").with_context(|| format!("{named} is not written as file::test"))?;
         let is_it = |path: &str| {
@@ -167,7 +167,7 @@ impl Suites {
         }
     }
 
-    /// Runs these tests, as folder and name. Returns those that fail.
+    /// Runs tests, given as (folder, name). Returns those that fail.
     pub(super) fn run_all(&self, tests: &BTreeSet<(&str, &str)>) -> anyhow::Result<Vec<String>> {
         let mut failed = Vec::new();
         let mut by_program: BTreeMap<&Path, (&Program, Vec<&str>)> = BTreeMap::new();
@@ -195,7 +195,7 @@ fn messages(built: &Output) -> impl Iterator<Item = Value> {
         .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
 }
 
-/// Returns the messages of the compiler and Cargo.
+/// Returns the messages of the compiler and Cargo as text.
 fn words(built: &Output) -> String {
     let rendered = messages(built).filter_map(|message| message["message"]["rendered"].as_str().map(str::to_owned));
     let mut words: String = rendered.take(3).collect();
@@ -217,7 +217,7 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// True if these tests pass in time.
+/// True if these tests of a program pass within the time limit.
 fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
     let mut command = command(program);
     command.args(["--exact", "--quiet"]).args(tests).stdout(Stdio::null()).stderr(Stdio::null());

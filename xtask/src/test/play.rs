@@ -1,4 +1,4 @@
-//! Runs the tests of a program, and tracks which of them run and for how long.
+//! Run of one test program, which tracks which of its tests run and for how long.
 
 use super::programs::Program;
 use crate::limited;
@@ -11,29 +11,29 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Time limit for a program to end after its last test.
+/// Time limit for a test program to end after its last test.
 const END: Duration = Duration::from_secs(60);
-/// Interval of checks whether a silent program still runs.
+/// Interval at which a silent test program is checked for whether it still runs.
 const LOOK: Duration = Duration::from_secs(1);
-/// Environment variable with the file to which end-to-end tests write their times. These exclude the time that a test
-/// waits for a fleet.
+/// Environment variable with the file to which end-to-end tests write their own times. These exclude the time that a test waits
+/// for a fleet.
 const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 
-/// Settings for a run of tests.
+/// Settings for the run of a test program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner<'a> {
-    /// Parallel tests. At least two, because with one thread libtest prints a test when it starts and not when it
+    /// Number of tests to run in parallel. At least two: with one thread libtest prints a test when it starts and not when it
     /// ends.
     pub(super) threads: usize,
-    /// Time after which a program is ended if no test finished.
+    /// Time without a finished test after which the program is ended.
     pub(super) silence: Duration,
-    /// File for the times that tests measure themselves.
+    /// File for the times that the tests measure themselves.
     pub(super) times: Option<&'a Path>,
-    /// Additional environment variables.
+    /// Additional environment variables for the program.
     pub(super) variables: &'a [(&'a str, &'a str)],
 }
 
-/// Results of the tests of a program.
+/// Results of the tests of one program.
 #[derive(Debug, Default)]
 pub(super) struct Played {
     pub(super) times: BTreeMap<String, Duration>,
@@ -71,7 +71,7 @@ pub(super) fn play(program: &Program, tests: &[&str], manner: Manner<'_>) -> any
     Ok(played)
 }
 
-/// Reads the output of a program until it ends.
+/// Reads the output of a test program until it ends.
 fn follow(
     child: &mut Child,
     output: ChildStdout,
@@ -94,7 +94,7 @@ fn follow(
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            // A child process that the program left behind may keep the output open.
+            // The program has ended, but a child process that it left behind keeps its output open.
             Err(RecvTimeoutError::Timeout) if child.try_wait().is_ok_and(|ended| ended.is_some()) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 if stopwatch.elapsed().saturating_sub(last) > silence {
@@ -107,7 +107,7 @@ fn follow(
     }
 }
 
-/// Returns the lines of a program until it ends.
+/// Returns a channel with the lines that a test program prints, until it ends.
 fn lines(output: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = sync_channel(1);
     std::thread::spawn(move || {
@@ -121,7 +121,7 @@ fn lines(output: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// Returns the test that ended according to a line, and true if it passed. An ignored test did not pass.
+/// Parses a line that reports the end of a test. Returns the test, and true if it passed. An ignored test did not pass.
 fn outcome(line: &str) -> Option<(&str, bool)> {
     let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let test = test.strip_suffix(" - should panic").unwrap_or(test);
@@ -132,10 +132,10 @@ fn outcome(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// Running tests of a program. libtest starts them in order, and starts the next as soon as one ends.
+/// Progress of a test program. libtest starts tests in order, and starts the next as soon as one ends.
 struct Progress<'a> {
     waiting: VecDeque<&'a str>,
-    /// Tests with their start times.
+    /// Tests that are running, with their start times.
     running: Vec<(&'a str, Duration)>,
 }
 
@@ -165,14 +165,13 @@ impl<'a> Progress<'a> {
         running.collect()
     }
 
-    /// Returns all tests that have not ended.
+    /// Returns all tests that have not ended, running or not.
     fn left(&self) -> Vec<&'a str> {
         self.running.iter().map(|(test, _)| *test).chain(self.waiting.iter().copied()).collect()
     }
 }
 
-/// Returns the times that tests measured themselves, from lines of `<seconds> <test>`. The parts of a test are added
-/// up.
+/// Reads the times that tests measured themselves, from lines of `<seconds> <test>`. Adds up the parts of a test.
 fn own_times(path: &Path) -> anyhow::Result<BTreeMap<String, Duration>> {
     let mut times = BTreeMap::new();
     let text = match std::fs::read_to_string(path) {

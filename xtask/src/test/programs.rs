@@ -6,19 +6,19 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Test program.
+/// Test program that Cargo built.
 #[derive(Debug)]
 pub(super) struct Program {
     /// Name of the target in Cargo, for example `rules` or `e2e`.
     pub(super) name: String,
-    /// Folder of its package. The tests run in it.
+    /// Folder of the program's package, in which its tests run.
     folder: PathBuf,
     executable: PathBuf,
-    /// Paths of its tests, in their start order.
+    /// Paths of the program's tests, in the order in which they start.
     pub(super) tests: Vec<String>,
 }
 
-/// Builds these targets of the workspace. Builds nothing without targets.
+/// Builds the test programs of these targets of the workspace. Builds nothing without targets.
 ///
 /// # Errors
 /// The targets do not compile.
@@ -45,7 +45,7 @@ fn program(message: &Value) -> Option<Program> {
 }
 
 impl Program {
-    /// Returns a command that runs the program like Cargo does.
+    /// Returns a command that runs the program as Cargo does.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).stdin(Stdio::null());

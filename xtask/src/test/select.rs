@@ -1,4 +1,4 @@
-//! Selection of tests: `--only` and `--shard`.
+//! Selection of tests by the flags `--only` and `--shard`.
 
 use anyhow::{Context as _, ensure};
 use fnv::FnvHasher;
@@ -25,23 +25,23 @@ pub(crate) struct Shard {
 }
 
 impl Selection {
-    /// True if a test is selected.
+    /// True if a test of a program is selected.
     pub(super) fn has(&self, program: &str, test: &str) -> bool {
         let name = format!("{program}::{test}");
         self.only.as_ref().is_none_or(|only| name.contains(only)) && self.shard.is_none_or(|shard| shard.has(&name))
     }
 
-    /// Returns the program at the start of the pattern, if there is one.
+    /// Returns the name of the test program with which the pattern begins, if there is one.
     pub(super) fn program(&self) -> Option<&str> {
         Some(self.only.as_ref()?.split_once("::")?.0)
     }
 
-    /// True if steps without test names run too: `tidy` and the examples in docs.
+    /// True if steps that are no tests run too: `tidy` and the examples in docs.
     pub(super) fn has_the_rest(&self) -> bool {
         self.only.is_none() && self.shard.is_none_or(|shard| shard.index == 0)
     }
 
-    /// Describes the selection, for messages.
+    /// Describes the selection for messages.
     pub(super) fn told(&self) -> String {
         let only = self.only.as_ref().map(|only| format!("--only {only}"));
         let shard = self.shard.map(|Shard { index, count }| format!("--shard {}/{count}", index + 1));
@@ -50,12 +50,12 @@ impl Selection {
 }
 
 impl Shard {
-    /// True if the name is in this part.
+    /// True if a name belongs to this shard.
     pub(crate) fn has(self, name: &str) -> bool {
         Self::hash(name) % self.count == self.index
     }
 
-    /// FNV-1a of 64 bits: the same on every machine and with every version of Rust.
+    /// Hashes a name (FNV-1a of 64 bits): the same on every machine and with every version of Rust.
     pub(crate) fn hash(text: &str) -> u64 {
         let mut hasher = FnvHasher::default();
         hasher.write(text.as_bytes());
@@ -96,7 +96,7 @@ mod tests {
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
         assert_eq!(parts[1].told(), "--shard 2/3");
-        // From the FNV reference: the part of a test must not move between machines.
+        // Value from the FNV reference: a test must be in the same shard on every machine.
         assert_eq!(Shard::hash("foobar"), 0x8594_4171_f739_67e8);
     }
 

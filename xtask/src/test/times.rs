@@ -1,4 +1,4 @@
-//! Durations of each step and each test.
+//! Durations of the steps of `cargo xtask test`, and of each test.
 
 use crate::stopwatch::{Stopwatch, human};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Number of slowest tests to print.
 const SLOWEST: usize = 20;
 
-/// Durations of steps, in order, and of tests.
+/// Durations of steps, in their order, and of tests.
 #[derive(Default)]
 pub(super) struct Times {
     steps: Vec<(&'static str, Duration, bool)>,

@@ -1,16 +1,16 @@
-//! Rules about dependencies between parts of the project.
+//! Rules about dependencies between the crates of the project.
 
 use super::source::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Allowed direct dependencies of core, each with its reason.
+/// Direct dependencies that core may have, each with its reason.
 const CORE_MAY: &[&str] = &[
     "fleetnet-types", // the values that core and the runtime share
     "sha2",           // object names end in a part of a hash
     "thiserror",      // error types
 ];
 
-/// Forbidden direct and indirect dependencies of core, by the beginning of the package's name.
+/// Packages that core must not depend on, directly or indirectly, by the beginning of their names.
 const CORE_MUST_NOT: &[&str] = &[
     "k8s-openapi",
     "kube",
@@ -28,7 +28,7 @@ const CORE_MUST_NOT: &[&str] = &[
     "fleetnet-runtime",
 ];
 
-/// Words that the code of a pure crate does not contain.
+/// Words that must not occur in the code of a crate that does no I/O.
 const IMPURE: &[&str] = &[
     "SystemTime",
     "Instant",
@@ -55,10 +55,10 @@ const IMPURE: &[&str] = &[
     "RandomState",
 ];
 
-/// Crates that make no requests. They describe requests as data, and the runtime makes them.
+/// Crates that must not make requests. They describe requests as data, and the runtime makes them.
 const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core"];
 
-/// Text in code that makes requests with kube and http.
+/// Text in code that shows a request with the crates kube or http.
 const REQUESTS: &[&str] = &[
     "Api<",
     "Api::",
@@ -76,7 +76,7 @@ const REQUESTS: &[&str] = &[
     "hyper::",
 ];
 
-/// Modules of the runtime that may make requests, by the beginning of their path, with the purpose.
+/// Modules of the runtime that may make requests, by the beginning of their paths, each with its purpose.
 const RUNTIME_MAY_REQUEST: &[&str] = &[
     "runtime/src/writer", // writes
     "runtime/src/lease",  // writes of Leases
@@ -87,10 +87,10 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
     "runtime/src/admin",  // serves metrics and probes, makes no requests
 ];
 
-/// API group, in two parts so that this file passes the check.
+/// Name of the API group, in two parts so that this file passes the check for that name.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
-/// Prefix of names that contain the group but are not on its objects: Leases of the Go agents and ours.
+/// Prefix of names that contain the group but are not on the group's objects: Leases of the Go agents and ours.
 const LEASE_PREFIX: &str = "2bf2b407.";
 
 pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
@@ -150,7 +150,7 @@ pub(super) fn names_outside_api(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the names in the section `[dependencies]` of a manifest.
+/// Returns the packages in the section `[dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
     let lines = section.unwrap_or_default().lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -161,7 +161,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the dependencies of each package in a lock file. Versions of one package are merged.
+/// Returns the dependencies of each package in Cargo.lock. Versions of one package are merged.
 fn packages(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut packages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for section in lock.split("[[package]]").skip(1) {

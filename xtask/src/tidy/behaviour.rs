@@ -1,4 +1,4 @@
-//! Rules that docs/behaviour.md and the marks of faults agree with the tree.
+//! Checks that docs/behaviour.md and the marks of faults agree with the source tree.
 
 use super::source::{self, File, Tree};
 use crate::mutants::Planned;
@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const DOCUMENT: &str = "docs/behaviour.md";
 
-/// Rule in docs/behaviour.md: a row of a table whose last column has tests.
+/// Rule in docs/behaviour.md: a row of a table whose last column names tests.
 pub(super) struct Row {
     id: String,
     line: usize,
-    /// Tests as `file::test`.
+    /// Tests of the rule, as `file::test`.
     tests: Vec<String>,
 }
 
@@ -69,10 +69,10 @@ pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns all faults that can be planted, with their tests.
+/// Returns all faults that can be planted, each with its tests.
 ///
 /// # Errors
-/// If a mark is malformed or has no test. The error is about the first one.
+/// If a mark is malformed or has no test. The error is about the first such mark.
 pub(super) fn planned_faults(tree: &Tree) -> anyhow::Result<Vec<Planned>> {
     let planned = faults(tree)?.into_iter().map(|fault| {
         let tests = tests_of_fault(tree, &fault).with_context(|| format!("{}:{}", fault.file, fault.line))?;
@@ -89,9 +89,9 @@ fn faults(tree: &Tree) -> anyhow::Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Returns the tests that must detect a fault, as folder of the package and `file::test`.
+/// Returns the tests that must detect a fault, as (folder of the package, `file::test`).
 ///
-/// These are the test that the mark names, or the tests of its rule in its own package.
+/// These are the test that the mark names, or the tests of the fault's rule in its own package.
 fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, String)>> {
     let known = tests_of(tree);
     if let Some(test) = &fault.test {
@@ -134,7 +134,7 @@ fn rows_of(tree: &Tree) -> &[Row] {
     tree.rows.get_or_init(|| rows(tree))
 }
 
-/// Returns the rows of all tables that end in a column of tests.
+/// Returns the rows of all tables in docs/behaviour.md whose last column names tests.
 fn rows(tree: &Tree) -> Vec<Row> {
     let Some(document) = tree.file(DOCUMENT) else { return Vec::new() };
     let mut rows = Vec::new();
@@ -155,7 +155,7 @@ fn rows(tree: &Tree) -> Vec<Row> {
     rows
 }
 
-/// Returns the names of tests between backquotes.
+/// Returns the names of tests between backquotes in a cell.
 fn tests(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).filter(|code| code.contains("::")).map(str::to_owned).collect()
 }

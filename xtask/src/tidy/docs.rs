@@ -1,24 +1,24 @@
-//! Rules about the tests and commands in the docs.
+//! Checks of the tests and commands that the docs name.
 
 use super::behaviour::{Tests, tests_of};
 use super::source::{File, Tree};
 use std::collections::BTreeSet;
 
-/// Marker before a block of commands: the test that runs it, as `file::test`.
+/// Marker in a document before a block of commands: the test that runs the block, as `file::test`.
 const RUN_BY: &str = "<!-- run by ";
-/// Marker before a block of commands: the requirement that the tests lack.
+/// Marker before a block of commands that no test runs: what the tests lack.
 const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
-/// Languages of blocks that people type.
+/// Languages of code blocks whose commands people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
-/// Programs whose commands also occur in prose. The name followed by a word starts a command.
+/// Programs whose commands also occur in prose. In backquotes, the name followed by a word is a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// Document about the past, whose commands nobody types.
+/// Document about the past, whose commands are not checked.
 const HISTORY: &str = "CHANGELOG.md";
-/// Number of underscores after `::` from which a name is a sentence, and so the name of a test.
+/// Number of underscores after `::` from which on a name must be a test: names of tests are sentences.
 const SENTENCE: usize = 3;
 
-/// Returns names in the docs that belong to no test: in a column of tests, or as `file::test` anywhere.
+/// Returns names in the docs that should be tests and are not: in a column of tests, or as `file::test` anywhere.
 pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let bare: BTreeSet<&str> = known.keys().filter_map(|test| Some(test.split_once("::")?.1)).collect();
@@ -40,14 +40,14 @@ pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns blocks of commands without a marker of the test that runs them, or of the requirement that the tests lack.
+/// Returns code blocks of commands that lack both markers (run by a test, or not run and why).
 pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
     for file in documents(tree) {
         let (mut before, mut is_open) = ("", false);
         for (number, line) in file.text.lines().enumerate() {
-            // A block in a list is indented.
+            // A code block in a list is indented.
             let line = line.trim_start();
             if let Some(language) = line.strip_prefix("```") {
                 is_open = !is_open;
@@ -64,7 +64,7 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns commands in prose without such a marker right after them.
+/// Returns commands in prose without a marker right behind them.
 pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// True if the text starts with a program, or with variables for one: `NAME=value cargo …`.
+/// True if the text is a command: it starts with a program, or with variables for one (`NAME=value cargo …`).
 fn is_command(code: &str) -> bool {
     let is_variable = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_variable_name(name));
     match code.split_once(' ') {
@@ -98,7 +98,7 @@ fn is_variable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Returns the error in the line before a block of commands.
+/// Returns what is wrong with the line before a block of commands, if anything.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
     marked(line, known).map(|wrong| match wrong.as_str() {
         UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
@@ -108,7 +108,7 @@ fn wrong(line: &str, known: &Tests) -> Option<String> {
 
 const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
 
-/// Returns the error in a marker of a command.
+/// Returns what is wrong with a marker of a command, if anything.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
     let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (said(RUN_BY), said(NOT_RUN)) {

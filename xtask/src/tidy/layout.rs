@@ -1,4 +1,4 @@
-//! Rules about single files.
+//! Checks of single files: their paths, their length and their place.
 
 use super::source::{File, Tree};
 use crate::mutants::mark::is_mark;
@@ -6,22 +6,22 @@ use crate::mutants::mark::is_mark;
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 
-/// Parts of paths that only one machine or workplace has. Each is in two pieces, so that this file passes.
+/// Parts of paths that exist only on one machine or at one workplace. Each is in two pieces, so that this file passes.
 const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("sha", "red/")];
 
-/// Files that Cargo knows by name, and folders of a package whose files it treats as programs or tests.
+/// Names of source files that Cargo knows, which need no declaration as a module.
 const ROOTS: &[&str] = &["lib", "main", "mod", "build"];
-/// See [`ROOTS`].
+/// Folders whose files Cargo treats as programs or tests, which need no declaration as a module.
 const ROOT_FOLDERS: &[&str] = &["src/bin", "tests", "examples", "benches"];
 
-/// Files that tools write and nobody reads.
+/// Files that tools generate, which are not checked.
 const GENERATED: &[&str] = &["Cargo.lock", "tools/controlplane/go.sum", "tools/controlplane/go.mod"];
 
 pub(super) fn modules_without_a_first_line(tree: &Tree) -> Vec<String> {
     tree.rust().filter(|file| !file.text.starts_with("//! ")).map(|file| file.path.clone()).collect()
 }
 
-/// Returns files that no other file declares as a module. The compiler ignores them, so their tests never run.
+/// Returns Rust files that no other file declares as a module. The compiler ignores them, so their tests never run.
 pub(super) fn orphans(tree: &Tree) -> Vec<String> {
     let is_orphan = |file: &&File| {
         let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
@@ -87,7 +87,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// True for characters that make a path a part of a longer name: `namespaces/...` and the like.
+/// True for characters that make a match a part of a longer name: `namespaces/...` and the like.
 fn goes_on(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '}' | '>')
 }

@@ -1,11 +1,12 @@
-//! Limits: each has a name and a reason, in the `limits.rs` of its crate.
+//! Checks that each limit has a name and a reason, in the `limits.rs` of its crate.
 
 use super::source::Tree;
 
-/// Crates of the agents. In the other crates a number is mostly a parameter of a test or of a picture.
+/// Crates whose limits are checked: those of the agents. In other crates a number is mostly a parameter of a test or of a
+/// picture.
 const CRATES: [&str; 8] = ["types", "core", "api", "endpointslice", "runtime", "agent", "member-agent", "hub-agent"];
 
-/// Start of a line above a number that is no limit, for example an exit code or a unit. The reason follows.
+/// Start of a comment above a number that is no limit, for example an exit code or a unit. The reason follows.
 const MARK: &str = "// no limit: ";
 
 pub(super) fn queues_without_limit(tree: &Tree) -> Vec<String> {
@@ -30,7 +31,7 @@ pub(super) fn queues_without_limit(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Constants that are numbers or times, and times written in the code.
+/// Returns constants outside of `limits.rs` that are numbers or durations, and durations written in the code.
 pub(super) fn limits_elsewhere(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in CRATES.iter().flat_map(|folder| tree.sources(folder)) {
@@ -53,7 +54,7 @@ pub(super) fn limits_elsewhere(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Limits without a doc comment. It gives the reason.
+/// Returns limits without a doc comment, which must give the reason.
 pub(super) fn limits_without_reason(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in tree.rust().filter(|file| file.path.ends_with("/src/limits.rs")) {
@@ -70,7 +71,7 @@ pub(super) fn limits_without_reason(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the name of the constant of a module that a line declares, if its type can be that of a limit.
+/// Returns the name of the constant that a line declares, if its type can be that of a limit.
 fn constant(line: &str) -> Option<&str> {
     let (visibility, rest) = line.split_once("const ")?;
     let (name, rest) = rest.split_once(": ")?;
@@ -82,13 +83,13 @@ fn constant(line: &str) -> Option<&str> {
     (is_item && is_name && is_single && words.any(is_measure)).then_some(name)
 }
 
-/// True if a word of a type is a number or a time.
+/// True if a word of a type is a number or a duration.
 fn is_measure(word: &str) -> bool {
     let is_size = |size: &str| size == "size" || !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
     word == "Duration" || word.starts_with("NonZero") || word.strip_prefix(['u', 'i', 'f']).is_some_and(is_size)
 }
 
-/// Returns the first time that a line writes as a number.
+/// Returns the first duration that a line writes as a number.
 fn time(line: &str) -> Option<&str> {
     let times = line.match_indices("Duration::from_").map(|(at, _)| &line[at..]);
     let mut written = times.filter_map(|text| {

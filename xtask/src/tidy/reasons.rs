@@ -1,11 +1,11 @@
-//! Rule that docs/events.md explains every reason of Events and conditions, and no others.
+//! Check that docs/events.md explains every reason of Events and conditions, and no others.
 
 use super::source::Tree;
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = "docs/events.md";
 const DEFINITIONS: &str = "core/src/reasons.rs";
-/// Crates that contain reasons of kube-controller-manager as strings.
+/// Crates that have reasons of kube-controller-manager as strings in their code.
 const OF_SLICES: [&str; 2] = ["member-agent", "endpointslice"];
 
 pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
@@ -29,7 +29,7 @@ pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the reasons with their types from lines like `Warning NameHeldByAnother,`.
+/// Returns the reasons that core defines with their types, from lines like `Warning NameHeldByAnother,`.
 fn defined(tree: &Tree) -> BTreeMap<String, String> {
     let lines = tree.file(DEFINITIONS).map_or("", |file| file.uncommented.as_str()).lines();
     let defined = lines.filter_map(|line| {
@@ -40,7 +40,7 @@ fn defined(tree: &Tree) -> BTreeMap<String, String> {
     defined.collect()
 }
 
-/// Returns the rows of the table with this header: first column and second column, the type.
+/// Returns the rows of the table with this header in docs/events.md: the first column, and the second, which is the type.
 fn rows(tree: &Tree, header: &str) -> BTreeMap<String, String> {
     let lines = tree.file(DOCUMENT).map_or("", |file| file.text.as_str()).lines();
     let table = lines.skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|'));

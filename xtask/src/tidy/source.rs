@@ -1,4 +1,4 @@
-//! The tree as the rules see it: its text files, and the comments, strings and tests of its Rust files.
+//! Source tree as the checks read it: its text files, and the comments, strings and tests of its Rust files.
 
 use super::behaviour::{Row, Tests};
 use crate::mutants::mark::is_mark;
@@ -9,40 +9,40 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// Files and folders that the rules ignore. In a linked work tree `.git` is a file.
+/// Names of files and folders that the checks ignore. In a linked work tree `.git` is a file.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
-/// Text files of a work tree, ordered by path.
+/// Text files of the work tree, ordered by path.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
-    /// Tests of the tree, after a rule has asked for them.
+    /// All tests of the tree, found when a check first asks for them.
     pub(super) tests: OnceCell<Tests>,
-    /// The rules of docs/behaviour.md, once a rule has asked for them.
+    /// Rows of docs/behaviour.md, read when a check first asks for them.
     pub(super) rows: OnceCell<Vec<Row>>,
 }
 
 pub(super) struct File {
-    /// Path from the root, with `/` between folders.
+    /// Path of the file from the root, with `/` between folders.
     pub(super) path: String,
     pub(super) text: String,
-    /// For Rust files: the text with comments made blank.
+    /// For Rust files: the text with comments replaced by blanks.
     pub(super) uncommented: String,
-    /// For Rust files: the text with comments, strings and characters made blank.
+    /// For Rust files: the text with comments, strings and characters replaced by blanks.
     pub(super) code: String,
-    /// For Rust files: the parts that are compiled for tests only.
+    /// For Rust files: the ranges that are compiled for tests only.
     tests: Vec<Range<usize>>,
     /// True if the whole file is compiled for tests only.
     only_test: bool,
 }
 
-/// Function with a body.
+/// Function with a body, in a Rust file.
 pub(super) struct Function {
     pub(super) name: String,
-    /// Line of its `fn`, from 1.
+    /// Line of the function's `fn`, from 1.
     pub(super) line: usize,
-    /// Number of its lines, from `fn` to its last brace, without marks of faults.
+    /// Number of the function's lines, from `fn` to its last brace, without marks of faults.
     pub(super) lines: usize,
-    /// True if it has the attribute `#[test]` or `#[tokio::test]`.
+    /// True if the function has the attribute `#[test]` or `#[tokio::test]`.
     pub(super) is_test: bool,
 }
 
@@ -54,7 +54,7 @@ impl Tree {
         Ok(Self::of(texts))
     }
 
-    /// Returns a tree of these paths and texts.
+    /// Returns a tree with these paths and texts, for tests.
     pub(super) fn of(mut texts: Vec<(String, String)>) -> Self {
         texts.sort();
         let mut files: Vec<File> = texts.into_iter().map(|(path, text)| File::new(path, text)).collect();
@@ -71,7 +71,7 @@ impl Tree {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
-    /// Returns the Rust files of a crate's library and binaries, by the crate's folder.
+    /// Returns the Rust files of a crate's library and binaries. `folder` is that of the crate.
     pub(super) fn sources(&self, folder: &str) -> impl Iterator<Item = &File> {
         let prefix = format!("{folder}/src/");
         self.rust().filter(move |file| file.path.starts_with(&prefix) && !file.only_test)
@@ -91,7 +91,7 @@ impl File {
         Self { path, text, uncommented, code, tests, only_test }
     }
 
-    /// Returns the lines that are not for tests only: number, from 1, and text from `of`.
+    /// Returns the lines of `of` that are not for tests only, each with its number from 1. `of` is one of the file's texts.
     pub(super) fn production_lines<'a>(&'a self, of: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
         let mut begin = 0;
         of.split('\n').enumerate().filter_map(move |(index, line)| {
@@ -102,13 +102,13 @@ impl File {
         })
     }
 
-    /// Returns the places where a line of production code in `of` contains `needle` as whole words.
+    /// Returns the places where a production line of `of` contains `needle` as whole words.
     pub(super) fn places(&self, of: &str, needle: &str) -> Vec<String> {
         let found = self.production_lines(of).filter(|(_, line)| contains_words(line, needle));
         found.map(|(number, _)| format!("{}:{number}: {needle}", self.path)).collect()
     }
 
-    /// Returns the functions of the file that have a body, including tests.
+    /// Returns the functions of the file that have a body, tests included.
     pub(super) fn functions(&self) -> Vec<Function> {
         let mut functions = Vec::new();
         for (at, _) in self.code.match_indices("fn ") {
@@ -127,10 +127,10 @@ impl File {
         functions
     }
 
-    /// True if the function whose `fn` is at `at` has a test attribute.
+    /// True if the function whose `fn` is at position `at` has a test attribute.
     fn is_test(&self, at: usize) -> bool {
         let before = &self.code[..line_begin(&self.code, at)];
-        // Comments and strings are blank, so this is the end of the previous item, or the start of the surrounding one.
+        // Comments and strings are blank, so this character ends the previous item or starts the surrounding one.
         let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
         attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }
@@ -177,7 +177,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// True if `line` contains `needle` as whole words.
+/// True if a line contains `needle` as whole words.
 pub(super) fn contains_words(line: &str, needle: &str) -> bool {
     line.match_indices(needle).any(|(at, _)| {
         let before = needle.starts_with(is_word) && line[..at].ends_with(is_word);
@@ -186,14 +186,14 @@ pub(super) fn contains_words(line: &str, needle: &str) -> bool {
     })
 }
 
-/// End of an item.
+/// End of an item of Rust code.
 struct Item {
     end: usize,
-    /// True if it ends with a brace and not with a semicolon.
+    /// True if the item ends with a brace, false if with a semicolon.
     has_body: bool,
 }
 
-/// Returns the item that starts at `from`: up to its semicolon or the brace that closes its first one.
+/// Returns the end of the item that starts at `from`: its semicolon, or the brace that closes its first one.
 fn item(code: &str, from: usize) -> Option<Item> {
     let mut round: usize = 0;
     let mut braces: usize = 0;
@@ -212,7 +212,7 @@ fn item(code: &str, from: usize) -> Option<Item> {
     None
 }
 
-/// Returns the ranges of the items under `#[cfg(test)]`, including the attribute.
+/// Returns the ranges of items under `#[cfg(test)]`, the attribute included.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (at, _) in code.match_indices("#[cfg(test)]") {
@@ -228,8 +228,8 @@ fn line_begin(code: &str, at: usize) -> usize {
     code[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// Returns the text with comments made blank. With `strings`, the contents of strings and characters are blank too. Line ends
-/// and all other positions stay.
+/// Returns the text with comments replaced by blanks; if `strings`, also the contents of strings and characters. Line ends and
+/// all other positions stay.
 fn mask(text: &str, strings: bool) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
@@ -241,7 +241,7 @@ fn mask(text: &str, strings: bool) -> String {
         };
         let (taken, left) = rest.split_at(length);
         if blank {
-            // The same number of bytes, so that positions stay.
+            // As many blanks as the comment has bytes, so that later positions stay.
             masked.extend(taken.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
         } else {
             masked.push_str(taken);
@@ -257,7 +257,7 @@ enum Token {
     Other,
 }
 
-/// Returns the token at the start of `text`. `in_word` is true if a word continues there.
+/// Returns the token at the start of a Rust text. `in_word` is true if the character before belongs to a word.
 fn token(text: &str, in_word: bool) -> Token {
     if text.starts_with("//") {
         return Token::Comment(text.find('\n').unwrap_or(text.len()));
@@ -279,7 +279,7 @@ fn token(text: &str, in_word: bool) -> Token {
     if let Some(rest) = text.strip_prefix('\'') {
         let mut letters = rest.chars();
         let (first, second) = (letters.next(), letters.next());
-        // Otherwise it is a lifetime.
+        // A quote that is not a character literal begins a lifetime.
         if first == Some('\\') || second == Some('\'') {
             return Token::Text(quoted(text, '\''));
         }

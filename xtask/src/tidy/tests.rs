@@ -1,4 +1,4 @@
-//! Check that this tree follows every rule, and tests that every rule finds violations.
+//! Check that this tree follows every rule of `tidy`, and tests that every rule finds violations.
 
 use super::source::Tree;
 use super::{RULES, Rule, architecture, behaviour, docs, layout, limits, reasons};
@@ -168,7 +168,7 @@ fn a_limit_without_a_reason_is_found() {
     assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
-/// A tree with one rule of core, S1, its test, and these marks of faults.
+/// Returns a tree with one rule of core, S1, its test, and these marks of faults.
 fn ruled(rows: &str, marks: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
