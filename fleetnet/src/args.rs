@@ -1,4 +1,4 @@
-//! Command line, checked as far as possible without side effects.
+//! Command line of `fleetnet`, checked as far as possible without side effects.
 
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -91,7 +91,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the smallest number of members that the scenario needs.
+    /// Returns the smallest number of members that the scenario works with.
     fn members_min(self) -> u16 {
         match self {
             Self::Conflict | Self::AgentKilled => 2,
@@ -101,7 +101,7 @@ impl Scenario {
 }
 
 impl Options {
-    /// Checks combinations of options. The error is one line.
+    /// Checks combinations of options that clap cannot check. The error is one line.
     fn check(&self) -> Result<(), String> {
         if self.real && self.members > REAL_MEMBERS_MAX {
             return Err(format!(
@@ -141,12 +141,12 @@ impl Options {
 /// Parses a command line whose first argument is the program. Prints errors on one line.
 ///
 /// # Errors
-/// The exit code of a command line that runs nothing: 0 after `--help`, 2 after an error.
+/// The exit code to end with if nothing is to run: 0 after `--help`, 2 after an error.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(error) if !error.use_stderr() => {
-            // The output may be closed, for example by `fleetnet --help | head`.
+            // Printing fails if the output is closed, for example by `fleetnet --help | head`.
             let _ = error.print();
             return Err(ExitCode::SUCCESS);
         }
@@ -157,7 +157,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     Ok(command)
 }
 
-/// Returns the error on one line. clap prints the possible values in a paragraph of their own.
+/// Returns clap's error message on one line. clap prints the possible values in a paragraph of their own.
 fn told(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::ValidValue)) {

@@ -1,4 +1,4 @@
-//! Command line `fleetnet`.
+//! Command `fleetnet`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -40,26 +40,26 @@ use view::Stage;
 /// Exit code that shells give to a program ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Outcome of a run without an internal error.
+/// Way in which a run of the sandbox ended, without an internal error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The fleet reached the expected state.
     Passed,
     /// An agent failed, or the final state differs from the expected state.
     Failed,
-    /// The user asked to stop.
+    /// The user stopped the sandbox.
     Interrupted,
-    /// The request cannot be met, and the reason is printed.
+    /// The sandbox cannot do what the options ask for; it has printed the reason.
     Refused,
 }
 
-/// Runs the sandbox. If the request cannot be met, prints the reason on one line and returns exit code 2.
+/// Runs the sandbox and returns its exit code: 2 if it cannot do what the options ask for, after one line with the reason.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
     let ended = match runtime.context("no threads or timers are to be had") {
         Ok(runtime) => {
             let ended = runtime.block_on(perform(options));
-            // A control plane may still be building, and nothing needs it any more.
+            // Do not wait: a control plane may still be building, which nothing needs any more.
             runtime.shutdown_background();
             ended
         }
@@ -78,10 +78,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Runs the sandbox from first to last output. The terminal is restored when this returns.
+/// Runs the sandbox from its first to its last output. The terminal is restored when this returns.
 async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_asked()?;
-    // Before anything is created: from here on, a signal stops the sandbox only after its cleanup.
+    // Signal handlers come before anything is created: from here on, a signal stops the sandbox only after its cleanup.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
     let kubeconfigs = match Kubeconfigs::prepare(options) {
         Ok(kubeconfigs) => kubeconfigs,
@@ -92,7 +92,7 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     };
     let (stage, view) = view::open(options, &stop);
     let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
-    // After a second signal, do not wait for a reader that does not read.
+    // After a second signal, do not wait for the reader of the output.
     let closed = stop.unless_insisted(view.close(stage)).await;
     closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
     ended
@@ -108,7 +108,8 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
     shown.unwrap_or(Ok(Ending::Interrupted))
 }
 
-/// Sets up the fleet and plays what the options ask for. Without `--once`, it then makes changes until it is stopped.
+/// Starts the fleet and plays what the options ask for. Without `--once`, then changes endpoints until the user stops the
+/// sandbox.
 async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
     let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
     let eyes = Eyes::open(fleet, stage);
@@ -117,7 +118,7 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
         let played = Box::pin(play_to_the_end(options, &mut scene));
         tokio::select! {
             biased;
-            // With `--once` nobody can repair a failed agent, so waiting is useless.
+            // With `--once` nobody repairs a failed agent, so stop waiting at the first failure.
             () = fleet.failures().any(), if options.once => Vec::new(),
             played = played => played?,
         }
@@ -132,8 +133,7 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
     Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
 }
 
-/// Plays what the options ask for and compares the result with the expected state. Returns each difference as a
-/// sentence.
+/// Plays what the options ask for and compares the clusters with the expected state. Returns each difference as a sentence.
 async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let mut wrong = scene.set().await?;
     if !wrong.is_empty() {
@@ -155,7 +155,7 @@ async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Re
     Ok(wrong)
 }
 
-/// Shows the agents' logs only if `RUST_LOG` is set, because they would break the terminal view.
+/// Writes the agents' logs to standard error, but only if `RUST_LOG` is set: they would disturb the terminal view.
 fn show_logs_if_asked() -> anyhow::Result<()> {
     if std::env::var_os("RUST_LOG").is_none_or(|levels| levels.is_empty()) {
         return Ok(());

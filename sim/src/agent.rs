@@ -1,4 +1,4 @@
-//! Real agents, run as tasks of this process.
+//! Real agents (hub agent and member agent), run as tasks of this process.
 
 use crate::server::FLEET_SYSTEM;
 use fleetnet_core::hub::rights::NamespacePolicy;
@@ -42,38 +42,35 @@ impl LeaseTimes {
         Self { lease: Duration::from_secs(6), renew: Duration::from_secs(5), retry: Duration::from_millis(500) };
 }
 
-/// Defaults of the agent binaries.
+/// Durations that the agent binaries have as defaults.
 impl Default for LeaseTimes {
     fn default() -> Self {
         Self { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }
 }
 
-/// Settings of an agent, apart from its clusters.
+/// Settings of an agent, except its clusters.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Name of the agent as a candidate for Leases and in Events. It also seeds the agent's randomness, so each
-    /// running agent needs its own.
+    /// Identity of the agent in Leases and Events. Also seeds the agent's random numbers, so each running agent needs its own.
     pub identity: String,
     pub clock: Clock,
     pub lease: LeaseTimes,
-    /// Time that a derived Service is kept after its last exporter is gone. The hub agent ignores it.
+    /// Time for which a member agent keeps a derived Service after its last exporter is gone. The hub agent ignores it.
     pub derived_service_grace: Duration,
-    /// Settings of the EndpointSlice controller. With `None` the member agent does not run it. The hub agent ignores
-    /// them.
+    /// Settings of the member agent's EndpointSlice controller, which does not run with `None`. The hub agent ignores them.
     pub endpointslices: Option<endpoints::Settings>,
-    /// Silence after which a member agent takes over the id of another cluster. The hub agent ignores it.
+    /// Time without a renewal after which a member agent takes over the id of another cluster. The hub agent ignores it.
     pub member_takeover_after: Duration,
     /// Address ranges that a member agent accepts for the endpoints of each other cluster. The hub agent ignores
     /// them.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// Policy on annotations of hub namespaces that limit exporters and importers. Member agents ignore it.
+    /// Policy for the annotations of hub namespaces that limit exporters and importers. Member agents ignore it.
     pub namespace_policy: NamespacePolicy,
 }
 
 impl Setup {
-    /// Returns the agents' defaults with the system clock and a new identity. `kind` is `hub-agent` or
-    /// `member-agent`.
+    /// Returns the agents' default settings, with the system clock and a new identity. `kind` is `hub-agent` or `member-agent`.
     #[must_use]
     pub fn usual(kind: &str) -> Self {
         Self {
@@ -89,10 +86,10 @@ impl Setup {
     }
 }
 
-/// Default of the member agent: silence after which it takes over the id of another cluster.
+/// Default of the member agent's takeover: time without a renewal after which it takes over the id of another cluster.
 pub const MEMBER_TAKEOVER_AFTER: Duration = Duration::from_secs(1_800);
 
-/// Running agent. Dropping it aborts the agent, as if its process was killed.
+/// Running agent. Dropping this value aborts the agent, as if its process was killed.
 #[derive(Debug)]
 pub struct Agent {
     name: String,
@@ -101,20 +98,20 @@ pub struct Agent {
     status: watch::Receiver<Vec<SourceStatus>>,
     blocked: Option<watch::Receiver<Option<String>>>,
     ended: watch::Receiver<Option<Ended>>,
-    /// Aborts the task that runs the agent.
+    /// Handle that aborts the task in which the agent runs.
     abort: AbortHandle,
 }
 
-/// Outcome of an agent that ended by itself.
+/// Way in which an agent ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The agent stopped on request and finished its work.
+    /// The agent was asked to stop and has finished its work.
     Stopped,
-    /// The agent failed or panicked, with the message.
+    /// The agent failed or panicked. The text is the message.
     Failed(String),
 }
 
-/// Starts the hub agent under the name `hub-agent`.
+/// Starts the hub agent, which is named `hub-agent` in messages.
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let policy = setup.namespace_policy;
     let sources = hub_agent::sources(&hub, policy);
@@ -123,7 +120,7 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     start.run(Hub::new(policy, &registry)?, None, sources, registry)
 }
 
-/// Starts the agent of the member `member_name` under the name `member-agent of <member>`.
+/// Starts the agent of a member, which is named `member-agent of <member>` in messages.
 pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let hub_namespace = member_namespace(member_name);
     let endpoints = setup.endpointslices.as_ref();
@@ -150,10 +147,10 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     start.run(logic, Some(blocked), sources, registry)
 }
 
-/// Settings that both agents need to start.
+/// Settings that the hub agent and a member agent need to start.
 struct Start {
     name: String,
-    /// Cluster of the agent's Leases.
+    /// Cluster that has the agent's Leases.
     cluster: Arc<Cluster>,
     leases: Vec<String>,
     setup: Setup,
@@ -182,7 +179,7 @@ impl Start {
         let status = runner.status();
         let (stop, stopped) = Shutdown::new();
         let (end, ended) = watch::channel(None);
-        // The agent has its own task, so that a panic ends it like an error does.
+        // A separate task runs the agent, so that a panic ends the agent as an error does.
         let running = Aborted(tokio::spawn(runner.run(stopped)));
         let abort = tokio::spawn(watch_over(running, end)).abort_handle();
         Ok(Agent { name: self.name, registry, stop, status, blocked, ended, abort })
@@ -214,38 +211,38 @@ async fn watch_over(mut running: Aborted<Result<(), RunError>>, end: watch::Send
 }
 
 impl Agent {
-    /// Returns `hub-agent` or for example `member-agent of member-1`.
+    /// Returns the agent's name, such as `hub-agent` or `member-agent of member-1`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Waits until the agent has read everything that it watches, or until it ends.
+    /// Waits until the agent has listed everything that it watches, or until it ends.
     pub async fn ready(&self) {
         let known = |sources: &Vec<SourceStatus>| !sources.is_empty() && sources.iter().all(SourceStatus::is_settled);
-        // The channel closes when the agent ends, and there is nothing left to wait for.
+        // An error means that the agent has ended, so that there is nothing left to wait for.
         let _ = self.status.clone().wait_for(known).await;
     }
 
-    /// Returns why the agent is not ready although it has read its own cluster.
+    /// Returns why the agent is not ready although it has listed its own cluster; `None` if it is ready.
     #[must_use]
     pub fn blocked(&self) -> Option<String> {
         self.blocked.as_ref()?.borrow().clone()
     }
 
-    /// Waits until the agent ends by itself. Returns `None` if it is killed.
+    /// Waits until the agent ends by itself. Returns `None` if it was killed.
     pub fn ended(&self) -> impl Future<Output = Option<Ended>> + Send + use<> {
         let mut ended = self.ended.clone();
         async move { ended.wait_for(Option::is_some).await.ok()?.clone() }
     }
 
-    /// Returns the metrics in the text format of `/metrics`.
+    /// Returns the agent's metrics in the text format of `/metrics`.
     pub fn metrics(&self) -> anyhow::Result<String> {
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 
-    /// Asks the agent to finish its current work and release its Leases. Kills it after `within` and then returns
-    /// `None`.
+    /// Asks the agent to finish its current work and release its Leases. If it has not ended after `within`, kills it and
+    /// returns `None`.
     pub async fn stop(&self, within: Duration) -> Option<Ended> {
         self.stop.request();
         if let Ok(ended) = timeout(within, self.ended()).await {
@@ -255,11 +252,10 @@ impl Agent {
         None
     }
 
-    /// Aborts the agent like a crash, and waits until it is gone. It neither finishes its work nor releases its
-    /// Leases.
+    /// Kills the agent, as a crash does, and waits until it is gone. It neither finishes its work nor releases its Leases.
     pub async fn kill(&self) {
         self.abort.abort();
-        // The task owns the sender and drops it last.
+        // The channel closes when the agent's task is gone: the task owns the sender and drops it last.
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }

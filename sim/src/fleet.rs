@@ -1,4 +1,4 @@
-//! Fleet of a hub, its members and their agents.
+//! Simulated fleet: a hub, its members and their agents.
 
 use crate::agent::{self, Agent, Ended, LeaseTimes, MEMBER_TAKEOVER_AFTER, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
@@ -20,39 +20,39 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// User of the hub agent.
+/// User name of the hub agent.
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
-/// User of a member agent in its own cluster.
+/// User name of a member agent in its own cluster.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
-/// Start of a fleet's virtual time: noon of an arbitrary day.
+/// Time on the virtual clock at which each fleet starts: noon of an arbitrary day.
 const NOON: Timestamp = Timestamp::from_seconds(1_800_014_400);
 
-/// Settings of a fleet.
+/// Settings of a simulated fleet.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Number of members. Their default names are `member-1`, `member-2`, ….
+    /// Number of members. Their default ids are `member-1`, `member-2`, ….
     pub members: usize,
-    /// Seed of all randomness in the fleet.
+    /// Seed of all random numbers in the fleet.
     pub seed: u64,
     pub lease: LeaseTimes,
-    /// Time that a derived Service is kept after its last exporter is gone.
+    /// Time for which a derived Service is kept after its last exporter is gone.
     pub derived_service_grace: Duration,
-    /// Settings of the EndpointSlice controller. With `None` the member agents do not run it.
+    /// Settings of the member agents' EndpointSlice controller, which does not run with `None`.
     pub endpointslices: Option<endpoints::Settings>,
-    /// Form of the CustomResourceDefinitions on the servers.
+    /// Form of the CustomResourceDefinitions that the servers have: fleetnet's or the Go agents'.
     pub form: Form,
-    /// Ids of the members instead of `member-1`, `member-2`, …. Two members may have the same id.
+    /// Ids of the members, if not `member-1`, `member-2`, …. Two members may have the same id.
     pub cluster_ids: Vec<String>,
-    /// Silence after which a member agent takes over the id of another cluster.
+    /// Time without a renewal after which a member agent takes over the id of another cluster.
     pub member_takeover_after: Duration,
     /// Address ranges that the member agents accept for the endpoints of each other cluster.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// Policy on annotations of hub namespaces that limit exporters and importers.
+    /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
 }
 
 impl Options {
-    /// Returns settings with the agents' defaults.
+    /// Returns the agents' default settings for a fleet with this number of members.
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
@@ -71,15 +71,15 @@ impl Options {
     }
 }
 
-/// Hub, members and agents. Virtual time moves with the clock of tokio only.
+/// Simulated fleet: hub, members and agents. Its virtual time moves only with tokio's clock.
 #[derive(Debug)]
 pub struct Fleet {
     pub hub: Server,
-    /// Members by number, from `member-1`.
+    /// Members in the order of their numbers, from `member-1`.
     pub members: Vec<Member>,
     clock: Clock,
     options: Options,
-    /// Number of agents started so far. Each gets a new identity from it.
+    /// Number of agents started so far, from which each gets a new identity.
     started: u32,
     agents: BTreeMap<Place, (Agent, Line)>,
 }
@@ -88,26 +88,26 @@ pub struct Fleet {
 pub struct Member {
     pub name: String,
     pub hub_namespace: Text,
-    /// User of the agent in the hub. Clusters with the same id have different users, so that tests can tell their
-    /// writes apart.
+    /// User name of the member's agent in the hub. Clusters with the same id have different users here, so that tests can tell
+    /// their writes apart.
     pub hub_user: String,
     pub server: Server,
 }
 
-/// Contents of all servers of a fleet at one moment.
+/// Contents of all servers of a fleet at one moment, to restore later.
 #[derive(Debug)]
 pub struct Backup(Vec<memkube::Backup>);
 
-/// Cluster that an agent belongs to.
+/// Cluster in which an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     Hub,
-    /// Member by index, from 0.
+    /// Member with this index, from 0.
     Member(usize),
 }
 
 impl Fleet {
-    /// Creates the servers and the namespaces that agents need. Starts no agent.
+    /// Creates the servers of a fleet, and the namespaces that agents need. Starts no agent.
     pub async fn new(options: Options) -> anyhow::Result<Self> {
         let clock = Clock::virtual_at(NOON);
         let hub = server("hub", &clock, options.seed, options.form).await?;
@@ -132,19 +132,19 @@ impl Fleet {
         Ok(Self { hub, members, clock, options, started: 0, agents: BTreeMap::new() })
     }
 
-    /// Returns the clock that servers and agents share.
+    /// Returns the virtual clock that servers and agents share.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Returns the servers with their names, the hub first.
+    /// Returns the servers with the names of their clusters, the hub first.
     pub fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
         let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
         std::iter::once(("hub", &self.hub)).chain(members)
     }
 
-    /// Creates a user namespace in the hub and in all members.
+    /// Creates a namespace for users in the hub and in all members.
     pub async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
         for (_, server) in self.servers() {
             server.make_namespace(name).await?;
@@ -152,7 +152,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts every agent that does not run, and waits until all are ready.
+    /// Starts every agent that does not run yet, and waits until all are ready.
     pub async fn start_agents(&mut self) -> anyhow::Result<()> {
         for place in self.places() {
             if !self.agents.contains_key(&place) {
@@ -162,14 +162,14 @@ impl Fleet {
         self.ready().await
     }
 
-    /// Waits until all agents have read their clusters.
+    /// Waits until all agents have listed their clusters.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let ready = join_all(self.agents.values().map(|(agent, _)| agent.ready()));
         timeout(READY, ready).await.with_context(|| format!("the agents were not ready within {READY:?}"))?;
         Ok(())
     }
 
-    /// Starts an agent. It replaces the agent that runs at this place.
+    /// Starts the agent of a cluster. Kills the one that runs there, if any.
     pub fn start(&mut self, place: Place) -> anyhow::Result<()> {
         self.started += 1;
         let setup = |kind: &str| Setup {
@@ -199,31 +199,31 @@ impl Fleet {
         Ok(())
     }
 
-    /// Returns the agent at this place.
+    /// Returns the running agent of a cluster.
     #[must_use]
     pub fn agent(&self, place: Place) -> Option<&Agent> {
         self.agents.get(&place).map(|(agent, _)| agent)
     }
 
-    /// Returns the connection of the agent at this place.
+    /// Returns the connection through which a cluster's agent makes its requests.
     #[must_use]
     pub fn line(&self, place: Place) -> Option<&Line> {
         self.agents.get(&place).map(|(_, line)| line)
     }
 
-    /// Returns all places that have an agent, the hub first.
+    /// Returns all clusters that have an agent, the hub first.
     pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
         std::iter::once(Place::Hub).chain((0..self.members.len()).map(Place::Member))
     }
 
-    /// Aborts an agent like a crash.
+    /// Kills the agent of a cluster, as a crash does.
     pub async fn kill(&mut self, place: Place) {
         if let Some((agent, _)) = self.agents.remove(&place) {
             agent.kill().await;
         }
     }
 
-    /// Returns every recorded request with time and status: first those of the hub, then those of each member.
+    /// Returns every recorded request with its time and status: first those to the hub, then those to each member.
     #[must_use]
     pub fn history(&self) -> Vec<Entry> {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
@@ -235,20 +235,20 @@ impl Fleet {
         Backup(self.servers().map(|(_, server)| server.memkube().backup()).collect())
     }
 
-    /// Restores a backup of this fleet. Running agents get no notice, as with a restored etcd.
+    /// Restores the servers of this fleet from a backup. Running agents get no notice, as with a restored etcd.
     pub fn restore(&self, backup: &Backup) {
         for ((_, server), backup) in self.servers().zip(&backup.0) {
             server.memkube().restore(backup);
         }
     }
 
-    /// Stops all agents in parallel. Fails if one ends with an error or must be killed.
+    /// Stops all agents in parallel. Fails if one of them ends with an error or must be killed.
     pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
         let agents = std::mem::take(&mut self.agents);
         join_all(agents.into_values().map(|(agent, _)| stop(agent))).await.into_iter().collect()
     }
 
-    /// Stops one agent. Fails if none runs there, if it ends with an error or if it must be killed.
+    /// Stops the agent of a cluster. Fails if none runs there, if it ends with an error or if it must be killed.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
         let (agent, _) = self.agents.remove(&place).context("an agent runs there")?;
         stop(agent).await
@@ -262,7 +262,7 @@ async fn stop(agent: Agent) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the user of a member agent in the hub.
+/// Returns the user name of a member's agent in the hub.
 #[must_use]
 pub fn hub_user(hub_namespace: &str) -> String {
     format!("system:serviceaccount:{hub_namespace}:member-agent")

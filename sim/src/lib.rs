@@ -1,7 +1,7 @@
-//! Whole fleets in one process: a hub and members on memkube, with the real agents as tasks.
+//! Simulated fleets in one process: a hub and members on memkube, with the real agents as tasks.
 //!
-//! Nothing here sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of a fleet take only as
-//! long as its work.
+//! Nothing here sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of a fleet take only as long as
+//! its work.
 
 #![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
@@ -17,7 +17,7 @@ pub use server::Server;
 
 use std::future::Future;
 
-/// Runs `work` on one thread with paused time: when all tasks wait, the clock jumps to the next timer.
+/// Runs `work` on one thread with tokio's paused time: when all tasks wait, the clock jumps to the next timer.
 pub fn paused<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(work)
 }

@@ -1,10 +1,10 @@
-//! Every limit of this crate.
+//! Limits of the simulated fleets.
 
 use std::time::Duration;
 
-/// Number of requests that a server's audit ledger keeps.
+/// Number of requests that a server's audit record keeps.
 pub const AUDIT_ENTRIES: usize = 1 << 18;
-/// Time limit for all agents to become ready.
+/// Time limit for all agents of a fleet to become ready.
 pub const READY: Duration = Duration::from_secs(60);
-/// Time limit for an agent to stop. After it the agent is killed.
+/// Time limit for an agent to stop, after which it is killed.
 pub const STOP: Duration = Duration::from_secs(15);

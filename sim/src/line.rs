@@ -1,4 +1,4 @@
-//! Connection between one agent and the API servers. It counts the agent's writes and can be cut at any of them.
+//! Connection between one agent and the API servers, which counts the agent's writes and can be cut at any of them.
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
@@ -12,30 +12,29 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Resources whose writes do not count. Leader election has its own tests, and nothing waits for Events.
+/// Resources whose writes are not counted. Leader election has its own tests, and nothing waits for Events.
 const NOT_COUNTED: [&str; 2] = ["leases", "events"];
 
-/// Time for writes in progress to finish. Virtual time passes only when all tasks are idle, so any duration is
-/// enough.
+/// Time for concurrent writes to finish. Virtual time passes only when all tasks are idle, so any duration is enough.
 const CARRIED_OUT: Duration = Duration::from_millis(1);
 
-/// Write at which an agent loses its connection.
+/// Point at which an agent's connection is cut: one of its writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Number of the write, from 1.
+    /// Number of the write at which to cut, from 1.
     pub write: usize,
-    /// Moment of the cut, relative to the commit of the write.
+    /// Moment of the cut, before or after the server commits the write.
     pub side: Side,
 }
 
-/// Moment relative to the commit of a write.
+/// Moment at which a connection is cut, relative to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The write does not reach the server.
+    /// Before: the write does not reach the server.
     Before,
-    /// The write does not reach the server. Concurrent writes do, but the agent gets no answer to them.
+    /// Before, but concurrent writes still reach the server. The agent gets no answer to them.
     Overtaken,
-    /// The write reaches the server, but the agent gets no answer.
+    /// After: the write reaches the server, but the agent gets no answer.
     After,
 }
 
@@ -43,7 +42,7 @@ impl Side {
     pub const ALL: [Self; 3] = [Self::Before, Self::Overtaken, Self::After];
 }
 
-/// Connection of one agent to all of its clusters. Clones share the same state.
+/// Connection of one agent to all of its clusters. Clones are the same connection.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
@@ -53,11 +52,11 @@ struct State {
     passes: watch::Sender<Passes>,
 }
 
-/// Traffic that a connection lets through.
+/// Traffic that a connection still lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     Everything,
-    /// Requests, but no answers.
+    /// Requests reach the servers, but answers do not reach the agent.
     Requests,
     Nothing,
 }
@@ -75,12 +74,12 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Resets the count of writes, and plans a cut at one of the next writes.
+    /// Sets the count of writes to 0, and plans a cut at one of the next writes.
     pub fn arm(&self, cut: Option<Cut>) {
         *self.0.count.lock() = Count { written: 0, cut };
     }
 
-    /// Returns the number of writes since [`Line::arm`].
+    /// Returns the number of writes since the last [`Line::arm`].
     #[must_use]
     pub fn written(&self) -> usize {
         self.0.count.lock().written
@@ -95,19 +94,19 @@ impl Line {
         let mut passes = self.0.passes.subscribe();
         async move {
             if passes.wait_for(|passes| *passes == wanted).await.is_err() {
-                // The sender is gone, so no agent uses this connection any more.
+                // The sender is gone: no agent uses this connection any more, so it is never cut.
                 pending::<()>().await;
             }
         }
     }
 
-    /// Wraps a service so that its traffic passes through this connection.
+    /// Returns a service that reaches `service` through this connection.
     #[must_use]
     pub fn to(&self, service: Service) -> Wired {
         Wired { service, line: self.clone() }
     }
 
-    /// Counts a write. Returns the moment of the cut if this write is the planned one.
+    /// Counts a write. Returns the moment of the cut if this is the write to cut at.
     fn count(&self) -> Option<Side> {
         let mut count = self.0.count.lock();
         count.written += 1;
@@ -120,7 +119,7 @@ impl Line {
         pending().await
     }
 
-    /// Cuts the connection after concurrent writes are finished.
+    /// Waits until concurrent writes have finished, then cuts the connection.
     async fn sever_behind_others(&self) -> ! {
         self.0.passes.send_replace(Passes::Requests);
         sleep(CARRIED_OUT).await;
@@ -128,7 +127,7 @@ impl Line {
     }
 }
 
-/// Server behind a connection that can be cut.
+/// Server that an agent reaches through a connection that can be cut.
 #[derive(Clone, Debug)]
 pub struct Wired {
     service: Service,

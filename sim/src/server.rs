@@ -1,4 +1,4 @@
-//! API server in memory with the objects that every cluster of a fleet needs.
+//! Simulated API server (memkube) with the objects that every cluster of a fleet needs.
 
 use crate::line::Line;
 use anyhow::Context as _;
@@ -11,20 +11,20 @@ use memkube::{MemKube, Options, User};
 
 /// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
-/// User that sets up the server. No agent uses it.
+/// User name that sets up the server and makes the tests' requests. No agent uses it.
 pub const ADMIN: &str = "admin";
 
-/// API server in memory.
+/// Simulated API server of one cluster.
 #[derive(Clone, Debug)]
 pub struct Server(MemKube);
 
 impl Server {
-    /// Starts a server with the CustomResourceDefinitions and [`FLEET_SYSTEM`].
+    /// Starts a server with fleetnet's CustomResourceDefinitions and the namespace [`FLEET_SYSTEM`].
     pub async fn start(name: &str, options: Options) -> anyhow::Result<Self> {
         Self::with_definitions(name, options, Form::Full).await
     }
 
-    /// Starts a server like [`Server::start`] with another form of the CustomResourceDefinitions.
+    /// Starts a server like [`Server::start`], but with this form of the CustomResourceDefinitions.
     pub async fn with_definitions(name: &str, options: Options, form: Form) -> anyhow::Result<Self> {
         let server = Self(MemKube::new(options));
         for definition in crds::all(form) {
@@ -35,26 +35,26 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns the memkube instance, for its own controls.
+    /// Returns the memkube instance, to set faults and read its records.
     #[must_use]
     pub fn memkube(&self) -> &MemKube {
         &self.0
     }
 
-    /// Returns a client of [`ADMIN`].
+    /// Returns a client for the user [`ADMIN`], who may do everything.
     #[must_use]
     pub fn admin(&self) -> kube::Client {
         self.0.client(User::new(ADMIN))
     }
 
-    /// Returns the server as an agent uses it: in the role `name`, as `user`.
+    /// Returns the cluster as an agent connects to it: in the role `name` (hub or member), as `user`.
     #[must_use]
     pub fn cluster(&self, name: &str, user: &str) -> Cluster {
         let client = self.0.client(User::new(user));
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Returns the server like [`Server::cluster`], but through a connection that can be cut.
+    /// Returns the cluster as an agent connects to it, through a connection that can be cut.
     #[must_use]
     pub fn cluster_over(&self, line: &Line, name: &str, user: &str) -> Cluster {
         let client = kube::Client::new(line.to(self.0.service(User::new(user))), "default");

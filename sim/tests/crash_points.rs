@@ -1,6 +1,6 @@
-//! Crash points: each agent crashes before and after the commit of each of its writes, and while other writes in flight
-//! overtake it. Then another agent starts in its place. The fleet must end like a fleet without crashes, and then make no more
-//! writes.
+//! Crash points: each agent crashes before and after the commit of each of its writes, and while its concurrent writes still
+//! reach the server. Then another agent starts in its place. The fleet must end like a fleet without crashes, and then make no
+//! more writes.
 
 mod support;
 
@@ -16,20 +16,21 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// Time until an action is complete: the Leases of a crashed agent have expired, and so has the derived Service's grace period.
+/// Time after which an action is complete: the Leases of a crashed agent have expired, and so has the derived Service's grace
+/// period.
 const DONE: Duration = Duration::from_secs(40);
-/// Time without writes after that.
+/// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(40);
 /// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
-/// Time until all writes of an action are made, with a heartbeat of each member.
+/// Time within which all writes of an action are made, with a heartbeat of each member.
 const WRITTEN: Duration = Duration::from_secs(12);
-/// Time until a single agent is the leader.
+/// Time within which a newly started agent becomes the leader.
 const LED: Duration = Duration::from_secs(10);
-/// Time until the `k`-th write comes.
+/// Time limit for the write at which an agent crashes.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A fleet that is ready for the action, and can return to that state.
+/// Fleet that is ready for an action, and can return to that state.
 struct CrashTest {
     action: Action,
     env: Environment<OnMemkube>,
@@ -46,7 +47,7 @@ impl CrashTest {
         Ok(Self { action, env, before })
     }
 
-    /// Returns to the state before the action, and waits for the agents to lead.
+    /// Returns the fleet to its state before the action, and waits until its agents lead.
     async fn reset(&mut self) -> anyhow::Result<()> {
         self.env.backend.stop_agents().await?;
         self.env.backend.0.restore(&self.before);
@@ -59,7 +60,7 @@ impl CrashTest {
         self.env.backend.0.line(place).cloned().context("every agent runs")
     }
 
-    /// Runs the action without a crash. Returns the result, and the number of writes of each agent.
+    /// Runs the action without a crash. Returns the resulting state, and the number of each agent's writes.
     async fn without_crash(&mut self) -> anyhow::Result<(Snapshot, Vec<(Place, usize)>)> {
         self.reset().await?;
         let places: Vec<Place> = self.env.backend.0.places().collect();
@@ -75,8 +76,8 @@ impl CrashTest {
         Ok((take_snapshot(&self.env).await?, writes))
     }
 
-    /// Runs the action with a crash of an agent at one of its writes, and a restart. Returns the differences from the expected
-    /// result.
+    /// Runs the action with a crash of an agent at one of its writes, and starts another agent. Returns the differences from
+    /// the expected state.
     async fn with_crash(&mut self, place: Place, cut: Cut, expected: &Snapshot) -> anyhow::Result<Vec<String>> {
         self.reset().await?;
         let line = self.line(place)?;
@@ -104,12 +105,12 @@ impl CrashTest {
     }
 }
 
-/// Runs the action once for each write of each agent and each kind of crash.
+/// Runs the action once for each write of each agent and each kind of crash. Expects this number of crash points.
 fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |_| Side::ALL.to_vec())
 }
 
-/// Runs the action once for each write of each agent, with the kinds of crash in turn.
+/// Runs the action once for each write of each agent, with the kinds of crash in turn. Expects this number of crash points.
 fn a_crash_at_every_write_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |write| vec![Side::ALL[write % Side::ALL.len()]])
 }

@@ -1,4 +1,4 @@
-//! The CRDs of `deploy/crds` behave on memkube as on a real API server.
+//! Tests that the CRDs of `deploy/crds` behave on memkube as on a real API server.
 
 use fleetnet_tests::scenarios::definitions::upgrade;
 use kube::Client;

@@ -1,5 +1,5 @@
-//! The EndpointSlice controller in a fleet, in one process with the exporter. It starts and stops by what it sees of
-//! kube-controller-manager, here the Lease alone. Time is paused, so waits of three minutes cost nothing.
+//! Tests of the EndpointSlice controller in a fleet, in one process with the exporter. It starts and stops by what it sees of
+//! kube-controller-manager, here only its Lease. Time is paused, so waits of three minutes cost nothing.
 
 mod support;
 
@@ -28,10 +28,10 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-/// Longer than `auto` waits.
+/// Duration longer than the controller waits in mode `auto`.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A fleet whose member agents have the EndpointSlice controller in this mode.
+/// Returns a fleet whose member agents have the EndpointSlice controller in this mode.
 async fn fleet(mode: Mode) -> anyhow::Result<Fleet> {
     Fleet::new(Options { endpointslices: Some(Settings::with_mode(mode)), ..Options::members(2) }).await
 }
@@ -40,7 +40,7 @@ async fn env(mode: Mode) -> anyhow::Result<Environment<OnMemkube>> {
     Environment::on(OnMemkube(fleet(mode).await?)).await
 }
 
-/// Workload of the first member: one Service with a pod.
+/// Creates a Service with one pod in the first member.
 async fn workload(env: &Environment<OnMemkube>) -> anyhow::Result<Workload> {
     let workload = Workload::begin(env.members[0].client.clone(), &env.namespace).await?;
     workload.service("app").await?;
@@ -52,7 +52,7 @@ async fn another_pod(workload: &Workload) -> anyhow::Result<()> {
     workload.pod(&PodSketch::new("app-1", "app", &["10.1.0.2"])).await.map(drop)
 }
 
-/// Waits without a limit until a slice has an address.
+/// Waits until a slice has this address, without a time limit.
 async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     let is_shown =
         |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|endpoint| endpoint.addresses == [address]);
@@ -64,7 +64,7 @@ async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     .map(drop)
 }
 
-/// Renews the Lease, as kube-controller-manager does every two seconds.
+/// Renews kube-controller-manager's Lease, as that does every two seconds.
 async fn renew_lease(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     let leases: Api<Lease> = Api::namespaced(env.members[0].client.clone(), LEASE_NAMESPACE);
     let renewed = micro_time(env.backend.0.clock().now());
@@ -103,7 +103,7 @@ fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> a
     })
 }
 
-/// Suppresses the watch events of slices in users' namespaces.
+/// Fault that suppresses watch events of slices in users' namespaces.
 struct NoSliceEvents;
 
 impl Faults for NoSliceEvents {
@@ -174,8 +174,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
     })
 }
 
-/// Forbids the member's agent to list or watch one resource while the flag is set. It only gets its own Leases, so those still
-/// work.
+/// Forbids a member agent to list or watch one resource while the returned flag is set. Its Leases still work, because it only
+/// gets them.
 fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(false));
     let is_forbidden = Arc::clone(&forbidden);
@@ -189,7 +189,7 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
     forbidden
 }
 
-/// Longer than a watch lives, and longer than the wait after a denied one.
+/// Duration longer than the life of a watch and the wait after a denied one, so that the agent has noticed a lost right.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]
@@ -234,7 +234,7 @@ fn a_lease_that_may_not_be_read_any_more_does_not_count_as_silent() -> anyhow::R
     })
 }
 
-/// Creates of slices take effect without an answer.
+/// Fault: creates of slices take effect but get no answer.
 struct Silent;
 
 impl Faults for Silent {
@@ -259,7 +259,7 @@ fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs
                 workload.service(&name).await?;
                 workload.pods(&name, &["10.1.0.1"]).await?;
             }
-            // Less than the 10 s after which a request times out.
+            // Wait less than the 10 s after which a request without an answer times out.
             sleep(Duration::from_secs(5)).await;
             let slices =
                 async || Ok::<_, kube::Error>(workload.user.api::<EndpointSlice>().list(&Default::default()).await?);

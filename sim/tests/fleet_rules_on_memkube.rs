@@ -1,4 +1,5 @@
-//! Rules of the fleet, as on real API servers, in one process on paused time; and rules that take a minute to test.
+//! Tests of the rules of the fleet in one process on paused time: the scenarios that also run on real API servers, and rules
+//! that take a minute to test.
 
 mod support;
 
@@ -14,9 +15,9 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-/// Time for which a deleted announcement still counts.
+/// Time for which the features in a deleted MemberAgent still count.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Time within which everything happens.
+/// Time within which all effects of a change are visible.
 const SOON: Duration = Duration::from_secs(1);
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnMemkube>) -> S) -> anyhow::Result<()>
@@ -28,7 +29,7 @@ where
 
 fleetnet_tests::fleet_rule_tests!(run_scenario);
 
-/// Writes to MemberAgents in that time, which includes the ledger's own wait at the start and the end.
+/// Returns the number of writes to MemberAgents in this many seconds. Includes the ledger's own waits before and after.
 async fn heartbeats(env: &Environment<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
     const OF_LEDGER: u64 = 5;
     let mark = env.backend.mark().await?;
@@ -59,7 +60,7 @@ fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_chang
         assert_eq!(heartbeats(&env, 20).await?, lines(answered));
         sees_shares(&env, 0, [1, 1, 2, 0, 0]).await?;
         sees_shares(&env, 1, [0, 0, 0, 1, 1]).await?;
-        // Other endpoints in the same number, so no count changes.
+        // As many endpoints as before, so that no count in the MemberAgents changes.
         env.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
         assert_eq!(heartbeats(&env, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
         env.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;
@@ -92,18 +93,18 @@ fn a_member_whose_counts_change_with_every_renewal_renews_as_usual() -> anyhow::
     })
 }
 
-/// A fleet with a Service that uses every feature, exported and imported.
+/// Returns a fleet with a Service that uses every feature, exported and imported.
 async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
     rich::create(&env.user(0)).await?;
     env.user(0).export("app").await?;
     env.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&env.user(1), &rich::imported()).await?;
-    sleep(SOON).await; // what is deleted from here on was in the agents' first lists
+    sleep(SOON).await; // the agents have listed everything by now
     Ok(env)
 }
 
-/// Deletes the MemberAgent of a member, as an operator does who goes back to Go agents.
+/// Deletes the MemberAgent of a member, as an operator does who returns to Go agents.
 async fn delete_member_agent(env: &Environment<OnMemkube>, member: usize) -> anyhow::Result<()> {
     let agents = announced::member_agents(env, member);
     agents.delete(&env.members[member].cluster_id, &DeleteParams::default()).await?;

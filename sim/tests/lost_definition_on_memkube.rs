@@ -1,5 +1,5 @@
-//! The CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature. No agent deletes
-//! anything because of that.
+//! Tests in which the CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature. No agent
+//! deletes anything because of that.
 
 mod support;
 
@@ -19,14 +19,14 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// Time for which the last features hold.
+/// Time for which the last announced features still count.
 const MINUTE: Duration = Duration::from_secs(60);
 /// Time after which agents look for a missing kind only every five minutes.
 const LONG: Duration = Duration::from_secs(900);
-/// Time within which all agents have noticed that the kind is back, and have announced their features.
+/// Time within which all agents notice that the kind is served again, and announce their features.
 const ANNOUNCED: Duration = Duration::from_secs(370);
 
-/// A fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.
+/// Returns a fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.
 async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
     let (exporter, importer) = (env.user(0), env.user(1));
@@ -54,12 +54,12 @@ async fn set(exporter: &User, slice: &str, endpoints: Value) -> anyhow::Result<(
     exporter.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints})).await
 }
 
-/// One ready endpoint in a zone, in the exporter's slice of `app`.
+/// Returns a ready endpoint in a zone, as in the exporter's slice of `app`.
 fn in_zone(address: &str, zone: &str) -> Value {
     json!([{"addresses": [address], "conditions": rich::ready(), "zone": zone}])
 }
 
-/// The same in an importer.
+/// Returns the same endpoint as an importer has it.
 fn imported(family: &str, address: &str, zone: Option<&str>) -> Value {
     let endpoint =
         zone.map_or_else(|| json!({"addresses": [address]}), |it| json!({"addresses": [address], "zone": it}));

@@ -1,4 +1,4 @@
-//! The main job, as on real API servers, in one process on paused time.
+//! Tests of the main job in one process on paused time: the scenarios that also run on real API servers.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Make before break: importers have endpoints at every moment, while requests are late or fail, and also where replacement
+//! Tests of make before break: importers have endpoints at every moment, while requests are late or fail, and while replacement
 //! slices are rejected.
 
 #[path = "support/random_faults.rs"]
@@ -21,11 +21,11 @@ use support::OnMemkube;
 use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2);
-/// Number of replacements of slices during faults.
+/// Number of times that a test replaces slices during faults.
 const HANDOVERS: u16 = 20;
-/// Time within which everything arrives during faults.
+/// Time limit for a replacement to arrive during faults.
 const RECOVERED: Duration = Duration::from_secs(300);
-/// Time within which agents retry a rejected write.
+/// Time within which agents retry a denied write.
 const TRIED_AGAIN: Duration = Duration::from_secs(330);
 
 #[test]
@@ -41,7 +41,7 @@ fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FLEET).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
-        // A watch has the faults that are set when it starts, so agents start again.
+        // A watch keeps the faults that were set when it started, so restart the agents.
         env.backend.0.stop_agents().await?;
         let faults = RandomFaults::new(1);
         faults.start(&env.backend.0);
@@ -60,7 +60,7 @@ fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and
     })
 }
 
-/// A quota that is used up for one resource.
+/// Fault: a quota for one resource is used up.
 struct Quota(&'static str);
 
 impl Faults for Quota {
@@ -75,7 +75,8 @@ impl Faults for Quota {
     }
 }
 
-/// Replaces slices while a quota rejects the new ones of a resource. One Event says so, about an object of `kind`.
+/// Replaces slices while a quota rejects the new ones of a resource. Asserts that the old slices stay, and that one Event about
+/// an object of `kind` says so.
 fn a_quota_keeps_the_old(
     resource: &'static str,
     where_it_is: fn(&sim::Fleet) -> &Server,

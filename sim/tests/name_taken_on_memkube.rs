@@ -1,4 +1,4 @@
-//! Somebody's EndpointSlice has the name of a slice that is to be imported.
+//! Tests of a foreign EndpointSlice that has the name of a slice to import.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Fleets that Go agents left behind: CRDs without the fields of fleetnet, and writers that remove fields they do not know.
-//! Agents work there and come to rest.
+//! Tests of fleets that Go agents left behind: CRDs without the fields of fleetnet, and writers that remove fields they do not
+//! know. Agents work there and settle.
 
 mod support;
 
@@ -28,11 +28,11 @@ use support::OnMemkube;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Time until an action is complete, with the grace period of the derived Service.
+/// Time after which an action is complete, including the grace period of the derived Service.
 const DONE: Duration = Duration::from_secs(10);
-/// Time that renewals are counted, with the ledger's own wait.
+/// Time in which renewals are counted, including the ledger's own wait.
 const MINUTE: Duration = Duration::from_secs(55);
-/// Time without writes after that.
+/// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(20);
 /// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
@@ -78,7 +78,7 @@ fn with_definitions_in_the_go_form_their_fields_of_a_rich_service_are_carried() 
     })
 }
 
-/// Replaces the CRD of MemberAgent with its previous version, which must prune the fields it lacks.
+/// Replaces the CRD of MemberAgent by its previous version, which must prune the fields that it lacks.
 async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(fleet.hub.admin());
     let [previous] = &manifests::objects(manifests::PREVIOUS_MEMBER_AGENTS)?[..] else { bail!("one definition") };
@@ -116,9 +116,9 @@ fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
     })
 }
 
-/// A Go agent that writes each object of our group back as its types know it, whenever it sees one.
+/// Simulated Go agent that writes each object of our group back as its types decode it, whenever it sees one.
 struct Typed {
-    /// Number of objects that lost something.
+    /// Number of objects that lost a field by that.
     reduced: Arc<AtomicUsize>,
     tasks: JoinSet<anyhow::Result<()>>,
 }
@@ -135,7 +135,7 @@ impl Typed {
         Self { reduced, tasks }
     }
 
-    /// Number of objects that lost something so far.
+    /// Returns the number of objects that have lost a field so far.
     async fn reduced(&mut self) -> anyhow::Result<usize> {
         if let Some(ended) = self.tasks.try_join_next() {
             ended??;
@@ -165,7 +165,7 @@ async fn write_back(
         let name = object.metadata.name.as_deref().context("an object has a name")?;
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         match api.replace(name, &PostParams::default(), &typed).await {
-            // A newer version exists, and the watch delivers it.
+            // The object has a newer version or is gone. The watch shows that next.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             written => drop(written?),
         }
@@ -173,7 +173,7 @@ async fn write_back(
     Ok(())
 }
 
-/// Reduces a value to what Go types keep: the fields of the schema, and times in whole seconds.
+/// Reduces a value to what the Go types keep: the fields of the schema, and times in whole seconds.
 fn reduce(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

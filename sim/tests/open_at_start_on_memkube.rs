@@ -1,5 +1,5 @@
-//! A right that the hub agent lacks in its first seconds, as while a role is being applied. No import opens and nothing is
-//! removed because of that.
+//! Tests of a right that the hub agent lacks in its first seconds, as while a role is being applied. No import is allowed by
+//! mistake, and nothing is removed because of that.
 
 mod support;
 
@@ -19,12 +19,12 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// Time after its start for which an agent lacks a right.
+/// Time after the hub agent's start for which it lacks a right.
 const LACKING: Duration = Duration::from_secs(2);
-/// Time within which the agent has noticed that it has the right, and everything has arrived.
+/// Time within which the hub agent notices that it has the right, and everything arrives.
 const NOTICED: Duration = Duration::from_secs(60);
 
-/// Forbids agents to list or watch a resource of the hub while the flag is set.
+/// Forbids agents to list or watch a resource of the hub while the returned flag is set.
 fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(true));
     let is_forbidden = Arc::clone(&forbidden);

@@ -1,5 +1,5 @@
 //! Tests that take too long on real servers: hours without a change, the grace period of derived Services, Leases that expire.
-//! Time is paused here, and jumps whenever nothing else is to be done.
+//! Time is paused here, and jumps when all tasks wait.
 
 mod support;
 
@@ -30,17 +30,17 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
         let ledger = env.backend.since(&mark).await?;
         assert_eq!(ledger.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{ledger}");
         assert_eq!(ledger.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{ledger}");
-        // One Lease of the hub agent and four of each member agent, each renewed every two seconds.
+        // Expected renewals: one Lease of the hub agent and four of each member agent, each renewed every two seconds.
         let renewals = ledger.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
         let expected = SECONDS / 2 * 9;
         assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
 
-        // Each member sends a heartbeat every ten seconds; the hub writes nothing.
+        // Expected heartbeats: one of each member every ten seconds. The hub writes nothing.
         let beats = ledger.clusters().map(|ledger| ledger.heartbeats().count()).sum::<usize>();
         let expected = SECONDS / 10 * 2;
         assert!(beats.abs_diff(expected) < expected / 100, "{beats} heartbeats, not about {expected}");
 
-        // The fleet still reacts.
+        // After hours without a change, the fleet still reacts to one.
         env.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
         let begun = Instant::now();
         env.user(1).sees("app", &["10.1.0.2"]).await?;
@@ -82,7 +82,7 @@ fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports()
         let of_service = "fleet_networking_service_export_duration_milliseconds_count{origin_cluster_id=\"member-1\"}";
         let of_slice = "fleet_networking_endpointslice_export_import_duration_milliseconds_count{\
                         destination_cluster_id=\"member-2\",is_first_import=\"true\",origin_cluster_id=\"member-1\"}";
-        // No time passes between two clusters here. Such a difference of clocks is clamped.
+        // With paused time no time passes between two clusters, so the latency is not positive and is replaced (clamped).
         let samples =
             |metric: &str| format!("fleet_networking_latency_samples_total{{clock=\"clamped\",metric=\"{metric}\"}}");
         assert_eq!(count(0, of_service).await?, [1]);

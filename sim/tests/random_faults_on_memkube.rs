@@ -1,5 +1,5 @@
-//! Random faults: announcements change and disappear, rights change, agents crash, everything is late and many requests fail. In
-//! the end the importer has everything that both sides support, and no more writes are made.
+//! Tests with random faults: announcements change and disappear, rights change, agents crash, everything is late and many
+//! requests fail. In the end the importer has everything that both sides support, and no more writes are made.
 
 #[path = "support/random_faults.rs"]
 mod random_faults;
@@ -22,9 +22,9 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// Number of fleets, each with other faults.
+/// Number of fleets to test, each with another seed.
 const FLEETS: u64 = 3;
-/// Rounds for each fleet. A round causes each of [`KINDS`] once, in random order.
+/// Rounds for each fleet. A round causes each fault of [`KINDS`] once, in random order.
 const ROUNDS: usize = 4;
 const KINDS: [Kind; 10] = [
     Kind::SliceChanges,
@@ -38,12 +38,12 @@ const KINDS: [Kind; 10] = [
     Kind::AgentIsKilled,
     Kind::LongPause,
 ];
-/// Longest time between two faults. Some intervals are longer than agents remember the features of a peer that is gone.
+/// Longest time between two faults. Some are longer than agents remember the features of a peer that is gone.
 const PAUSE_MILLISECONDS: u64 = 15_000;
 const LONG_PAUSE: Duration = Duration::from_secs(65);
-/// Time without faults after which everything has arrived, also after long back-off.
+/// Time after the faults within which everything has arrived, even after a long back-off.
 const RECOVERED: Duration = Duration::from_secs(400);
-/// Time without writes after that.
+/// Time without writes at the end that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(120);
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
 
@@ -60,7 +60,7 @@ enum Kind {
     LongPause,
 }
 
-/// Contents of the exporter's slices.
+/// Content that the exporter's slices should have.
 struct Content {
     four: u64,
     six: bool,
@@ -75,7 +75,7 @@ impl Content {
         ])
     }
 
-    /// The same in the importer, where a ready endpoint has no conditions.
+    /// Returns the same content as the importer should have it, where a ready endpoint has no conditions.
     fn imported(&self) -> Vec<Value> {
         let mut fours = self.fours();
         if let Some(ready) = fours[0].as_object_mut() {
@@ -86,7 +86,7 @@ impl Content {
     }
 }
 
-/// Causes one fault.
+/// Causes one random fault in the fleet.
 async fn one_fault(
     env: &mut Environment<OnMemkube>,
     faults: &RandomFaults,
@@ -136,7 +136,7 @@ async fn one_fault(
     Ok(())
 }
 
-/// The same items in random order.
+/// Returns the items in random order.
 fn shuffled<T, const N: usize>(mut items: [T; N], faults: &RandomFaults) -> anyhow::Result<[T; N]> {
     for last in (1..N).rev() {
         items.swap(last, usize::try_from(faults.draw(u64::try_from(last)? + 1))?);
@@ -151,14 +151,14 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
     }
 }
 
-/// Runs the faults of a seed.
+/// Runs a fleet with the random faults of a seed.
 async fn run_seed(seed: u64) -> anyhow::Result<()> {
     let mut env = Environment::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
     rich::create(&env.user(0)).await?;
     env.user(0).export("app").await?;
     env.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&env.user(1), &rich::imported()).await?;
-    // A watch has the faults that are set when it starts, so agents start again.
+    // A watch keeps the faults that were set when it started, so restart the agents.
     env.backend.stop_agents().await?;
     let (faults, mut content) = (RandomFaults::new(seed), Content { four: 0, six: true });
     faults.start(&env.backend.0);
@@ -177,7 +177,7 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
         trust::name(&env, members, None).await?;
     }
     sleep(RECOVERED).await;
-    // First without a change, because a change would hide a lost update.
+    // Check first without a change, because a new change would repair a lost update.
     rich::arrives(&env.user(1), &content.imported()).await?;
     content.four += 1;
     env.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": content.fours()})).await?;

@@ -1,4 +1,4 @@
-//! Events of the sandbox. Every view shows them, and `--json` prints them unchanged.
+//! Events of the sandbox, such as a finished import. Every view shows them, and `--json` prints them unchanged.
 
 use crate::args::Options;
 use serde::Serialize;
@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum Event {
     /// First event of a run.
     Starting {
-        /// Number of members, without the hub.
+        /// Number of members in the fleet, without the hub.
         members: u16,
-        /// `memkube` or `kube-apiserver`.
+        /// Kind of the API servers: `memkube` or `kube-apiserver`.
         servers: &'static str,
-        /// Scenario that the run plays.
+        /// Name of the scenario that the run plays.
         scenario: Option<&'static str>,
     },
     /// All clusters and agents run.
@@ -32,17 +32,17 @@ pub(crate) enum Event {
     },
     /// An agent was killed, restarted or failed.
     Agent {
-        /// For example `hub-agent` or `member-agent of member-1`.
+        /// Name of the agent, such as `hub-agent` or `member-agent of member-1`.
         agent: String,
         state: AgentState,
-        /// Reason of a failure.
+        /// Reason, if the agent failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
     /// A ServiceExport appeared or changed.
     Export {
         cluster: String,
-        /// `namespace/name`.
+        /// Service, as `namespace/name`.
         service: String,
         /// Conditions of the ServiceExport.
         #[serde(flatten)]
@@ -51,20 +51,20 @@ pub(crate) enum Event {
     /// A MultiClusterService or its derived Service appeared or changed.
     Import {
         cluster: String,
-        /// `namespace/name`.
+        /// Service, as `namespace/name`.
         service: String,
         #[serde(flatten)]
         import: Import,
     },
     /// A ServiceExport or a MultiClusterService was removed.
     Gone {
-        /// `export` or `import`.
+        /// Kind of the removed object: `export` or `import`.
         what: &'static str,
         cluster: String,
-        /// `namespace/name`.
+        /// Service, as `namespace/name`.
         service: String,
     },
-    /// A changed endpoint reached an imported slice.
+    /// A changed endpoint is visible in an imported slice.
     Arrival {
         /// Number of the change.
         change: u32,
@@ -88,7 +88,7 @@ pub(crate) enum Event {
     Step {
         /// Name of the scenario.
         scenario: &'static str,
-        /// One sentence on what happens.
+        /// One sentence that says what happens.
         text: String,
     },
     /// Latency between two clusters so far.
@@ -97,24 +97,24 @@ pub(crate) enum Event {
         origin: String,
         /// Importing cluster.
         destination: String,
-        /// Number of samples and their percentiles.
+        /// Number of samples, and their percentiles.
         #[serde(flatten)]
         latency: Latency,
     },
     /// Cost of all changes together.
     Cost {
-        /// Number of changes that arrived everywhere. Only these are counted.
+        /// Number of changes that reached all importers. The cost counts only these.
         changes: u32,
-        /// Number of changes that did not arrive everywhere.
+        /// Number of changes that did not reach all importers.
         lost: u32,
         /// Writes for the counted changes.
         writes: Writes,
-        /// Writes in words, for example `2 patch endpointsliceexports in hub by member-agent of member-1`.
+        /// Writes of each kind in words, such as `2 patch endpointsliceexports in hub by member-agent of member-1`.
         details: Vec<String>,
     },
     /// Last event of a run with `--once`.
     Verdict {
-        /// True if no agent failed and the fleet is in the expected state.
+        /// True if no agent failed and the clusters are in the expected state.
         passed: bool,
         /// True if every importer has exactly the exported endpoints, even if something else is wrong.
         imported: bool,
@@ -137,16 +137,16 @@ pub(crate) enum AgentState {
 /// Conditions of a ServiceExport. A condition is `None` until the agent sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Export {
-    /// Condition `Valid`.
+    /// Status of the condition `Valid`.
     pub(crate) valid: Option<bool>,
-    /// Condition `Conflict`.
+    /// Status of the condition `Conflict`.
     pub(crate) conflict: Option<bool>,
 }
 
 /// Import of one Service in one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Import {
-    /// Condition `Valid` of the MultiClusterService.
+    /// Status of the condition `Valid` of the MultiClusterService.
     pub(crate) valid: bool,
     /// Clusters whose endpoints are imported.
     pub(crate) from: BTreeSet<String>,
@@ -167,25 +167,25 @@ pub(crate) struct Change {
     pub(crate) slice: String,
     /// Address of the new endpoint.
     pub(crate) address: String,
-    /// Number of importers that had the change when the event was sent.
+    /// Number of importers that the change had reached when the event was sent.
     pub(crate) arrived: usize,
-    /// Number of importers that should get the change.
+    /// Number of importers that the change should reach.
     pub(crate) importers: usize,
-    /// Latency of the slowest importer, or `None` if the change did not reach all.
+    /// Latency of the slowest importer; `None` if the change did not reach all.
     pub(crate) slowest_milliseconds: Option<f64>,
-    /// Writes for the change, or `None` if a server did not answer.
+    /// Number of writes for the change; `None` if a server did not answer.
     pub(crate) writes: Option<Writes>,
 }
 
-/// Writes of the agents, without Leases and Events.
+/// Numbers of writes by the agents, without Leases and Events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Writes {
     pub(crate) total: u64,
-    /// Writes by the cluster that received them.
+    /// Number of writes in each cluster.
     pub(crate) by_cluster: BTreeMap<String, u64>,
 }
 
-/// Latency of changes between two clusters.
+/// Latency of changes from one cluster to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Latency {
     /// Number of timed changes.
@@ -197,7 +197,7 @@ pub(crate) struct Latency {
 }
 
 impl Event {
-    /// Returns the first event of a run.
+    /// Returns the first event of a run with these options.
     pub(crate) fn starting(options: &Options) -> Self {
         Self::Starting {
             members: options.members,

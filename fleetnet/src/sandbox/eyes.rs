@@ -1,4 +1,4 @@
-//! Watches the members as a user does, keeps the [`World`] up to date, and announces its changes.
+//! Watches of the members, as a user has them. They keep the [`World`] up to date, and its changes become events.
 
 use super::event::{Event, Export, Import};
 use super::fleet::Fleet;
@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// Annotation of the bookmark that ends the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// Watches of a fleet. They end when this value is dropped.
+/// Watches of a fleet's members. They end when this value is dropped.
 pub(crate) struct Eyes {
     world: Arc<Sender<World>>,
     announced: Arc<Mutex<Announced>>,
@@ -37,7 +37,7 @@ pub(crate) struct Eyes {
 }
 
 impl Eyes {
-    /// Starts the watches.
+    /// Starts the watches of all members.
     pub(crate) fn open(fleet: &Fleet, stage: &Stage) -> Self {
         let world = Arc::new(Sender::new(World::new(fleet.member_names())));
         let mut tasks = JoinSet::new();
@@ -71,23 +71,23 @@ impl Eyes {
         Self { world, announced, _tasks: tasks }
     }
 
-    /// Waits until the world meets a condition. Returns false after `limit`.
+    /// Waits until the observed state fulfils a condition. Returns false after `limit`.
     pub(crate) async fn see(&self, limit: Duration, so: impl FnMut(&World) -> bool) -> bool {
         let mut world = self.world.subscribe();
         timeout(limit, world.wait_for(so)).await.is_ok_and(|seen| seen.is_ok())
     }
 
-    /// Announces pending changes of the world now.
+    /// Sends events about changes of the observed state now, without the usual delay.
     pub(crate) async fn announce(&self, stage: &Stage) {
         announce(&self.world, &self.announced, stage).await;
     }
 
-    /// Reads the current world. `at` must not block.
+    /// Calls `at` with the present observed state. `at` must not block.
     pub(crate) fn look<T>(&self, at: impl FnOnce(&World) -> T) -> T {
         at(&self.world.borrow())
     }
 
-    /// Changes what the world records.
+    /// Calls `how` to change what the observed state records, such as arrivals to wait for.
     pub(crate) fn instruct<T>(&self, how: impl FnOnce(&mut World) -> T) -> T {
         let mut told = None;
         self.world.send_if_modified(|world| {
@@ -98,7 +98,7 @@ impl Eyes {
     }
 }
 
-/// Place in the world that a watch updates.
+/// Part of the observed state that one watch updates: a kind in one member.
 struct Look {
     member: usize,
     kind: Kind,
@@ -116,7 +116,7 @@ impl Look {
     }
 }
 
-/// Watches all objects of a kind until it is dropped. Restarts the watch when it breaks.
+/// Watches all objects of a kind until this future is dropped. Restarts the watch when it breaks.
 async fn follow<K>(api: Api<K>, look: Look, fact: fn(&K) -> Fact)
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -125,7 +125,7 @@ where
     loop {
         if let Ok(events) = api.watch(&all, "").await {
             let mut events = events.boxed();
-            // Names of the initial objects, until a bookmark says that they are complete.
+            // Names of the initial objects. `None` once a bookmark has ended the initial list.
             let mut initial = Some(BTreeSet::new());
             while let Some(Ok(event)) = events.next().await {
                 match event {
@@ -156,7 +156,7 @@ fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {
     }
 }
 
-/// Announces changes after a short delay, so that rapid or gradual changes give one event.
+/// Sends events about changes of the observed state after a short delay, so that several quick changes give one event.
 async fn announce_changes(world: Arc<Sender<World>>, announced: Arc<Mutex<Announced>>, stage: Stage) {
     let mut changes = world.subscribe();
     while changes.changed().await.is_ok() {
@@ -176,7 +176,7 @@ async fn announce(world: &Sender<World>, announced: &Mutex<Announced>, stage: &S
     }
 }
 
-/// State that was announced last.
+/// State in the last events that were sent.
 #[derive(Default)]
 struct Announced {
     exports: BTreeMap<(String, String), Export>,

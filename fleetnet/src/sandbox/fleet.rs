@@ -1,4 +1,4 @@
-//! Fleet of a hub, its members and their agents.
+//! Fleet of the sandbox: a hub, its members and their agents.
 
 mod agent;
 mod memory;
@@ -24,24 +24,24 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// Name of the hub.
+/// Name of the hub cluster in events.
 pub(crate) const HUB: &str = "hub";
 
-/// Running fleet.
+/// Running fleet of the sandbox.
 pub(crate) struct Fleet {
     pub(crate) hub: Server,
-    /// Members by number, from `member-1`.
+    /// Members in the order of their numbers, from `member-1`.
     pub(crate) members: Vec<Member>,
-    /// True if the scenario is going to kill the agent of the last member.
+    /// True if the scenario will kill the agent of the last member.
     has_a_victim: bool,
-    /// Agents by index of the member. The hub agent has `None`.
+    /// Running agents, by the index of their member. The hub agent has `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
     stage: Stage,
 }
 
 pub(crate) struct Member {
-    /// For example `member-1`.
+    /// Name of the member, such as `member-1`.
     pub(crate) name: String,
     pub(crate) server: Server,
 }
@@ -73,13 +73,13 @@ impl Fleet {
         self.members.iter().map(|member| member.name.clone()).collect()
     }
 
-    /// Returns the clusters with their names, the hub first.
+    /// Returns the servers with the names of their clusters, the hub first.
     pub(crate) fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
         let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
         std::iter::once((HUB, &self.hub)).chain(members)
     }
 
-    /// Returns the writes of the agents so far.
+    /// Returns the numbers of the agents' writes so far.
     pub(crate) async fn ledger(&self) -> anyhow::Result<Ledger> {
         let mut ledger = Ledger::default();
         for (name, server) in self.servers() {
@@ -93,7 +93,7 @@ impl Fleet {
         &self.failures
     }
 
-    /// Aborts the agent of a member like a crash. It neither finishes its work nor releases its Leases.
+    /// Kills the agent of a member, as a crash does. It neither finishes its work nor releases its Leases.
     pub(crate) async fn kill_agent(&self, member: usize) {
         if let Some(agent) = self.agents.lock().await.remove(&Some(member)) {
             let name = agent.name().to_owned();
@@ -112,7 +112,7 @@ impl Fleet {
 
     /// Stops the agents and then the servers.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
-        // Reconnect the hub first: an agent that cannot reach it would spend its whole time limit on stopping.
+        // Reconnect the hub first: an agent that cannot reach it would take its whole time limit to stop.
         self.hub.mend().await?;
         join_all(self.agents.into_inner().into_values().map(Agent::stop)).await;
         let servers = self.members.into_iter().map(|member| member.server).chain([self.hub]);

@@ -1,5 +1,5 @@
-//! Comparison of the hub with the expected state. The hub is listed only for a verdict: watching it costs more than
-//! all members.
+//! Comparison of the hub with the expected state. The hub is listed only for a verdict, because watching it would cost more
+//! than watching all members.
 
 use super::observe::{Expected, NAMESPACE};
 use super::says::{self, Found, Key};
@@ -20,7 +20,7 @@ const SERVICE_EXPORT: &str = "InternalServiceExport";
 const SERVICE_IMPORT: &str = "InternalServiceImport";
 const RESOLVED: &str = "ServiceImport";
 
-/// Returns the differences of the hub from the expected state, as sentences. `members` are the names of the members.
+/// Returns the hub's differences from the expected state as sentences. `members` are the names of the members.
 pub(crate) async fn differences(
     client: &Client,
     expected: &Expected,
@@ -29,7 +29,7 @@ pub(crate) async fn differences(
     Ok(says::compare("the hub", wanted(expected, members), found(client).await?))
 }
 
-/// Lists all objects of the fleet's kinds in all namespaces.
+/// Lists all objects of the fleet's kinds in all namespaces of the hub.
 async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
     let mut found = Vec::new();
     for export in list::<EndpointSliceExport>(client).await? {
@@ -77,7 +77,7 @@ fn full_name<K: Resource>(object: &K) -> String {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Describes the result of conflict resolution. The order of the accepted clusters does not matter.
+/// Describes the outcome of conflict resolution in a ServiceImport. The order of the accepted clusters does not matter.
 fn resolved(status: Option<&ServiceImportStatus>) -> String {
     let status = status.cloned().unwrap_or_default();
     let mut clusters: Vec<String> = status.clusters.into_iter().flatten().map(|it| it.cluster).collect();
@@ -89,7 +89,7 @@ fn resolved_to(clusters: impl Iterator<Item = String>, ports: &str) -> String {
     format!("{ports} of {}", says::list(clusters))
 }
 
-/// Returns all expected objects.
+/// Returns all objects that the hub should have.
 fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
     let mut wanted = BTreeMap::new();
     for (member, service) in expected.offers() {

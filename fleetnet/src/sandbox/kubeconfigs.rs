@@ -1,4 +1,4 @@
-//! Folder of `--kubeconfigs`: one kubeconfig for every cluster, while the sandbox runs.
+//! Kubeconfigs of `--kubeconfigs`: a folder with one file for every cluster, while the sandbox runs.
 
 use super::event::Event;
 use super::fleet::{Fleet, HUB};
@@ -12,28 +12,28 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Empty files and reserved ports, created before the fleet starts. Dropping this value removes them.
+/// Empty kubeconfig files and reserved ports, before the fleet starts. Dropping this value removes the files.
 pub(crate) struct Kubeconfigs {
     folder: Option<Folder>,
     listeners: Vec<TcpListener>,
 }
 
-/// Folder of the files. Dropping this value removes them.
+/// Folder with the kubeconfigs. Dropping this value removes the files.
 struct Folder {
     path: PathBuf,
-    /// True if the sandbox created the folder.
+    /// True if the sandbox created the folder, so that it also removes it.
     made: bool,
     files: Vec<PathBuf>,
 }
 
-/// Usable kubeconfigs. Dropping this value removes them.
+/// Kubeconfigs that can be used. Dropping this value removes the files.
 pub(crate) struct Published {
     _folder: Option<Folder>,
     _serving: Vec<Https>,
 }
 
 impl Kubeconfigs {
-    /// Creates the files and reserves the ports. Errors name the file or the port.
+    /// Creates empty files and reserves the ports. Errors name the file or the port.
     pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
         let Some(path) = &options.kubeconfigs else { return Ok(Self { folder: None, listeners: Vec::new() }) };
         let mut folder = Folder::open(path)?;
@@ -50,7 +50,7 @@ impl Kubeconfigs {
         Ok(Self { folder: Some(folder), listeners })
     }
 
-    /// Writes the files, and starts to listen where a server does not listen yet.
+    /// Writes the kubeconfigs. A server in memory starts to listen on its port.
     pub(crate) async fn publish(self, fleet: &Fleet, stage: &Stage) -> anyhow::Result<Published> {
         let mut serving = Vec::new();
         let mut listeners = self.listeners.into_iter();
@@ -72,7 +72,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), made, files: Vec::new() })
     }
 
-    /// Creates an empty file that only this user can read.
+    /// Creates an empty file that only this machine's user can read.
     fn reserve(&mut self, cluster: &str) -> anyhow::Result<()> {
         let path = self.path.join(format!("{cluster}.kubeconfig"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
@@ -88,7 +88,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Somebody may have removed or replaced a file or the folder, so errors do not matter.
+        // Errors do not matter: somebody may have removed or replaced a file or the folder.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
@@ -105,7 +105,7 @@ fn listen(port: u16) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Fills a file that was created before.
+/// Writes a kubeconfig into a file that already exists.
 pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! Counts of writes and latencies of changes, without side effects.
+//! Numbers of writes and latencies of changes. Pure.
 
 use super::event::{Latency, Writes};
 use crate::limits::{PERCENTILE_SAMPLES, SAMPLES};
@@ -7,24 +7,24 @@ use fleetnet_tests::control_plane::SERVICE_ACCOUNT;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Accepted writes to the servers of a fleet, by kind of write.
+/// Numbers of successful writes to the servers of a fleet, by kind of write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger(BTreeMap<Written, u64>);
 
-/// Kind of write.
+/// Kind of a write: cluster, verb, resource and user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Written {
-    /// Cluster that received the write.
+    /// Name of the cluster that received the write.
     pub(crate) cluster: String,
     pub(crate) user: String,
-    /// For example `create` or `patch`.
+    /// Verb, such as `create` or `patch`.
     pub(crate) verb: String,
     /// Plural of the resource, without its group.
     pub(crate) resource: String,
 }
 
 impl Ledger {
-    /// Adds writes of agents. Ignores Leases, Events and writes of others, which are no part of the cost of a change.
+    /// Adds writes if agents made them. Ignores Leases, Events and writes of others, which are no part of the cost of a change.
     pub(crate) fn add(&mut self, written: Written, times: u64) {
         let agents = written.user.ends_with("hub-agent") || written.user.ends_with("member-agent");
         if agents && !matches!(written.resource.as_str(), "leases" | "events") && times > 0 {
@@ -47,7 +47,7 @@ impl Ledger {
         Self(news.filter(|(_, times)| *times > 0).collect())
     }
 
-    /// Returns the sums for each cluster and for all.
+    /// Returns the numbers of writes in each cluster and in all.
     pub(crate) fn sums(&self) -> Writes {
         let mut writes = Writes { total: self.0.values().sum(), ..Writes::default() };
         for (written, times) in &self.0 {
@@ -56,7 +56,7 @@ impl Ledger {
         writes
     }
 
-    /// Returns one line for each kind of write.
+    /// Returns one line of text for each kind of write.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(written, times): (&Written, &u64)| {
             let Written { cluster, user, verb, resource } = written;
@@ -66,7 +66,7 @@ impl Ledger {
     }
 }
 
-/// Returns the short name of a service account: `hub-agent`, or in the hub `member-agent of member-1`.
+/// Returns a short name of a service account: `hub-agent`, or in the hub `member-agent of member-1`.
 fn known_as(user: &str) -> String {
     let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':')) else {
         return user.to_owned();
@@ -74,12 +74,12 @@ fn known_as(user: &str) -> String {
     cluster_of(namespace).map_or_else(|| name.to_owned(), |cluster| format!("{name} of {cluster}"))
 }
 
-/// Last [`SAMPLES`] durations, in milliseconds.
+/// Last [`SAMPLES`] latencies, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Samples(VecDeque<f64>);
 
 impl Samples {
-    /// Adds a duration in milliseconds.
+    /// Adds a latency in milliseconds.
     pub(crate) fn add(&mut self, milliseconds: f64) {
         if self.0.len() >= SAMPLES {
             self.0.pop_front();
@@ -87,7 +87,7 @@ impl Samples {
         self.0.push_back(milliseconds);
     }
 
-    /// Returns the percentiles, or `None` without samples.
+    /// Returns the percentiles of the latencies; `None` if there are none.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let mut sorted: Vec<f64> = self.0.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -101,7 +101,7 @@ impl Samples {
     }
 }
 
-/// Returns milliseconds with a precision of one microsecond.
+/// Returns a duration in milliseconds, with a precision of one microsecond.
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! State that the clusters show, and its differences from the expected state. Without side effects.
+//! Observed state of the clusters, and its differences from the expected state. Pure.
 
 use super::event::{Export, Import};
 use super::says::{self, Found, Key};
@@ -6,19 +6,19 @@ use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
-/// Namespace of the sandbox's Services.
+/// Namespace of the sandbox's Services in each member.
 pub(crate) const NAMESPACE: &str = "work";
-/// Kinds in the namespace `fleet-system`, as differences name them.
+/// Names of kinds in the namespace `fleet-system`, as differences show them.
 const SERVICE: &str = "Service";
 const SLICE: &str = "EndpointSlice";
 
-/// Observed content of an object.
+/// Content of an observed object, reduced to what the sandbox needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     Export(Export),
-    /// Condition `Valid` of a MultiClusterService.
+    /// Status of the condition `Valid` of a MultiClusterService.
     Wish(bool),
-    /// Description of a Service in the namespace `fleet-system`.
+    /// One-line description of a Service in the namespace `fleet-system`.
     Derived(String),
     /// Imported slice.
     Slice(Slice),
@@ -37,17 +37,17 @@ pub(crate) enum Kind {
     Slice,
 }
 
-/// Imported slice.
+/// Imported slice, reduced to what the sandbox needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
     /// Name of its derived Service.
     pub(crate) derived: String,
     pub(crate) addresses: Vec<String>,
-    /// Description of the whole slice.
+    /// One-line description of the whole slice.
     pub(crate) says: String,
 }
 
-/// Observed state of the members, by index of the member.
+/// Observed state of all members, in the order of the members.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     names: Vec<String>,
@@ -58,23 +58,23 @@ pub(crate) struct World {
 /// Expected state of the fleet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
-    /// Conditions of each export, by member and Service.
+    /// Expected conditions of each ServiceExport, by member and Service.
     pub(crate) exports: BTreeMap<(usize, String), Export>,
-    /// Imports, by member and Service.
+    /// Expected MultiClusterServices, by member and Service.
     pub(crate) imports: BTreeSet<(usize, String)>,
-    /// Port of each Service, by member and Service.
+    /// Port of each Service that the sandbox created, by member and Service.
     pub(crate) ports: BTreeMap<(usize, String), u16>,
-    /// Addresses of endpoints, by member, Service and slice.
+    /// Addresses of the endpoints that the sandbox created, by member, Service and slice.
     pub(crate) endpoints: BTreeMap<(usize, String, String), Vec<String>>,
 }
 
 impl World {
-    /// Returns an empty world for members with these names.
+    /// Returns the state of members with these names, without objects.
     pub(crate) fn new(names: Vec<String>) -> Self {
         Self { facts: vec![BTreeMap::new(); names.len()], names, awaited: BTreeMap::new() }
     }
 
-    /// Records the current content of an object, or its removal with `None`.
+    /// Records the present content of an object, or with `None` its removal.
     pub(crate) fn learn(&mut self, member: usize, kind: Kind, name: &str, fact: Option<Fact>, at: Instant) {
         let Some(facts) = self.facts.get_mut(member) else { return };
         let Some(fact) = fact else {
@@ -91,29 +91,29 @@ impl World {
         facts.insert((kind, name.to_owned()), fact);
     }
 
-    /// Removes the objects of a kind that are missing in a new list.
+    /// Removes the objects of a kind that are not in a new list.
     pub(crate) fn keep_only(&mut self, member: usize, kind: Kind, names: &BTreeSet<String>) {
         if let Some(facts) = self.facts.get_mut(member) {
             facts.retain(|(of, name), _| *of != kind || names.contains(name));
         }
     }
 
-    /// Records from now on when this endpoint reaches each member.
+    /// Starts to record when an endpoint with this address becomes visible in each member.
     pub(crate) fn await_arrivals(&mut self, address: &str) {
         self.awaited.insert(address.to_owned(), BTreeMap::new());
     }
 
-    /// Returns the number of members that an awaited endpoint has reached.
+    /// Returns the number of members in which a recorded endpoint is visible.
     pub(crate) fn arrived(&self, address: &str) -> usize {
         self.awaited.get(address).map_or(0, BTreeMap::len)
     }
 
-    /// Returns the arrival times of an endpoint by member, and stops recording them.
+    /// Returns when an endpoint became visible in each member, and stops recording it.
     pub(crate) fn take_arrivals(&mut self, address: &str) -> BTreeMap<usize, Instant> {
         self.awaited.remove(address).unwrap_or_default()
     }
 
-    /// Returns the conditions of a member's ServiceExport.
+    /// Returns the observed conditions of a member's ServiceExport.
     pub(crate) fn export(&self, member: usize, service: &str) -> Option<&Export> {
         match self.facts.get(member)?.get(&(Kind::Export, service.to_owned()))? {
             Fact::Export(export) => Some(export),
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Returns all exports, by the names of cluster and Service.
+    /// Returns all observed exports, by the names of cluster and Service.
     pub(crate) fn exports(&self) -> BTreeMap<(String, String), Export> {
         let mut exports = BTreeMap::new();
         for (name, facts) in self.names.iter().zip(&self.facts) {
@@ -134,7 +134,7 @@ impl World {
         exports
     }
 
-    /// Returns all imports, by the names of cluster and Service.
+    /// Returns all observed imports, by the names of cluster and Service.
     pub(crate) fn imports(&self) -> BTreeMap<(String, String), Import> {
         let mut imports = BTreeMap::new();
         for (index, name) in self.names.iter().enumerate() {
@@ -166,7 +166,7 @@ impl World {
         })
     }
 
-    /// Returns the differences from the expected state as sentences, member by member.
+    /// Returns the members' differences from the expected state as sentences, member by member.
     pub(crate) fn differences<'a>(&'a self, expected: &'a Expected) -> impl Iterator<Item = String> + 'a {
         (0..self.names.len()).flat_map(|member| {
             let mut wrong = self.wrong_exports(member, expected);
@@ -181,7 +181,7 @@ impl World {
         })
     }
 
-    /// Compares the conditions of a member's exports, and reports exports that should not exist.
+    /// Returns differences in a member's ServiceExports, including those that should not exist.
     fn wrong_exports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
@@ -197,7 +197,7 @@ impl World {
         wrong
     }
 
-    /// Compares a member's imports, and reports imports that should not exist.
+    /// Returns differences in a member's MultiClusterServices, including those that should not exist.
     fn wrong_imports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
@@ -216,7 +216,7 @@ impl World {
         self.facts[member].keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name.as_str())
     }
 
-    /// Returns all Services and slices in the namespace `fleet-system`.
+    /// Returns all observed Services and slices in a member's namespace `fleet-system`.
     fn in_fleet_system(&self, member: usize) -> impl Iterator<Item = Found> {
         self.facts[member].iter().filter_map(|((_, name), fact)| match fact {
             Fact::Derived(says) => Some(Found { key: (SERVICE, name.clone()), name: name.clone(), says: says.clone() }),
@@ -231,7 +231,7 @@ impl World {
 }
 
 impl Expected {
-    /// Returns exports that are valid and without conflict, by member and Service. Only these are imported.
+    /// Returns the exports that must be valid and without conflict, by member and Service. Only these are imported.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (usize, &str)> {
         let offered = Export { valid: Some(true), conflict: Some(false) };
         let offers = self.exports.iter().filter(move |(_, export)| **export == offered);
@@ -243,12 +243,12 @@ impl Expected {
         self.imports.iter().filter(move |(_, imported)| imported == service).map(|(member, _)| *member)
     }
 
-    /// Returns the port of a Service in a member, or 0 if the Service was never created.
+    /// Returns the port of a Service in a member; 0 if the sandbox never created the Service.
     pub(crate) fn port(&self, member: usize, service: &str) -> u16 {
         self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Returns the port that a Service is exported with.
+    /// Returns the port with which a Service is exported, if it is.
     pub(crate) fn offered_port(&self, service: &str) -> Option<u16> {
         let (member, _) = self.offers().find(|(_, offered)| *offered == service)?;
         Some(self.port(member, service))
@@ -261,7 +261,7 @@ impl Expected {
         of_service.map(|((_, _, slice), addresses)| (slice.as_str(), addresses.as_slice()))
     }
 
-    /// Returns all objects that a member should have in the namespace `fleet-system`.
+    /// Returns all objects that a member must have in the namespace `fleet-system`.
     fn in_fleet_system(&self, member: usize, names: &[String]) -> BTreeMap<Key, String> {
         let mut wanted = BTreeMap::new();
         for (_, service) in self.imports.iter().filter(|(importer, _)| *importer == member) {
@@ -280,7 +280,7 @@ impl Expected {
     }
 }
 
-/// Returns the address of an endpoint. It contains the number of the endpoint and of its member.
+/// Returns the address of an endpoint, which contains its number and that of its member.
 pub(crate) fn address(member: usize, number: u16) -> String {
     let [high, low] = number.to_be_bytes();
     format!("10.{}.{high}.{low}", member + 1)
@@ -290,12 +290,12 @@ fn origin_of(address: &str) -> Option<usize> {
     address.strip_prefix("10.")?.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// Returns the name of the derived Service that the agents create for an import in [`NAMESPACE`].
+/// Returns the name of the derived Service that the agents create for an imported Service of [`NAMESPACE`].
 pub(crate) fn derived_name(service: &str) -> String {
     format!("{NAMESPACE}-{service}")
 }
 
-/// Returns `namespace/name` as in events.
+/// Returns a Service's name as `namespace/name`, as events show it.
 pub(crate) fn full_name(service: &str) -> String {
     format!("{NAMESPACE}/{service}")
 }

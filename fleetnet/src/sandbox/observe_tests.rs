@@ -1,4 +1,4 @@
-//! Tests with worlds of two members.
+//! Tests of the observed and the expected state of two members.
 
 use super::*;
 
@@ -10,7 +10,8 @@ fn slice(addresses: &[&str]) -> Option<Fact> {
     Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, says }))
 }
 
-/// Returns two members: the first exports two slices, the second imports them.
+/// Returns an empty observed state and the expected state of two members: the first exports two slices, the second imports
+/// them.
 fn fleet() -> (World, Expected) {
     let mut expected = Expected::default();
     expected.exports.insert((0, "app".to_owned()), GOOD);
@@ -18,12 +19,12 @@ fn fleet() -> (World, Expected) {
     expected.ports.insert((0, "app".to_owned()), 80);
     expected.endpoints.insert((0, "app".to_owned(), "app-1".to_owned()), vec![address(0, 1)]);
     expected.endpoints.insert((0, "app".to_owned(), "app-2".to_owned()), vec![address(0, 2)]);
-    // A slice of a Service that the second member does not export.
+    // A slice that the second member must not export, because it does not export the Service.
     expected.endpoints.insert((1, "app".to_owned(), "app-1".to_owned()), vec![address(1, 1)]);
     (World::new(vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
 }
 
-/// Returns the same fleet in the expected state.
+/// Returns the same two members, with the observed state as expected.
 fn settled() -> (World, Expected) {
     let (mut world, expected) = fleet();
     let now = Instant::now();

@@ -1,4 +1,4 @@
-//! Servers of `--real`: control planes of the end-to-end harness.
+//! Servers for `--real`: control planes of the end-to-end test harness.
 
 use super::kubeconfigs;
 use super::measure::{Ledger, Written};
@@ -10,17 +10,17 @@ use fleetnet_tests::fleet;
 use futures::future::{try_join, try_join_all};
 use std::path::Path;
 
-/// User agent of requests by the sandbox. It tells them apart from requests by the agents of a real fleet.
+/// User agent of the sandbox's own requests, to tell them apart from requests of the fleet's agents.
 const USER_AGENT: &str = concat!("fleetnet-sandbox/", env!("CARGO_PKG_VERSION"));
 
 /// etcd and kube-apiserver in processes of their own.
 pub(crate) struct OnProcesses {
     control_plane: ControlPlane,
-    /// Mark in the audit log before the first write of the agents.
+    /// Place in the audit log before the agents' first write.
     begin: Mark,
 }
 
-/// Starts a hub and members with these names in parallel.
+/// Starts control planes for a hub and for members with these names, in parallel.
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(OnProcesses, Vec<OnProcesses>)> {
     let hub = async { OnProcesses::of(Box::pin(fleet::start_hub()).await?).await };
     let others =

@@ -1,5 +1,5 @@
-//! Descriptions of objects in one line. Equal content gives equal descriptions, so that expected and actual objects
-//! can be compared and shown. Without side effects.
+//! One-line descriptions of objects. Equal content gives equal descriptions, so that expected and actual objects can be
+//! compared and shown. Pure.
 
 use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
@@ -11,20 +11,20 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Resource, ResourceExt as _};
 use std::collections::BTreeMap;
 
-/// Port of every slice in the sandbox.
+/// Port of every slice in the sandbox, in a description.
 const SLICE_PORT: &str = "http 8080/TCP";
 
-/// Kind of an object and `[namespace/]name`. The name of an exported or imported slice has no hash at its end here.
+/// Kind of an object and `[namespace/]name`. For exported and imported slices, the name is without the hash at its end.
 pub(crate) type Key = (&'static str, String);
 
 /// Object that was found in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Key of the expected object to compare with.
+    /// Key of the expected object that this one must equal.
     pub(crate) key: Key,
     /// Full name of the object.
     pub(crate) name: String,
-    /// Description of the object.
+    /// One-line description of the object.
     pub(crate) says: String,
 }
 
@@ -48,12 +48,12 @@ pub(crate) fn compare(
     wrong
 }
 
-/// Removes the hash at the end of a slice's name. The rest is cluster, namespace and name of the source slice.
+/// Returns the name of an exported slice without the hash at its end: cluster, namespace and name of the source slice.
 pub(crate) fn source(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(source, _)| source)
 }
 
-/// Describes an imported slice.
+/// Describes an imported slice that was found.
 pub(crate) fn imported_slice(slice: &EndpointSlice) -> String {
     let label = |name| slice.labels().get(name).map_or("nobody", String::as_str);
     let ports = slice.ports.iter().flatten().map(slice_port);
@@ -62,12 +62,12 @@ pub(crate) fn imported_slice(slice: &EndpointSlice) -> String {
     alive(slice, format!("of {}, managed by {}: {content}", of.0, of.1))
 }
 
-/// Describes the expected imported slice.
+/// Describes the imported slice that is expected for these addresses.
 pub(crate) fn imported_slice_of(derived: &str, addresses: &[String]) -> String {
     format!("of {derived}, managed by {}: {}", labels::MANAGED_BY_IMPORT, sandbox_content(addresses))
 }
 
-/// Describes an EndpointSliceExport or an EndpointSliceImport.
+/// Describes an EndpointSliceExport or EndpointSliceImport that was found.
 pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec) -> String {
     let (source, owner) = (&spec.endpoint_slice_reference, &spec.owner_service_reference);
     let endpoints = spec.endpoints.iter().map(|endpoint| endpoint.addresses.join("+"));
@@ -79,13 +79,13 @@ pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec)
     )
 }
 
-/// Describes the expected EndpointSliceExport or EndpointSliceImport.
+/// Describes the EndpointSliceExport or EndpointSliceImport that is expected for these addresses.
 pub(crate) fn hub_slice_of(cluster: &str, service: &str, slice: &str, addresses: &[String]) -> String {
     let (slice, service) = (full_name(slice), full_name(service));
     format!("{slice} of {service} in {cluster}: {}", sandbox_content(addresses))
 }
 
-/// Describes a derived Service.
+/// Describes a derived Service that was found.
 pub(crate) fn derived_service(service: &Service) -> String {
     let label = |name| service.labels().get(name).map_or("", String::as_str);
     let of = (label(labels::MULTI_CLUSTER_SERVICE_NAMESPACE), label(labels::MULTI_CLUSTER_SERVICE_NAME));
@@ -98,7 +98,7 @@ pub(crate) fn derived_service(service: &Service) -> String {
     alive(service, format!("{service_type} for {}/{}: {}", of.0, of.1, list(ports)))
 }
 
-/// Describes the expected derived Service.
+/// Describes the derived Service that is expected for this port.
 pub(crate) fn derived_service_of(service: &str, port: u16) -> String {
     format!("ClusterIP for {}: {}", full_name(service), sandbox_port(port))
 }
@@ -115,17 +115,17 @@ pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
     }))
 }
 
-/// Describes the only port of a Service in the sandbox.
+/// Describes the one port that Services in the sandbox have.
 pub(crate) fn sandbox_port(port: u16) -> String {
     format!("http {port}/TCP to 8080")
 }
 
-/// Adds to a description that the object is being deleted, if it is.
+/// Adds a remark to a description if the object is being deleted.
 pub(crate) fn alive<K: Resource>(object: &K, says: String) -> String {
     if object.meta().deletion_timestamp.is_some() { format!("{says} (is being deleted)") } else { says }
 }
 
-/// Joins parts to a list.
+/// Joins descriptions to one text, separated by commas.
 pub(crate) fn list(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
@@ -139,7 +139,7 @@ fn content(address_type: &str, ports: impl Iterator<Item = String>, endpoints: i
     format!("{address_type} {} at {}", list(ports), list(endpoints))
 }
 
-/// Describes an endpoint. Absent conditions mean that it is ready.
+/// Describes an endpoint of an imported slice. Absent conditions mean that it is ready.
 fn endpoint(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let mut says = endpoint.addresses.join("+");

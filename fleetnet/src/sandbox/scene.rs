@@ -1,4 +1,4 @@
-//! Actions on a fleet and the state expected after them: Services, exports, imports and changes of endpoints.
+//! Actions on the sandbox's fleet (Services, exports, imports, changes of endpoints), and the state expected after them.
 
 mod user;
 
@@ -16,39 +16,39 @@ use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 use user::User;
 
-/// Service that every member exports and imports.
+/// Name of the Service that every member exports and imports.
 pub(crate) const SERVICE: &str = "app";
-/// Number of slices in each member.
+/// Number of slices of that Service in each member.
 const SLICES: u16 = 2;
-/// Number of endpoints in a slice.
+/// Number of endpoints in each of these slices.
 const ENDPOINTS: u16 = 3;
-/// Number of the first new endpoint. Each change replaces the last endpoint of a slice.
+/// Number of the first endpoint that a change creates. Each change replaces the last endpoint of a slice.
 const FIRST_CHANGING: u16 = 100;
-/// Default changes per second. A person can follow them.
+/// Default changes per second without `--once`, slow enough for a person to follow.
 const UNHURRIED: f64 = 2.0;
 /// Default changes per second with `--once`.
 const HURRIED: f64 = 20.0;
-/// Time without writes after which an arrived change is complete and its writes are counted.
+/// Time without writes after which a change counts as complete, so that its writes can be counted.
 const QUIET: Duration = Duration::from_millis(10);
-/// Time without writes after which a fleet has settled.
+/// Time without writes after which the whole fleet counts as settled.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Conditions of a good export.
+/// Conditions of an export that is valid and has no conflict.
 pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false) };
 
-/// Fleet, history of actions, and expected state.
+/// Fleet with the expected state after all actions so far.
 pub(crate) struct Scene<'a> {
     pub(crate) fleet: &'a Fleet,
-    /// Observed state of the clusters.
+    /// Watches that show the observed state.
     pub(crate) eyes: &'a Eyes,
     stage: &'a Stage,
     pub(crate) expected: Expected,
     interval: Duration,
     pause: Duration,
     patience: Duration,
-    /// Number of changes started.
+    /// Number of changes that were started.
     changes: u32,
-    /// Changes that arrived, their cost, and the number of changes that did not arrive.
+    /// Number of changes that reached all importers, their writes, and the number of changes that did not.
     counted: u32,
     cost: Ledger,
     lost: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Returns a scene without any objects yet.
+    /// Returns a fleet without any objects yet.
     pub(crate) fn new(options: &Options, fleet: &'a Fleet, eyes: &'a Eyes, stage: &'a Stage) -> Self {
         let usual = if options.once { HURRIED } else { UNHURRIED };
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
@@ -66,8 +66,8 @@ impl<'a> Scene<'a> {
         Self { fleet, eyes, stage, expected, interval, pause, patience: ARRIVAL, changes, counted, cost, lost, pairs }
     }
 
-    /// Creates [`SERVICE`] in every member, and exports and imports it everywhere. Returns differences that remain
-    /// after a time limit.
+    /// Creates [`SERVICE`] in every member, and exports and imports it everywhere. Returns the differences from the expected
+    /// state that remain after a time limit.
     pub(crate) async fn set(&mut self) -> anyhow::Result<Vec<String>> {
         for member in 0..self.members() {
             self.create_service(member, SERVICE, 80).await?;
@@ -82,7 +82,7 @@ impl<'a> Scene<'a> {
             self.import(member, SERVICE).await?;
         }
         let wrong = self.all_as_expected(SET_UP).await;
-        // Wait for remaining writes of the setup, so that they do not count for the first change.
+        // Wait for the last writes of the first imports, so that they do not count for the first change.
         self.quiet(SETTLED).await?;
         Ok(wrong)
     }
@@ -95,26 +95,26 @@ impl<'a> Scene<'a> {
         &self.fleet.members[member].name
     }
 
-    /// Announces a step of a scenario, and leaves time to look at it.
+    /// Sends the event about a step of a scenario, and pauses so that people can look at it.
     pub(crate) async fn step(&self, scenario: &'static str, text: String) {
         self.eyes.announce(self.stage).await;
         self.stage.tell(Event::Step { scenario, text }).await;
         sleep(self.pause).await;
     }
 
-    /// Waits until all members are in the expected state. Returns the differences that remain after `limit`.
+    /// Waits until all members are in the expected state, at most for `limit`. Returns the differences that remain.
     pub(crate) async fn all_as_expected(&self, limit: Duration) -> Vec<String> {
         self.eyes.see(limit, |world| world.differences(&self.expected).next().is_none()).await;
         self.differences()
     }
 
-    /// Returns the current differences of the members from the expected state.
+    /// Returns the members' present differences from the expected state.
     pub(crate) fn differences(&self) -> Vec<String> {
         shortened(self.eyes.look(|world| world.differences(&self.expected).collect()))
     }
 
-    /// Returns the differences of the hub from the expected state that remain after `limit`. The hub may be slightly
-    /// behind the members.
+    /// Waits until the hub is in the expected state, at most for `limit`. Returns the differences that remain. The hub may be
+    /// slightly behind the members.
     pub(crate) async fn hub_differences(&self, limit: Duration) -> anyhow::Result<Vec<String>> {
         let (client, names) = (self.fleet.hub.admin(), self.fleet.member_names());
         let until = Instant::now() + limit;
@@ -134,7 +134,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Changes the port of a Service.
+    /// Changes the port of a Service in a member.
     pub(crate) async fn set_port(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
         self.user(member).set_port(service, port).await?;
         self.expected.ports.insert((member, service.to_owned()), port);
@@ -167,7 +167,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Exports a Service, and expects no conflict.
+    /// Exports a Service from a member, and expects no conflict.
     pub(crate) async fn export(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
         self.user(member).export(service).await?;
         self.expected.exports.insert((member, service.to_owned()), WELL);
@@ -180,7 +180,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Makes changes one after the other. Stops at the first that does not arrive, and returns that failure.
+    /// Makes changes one after the other. Stops at the first that does not reach all importers, and returns that failure.
     pub(crate) async fn make_changes(&mut self, changes: u32) -> anyhow::Result<Vec<String>> {
         let mut ticks = self.ticks();
         for _ in 0..changes {
@@ -192,7 +192,7 @@ impl<'a> Scene<'a> {
         Ok(Vec::new())
     }
 
-    /// Makes changes until it is dropped. Reports failures and continues, because somebody may change the objects
+    /// Makes changes until this future is dropped. Continues after a failure, because somebody may change the objects
     /// meanwhile.
     pub(crate) async fn change_for_ever(&mut self) {
         self.patience = PATIENCE;
@@ -211,7 +211,8 @@ impl<'a> Scene<'a> {
         ticks
     }
 
-    /// Changes an endpoint of the next member and waits until the change arrives. Returns a sentence if it does not.
+    /// Changes an endpoint in the next member and waits until the change reaches all importers. Returns a sentence if it does
+    /// not.
     async fn make_change(&mut self) -> anyhow::Result<Option<String>> {
         let before = self.fleet.ledger().await?;
         let begun = Instant::now();
@@ -226,7 +227,7 @@ impl<'a> Scene<'a> {
         let arrived = took.len();
         let cost = self.cost_since(&before).await?;
         if arrived < importers {
-            // A change that did not arrive does not count for the cost.
+            // A change that did not reach all importers does not count for the cost.
             self.lost += 1;
         } else {
             self.counted += 1;
@@ -244,14 +245,14 @@ impl<'a> Scene<'a> {
         Ok(wrong)
     }
 
-    /// Replaces an endpoint without waiting for its arrival. Returns member, slice and address.
+    /// Replaces an endpoint in the next member, without waiting. Returns the member, the slice and the new address.
     pub(crate) async fn begin_change(&mut self) -> anyhow::Result<(usize, String, String)> {
         let turn = usize::try_from(self.changes)?;
         let member = turn % self.members();
         self.begin_change_in(member).await
     }
 
-    /// Replaces an endpoint in a given member, like [`Self::begin_change`].
+    /// Replaces an endpoint in this member, without waiting. Returns the member, the slice and the new address.
     pub(crate) async fn begin_change_in(&mut self, member: usize) -> anyhow::Result<(usize, String, String)> {
         let round = self.changes / u32::try_from(self.members())?;
         self.changes += 1;
@@ -270,12 +271,12 @@ impl<'a> Scene<'a> {
         made.map(|()| (member, slice, changed))
     }
 
-    /// Waits until the agents stop writing, and returns their writes since an older reading of the ledgers.
+    /// Waits until the agents stop writing. Returns their writes since `before`.
     pub(crate) async fn cost_since(&self, before: &Ledger) -> anyhow::Result<Ledger> {
         Ok(self.quiet(QUIET).await?.since(before))
     }
 
-    /// Waits until nothing was written for `quiet`, and returns the ledgers.
+    /// Waits until the agents have not written for the time `quiet`. Returns their writes so far.
     async fn quiet(&self, quiet: Duration) -> anyhow::Result<Ledger> {
         let mut last = self.fleet.ledger().await?;
         loop {
@@ -288,19 +289,19 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the number of members that import [`SERVICE`] now. Somebody may have deleted an import.
+    /// Returns the number of members that import [`SERVICE`] now. Users may have deleted some imports.
     pub(crate) fn importers(&self) -> usize {
         let service = full_name(SERVICE);
         self.eyes.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
-    /// Returns the number of importers of a change in `member`. Somebody may have deleted its export.
+    /// Returns the number of members that import the Service from `member`; 0 if somebody deleted its export.
     fn importers_of(&self, member: usize) -> usize {
         let exported = self.eyes.look(|world| world.export(member, SERVICE).is_some());
         if exported { self.importers() } else { 0 }
     }
 
-    /// Announces latencies, costs and the verdict.
+    /// Sends the events about latencies, costs and the verdict at the end of a run.
     pub(crate) async fn summarise(&self, wrong: &[String]) {
         for ((origin, destination), samples) in &self.pairs {
             let [origin, destination] = [*origin, *destination].map(|member| self.name(member).to_owned());
@@ -331,7 +332,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Keeps the first differences, and adds the number of the others.
+/// Keeps the first differences only, and adds the number of the others.
 fn shortened(mut wrong: Vec<String>) -> Vec<String> {
     if wrong.len() > DIFFERENCES_TOLD {
         let more = wrong.len() - DIFFERENCES_TOLD;

@@ -1,4 +1,4 @@
-//! Whole scenes in this process, on paused time.
+//! Tests of whole runs in this process, on paused time.
 
 use super::*;
 use crate::args::Options;
@@ -26,7 +26,7 @@ fn options() -> Options {
     }
 }
 
-/// Returns a stage and the receiver of its events.
+/// Returns a sender of events and the receiver of what it sends.
 fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     let (stage, mut told) = Stage::recorded();
     let (all, events) = mpsc::unbounded_channel();
@@ -40,7 +40,7 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     (stage, events)
 }
 
-/// Waits until this state of an agent was announced `times` times.
+/// Waits until this many events have reported this state of an agent.
 async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::UnboundedReceiver<Event>) {
     let mut seen = 0;
     while seen < times {
@@ -58,7 +58,8 @@ fn after_a_stop_of_the_whole_process_all_agents_come_back_and_changes_arrive() -
         let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
 
-        // Simulates SIGSTOP and SIGCONT: nothing runs, and then the renew deadline of every leader (10 s) has passed.
+        // Simulates a process that was stopped and resumed (SIGSTOP, SIGCONT): when it runs again, the renew deadline of every
+        // leader (10 s) has passed.
         advance(Duration::from_secs(13)).await;
         agents_are(AgentState::Restarted, 3, &mut events).await;
         assert_eq!(fleet.failures().all().len(), 3, "{:?}", fleet.failures());
@@ -120,7 +121,7 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_to
         assert_eq!(scene.set().await?, Vec::<String>::new());
         assert_eq!(scene.hub_differences(SETTLES).await?, Vec::<String>::new());
 
-        // From here on no agent repairs changes.
+        // Without agents, nobody repairs the changes that the test makes from here on.
         fleet.kill_agent(0).await;
         fleet.kill_agent(1).await;
         let derived: Api<Service> = Api::namespaced(fleet.members[1].server.admin(), FLEET_SYSTEM);

@@ -1,11 +1,11 @@
-//! Stop requests: Ctrl-C, Ctrl-\, SIGTERM, SIGHUP, or a closed output.
+//! Requests to stop the sandbox: Ctrl-C, Ctrl-\, SIGTERM, SIGHUP, or a closed output.
 
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Request to stop, and request to stop without waiting. Clones share the same request.
+/// Two requests: to stop, and to stop without waiting. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Stop {
     trigger: Arc<ShutdownTrigger>,
@@ -14,7 +14,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Returns a stop request that the usual signals set. A second signal means not to wait.
+    /// Returns a request that the usual signals set. A second signal asks to stop without waiting.
     ///
     /// # Errors
     /// Signal handlers cannot be installed.
@@ -25,7 +25,7 @@ impl Stop {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
-        // Handle SIGQUIT (Ctrl-\) too, so that the terminal is restored.
+        // SIGQUIT (Ctrl-\) is handled too, so that the terminal is restored.
         let mut quit = signal(SignalKind::quit())?;
         let signalled = stop.clone();
         tokio::spawn(async move {
@@ -49,12 +49,12 @@ impl Stop {
         self.trigger.request();
     }
 
-    /// Runs `work`. Returns `None` and drops the work if a stop is requested first.
+    /// Runs `work`. If a stop is requested first, drops the work and returns `None`.
     pub(crate) async fn unless_requested<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.requested, work).await
     }
 
-    /// Runs `work` as part of stopping. Returns `None` and drops the work after a second signal.
+    /// Runs `work` as part of stopping. After a second signal, drops the work and returns `None`.
     pub(crate) async fn unless_insisted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.insisted, work).await
     }

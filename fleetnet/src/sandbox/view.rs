@@ -1,4 +1,4 @@
-//! Views of events: a live picture on a terminal, lines for other outputs, JSON for machines.
+//! Views of the sandbox's events: a live picture on a terminal, lines for other outputs, JSON for machines.
 
 mod json;
 mod lines;
@@ -19,32 +19,32 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Event with its time.
+/// Event and its time.
 #[derive(Clone, Debug)]
 struct Told {
     at: DateTime<Local>,
     event: Event,
 }
 
-/// Sender of events. Clones send to the same view.
+/// Sender of events to the view. Clones send to the same view.
 #[derive(Clone)]
 pub(crate) struct Stage(mpsc::Sender<Option<Told>>);
 
 impl Stage {
-    /// Sends an event. Waits while the queue of the view is full.
+    /// Sends an event to the view. Waits while the view's queue is full.
     pub(crate) async fn tell(&self, event: Event) {
-        // Without a view nobody needs the event.
+        // Sending fails if the view is closed, and then nobody needs the event.
         let _ = self.0.send(Some(Told { at: Local::now(), event })).await;
     }
 }
 
-/// Receiver of a stage's events, for tests.
+/// Receiver of the events of a [`Stage`], for tests.
 #[cfg(test)]
 pub(crate) struct Recorded(mpsc::Receiver<Option<Told>>);
 
 #[cfg(test)]
 impl Stage {
-    /// Returns a stage and the receiver of its events.
+    /// Returns a sender of events and the receiver of what it sends, in place of a view.
     pub(crate) fn recorded() -> (Self, Recorded) {
         let (sender, told) = mpsc::channel(TOLD);
         (Self(sender), Recorded(told))
@@ -59,16 +59,16 @@ impl Recorded {
     }
 }
 
-/// View that is open.
+/// Open view of the events.
 pub(crate) struct View(JoinHandle<io::Result<()>>);
 
 impl View {
-    /// Waits until all events so far are shown and the terminal is restored. Later events are dropped.
+    /// Waits until all events so far are shown and the terminal is restored. Drops later events.
     ///
     /// # Errors
     /// The output failed. A closed output is no error.
     pub(crate) async fn close(self, stage: Stage) -> io::Result<()> {
-        // An empty message ends the view, even if other clones of the stage exist.
+        // `None` ends the view, even if other senders exist.
         let _ = stage.0.send(None).await;
         match self.0.await {
             Ok(Err(error)) if error.kind() != ErrorKind::BrokenPipe => Err(error),
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-/// Opens the view that fits the options and standard output. Requests a stop when standard output is closed.
+/// Opens the view that the options and the kind of standard output require. Requests a stop when standard output is closed.
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
     let (sender, told) = mpsc::channel(TOLD);
     let (stop, json) = (stop.clone(), options.json);
@@ -114,7 +114,7 @@ async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told
     Ok(())
 }
 
-/// Draws a picture every [`FRAME`] if something changed. Prints the last one as lines at the end.
+/// Draws a picture of all events every [`FRAME`] if something changed. At the end, prints the last one as lines.
 async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();

@@ -1,4 +1,4 @@
-//! Sandboxes that are ended from outside leave nothing behind.
+//! Tests that a sandbox that is ended from outside leaves nothing behind.
 
 use super::{Running, names, text};
 use rustix::process::Signal;
@@ -40,14 +40,14 @@ fn an_interrupt_takes_the_kubeconfigs_and_the_ports_with_it() {
     }
 }
 
-/// Returns the inode of the socket that listens at an address. A port alone may belong to another process a moment
-/// later.
+/// Returns the inode of the socket that listens at an address, if any. Unlike the port, the inode cannot belong to another
+/// process a moment later.
 fn listener(address: SocketAddr) -> Option<u64> {
     let SocketAddr::V4(address) = address else { panic!("{address} is not of IPv4") };
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // Field 4 is the state, and `0A` is LISTEN. Field 10 is the inode.
+    // Columns of /proc/net/tcp: the fourth is the state (`0A` is LISTEN), the tenth is the inode.
     sockets.filter(|socket| socket[1] == local && socket[3] == "0A").find_map(|socket| socket[9].parse().ok())
 }
 
@@ -57,7 +57,8 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let folder = scratch.path().join("configs");
         let mut running = Running::start(&["--members", "50", "--kubeconfigs", folder.to_str().unwrap()]);
-        // Wait for the first of 51 files: handlers installed after the last one would be too late.
+        // Wait for the first of 51 files. If signal handlers were installed after the last file, a signal now would leave files
+        // behind.
         while !folder.join("hub.kubeconfig").exists() {
             assert_eq!(running.child.try_wait().unwrap(), None, "it ended before it made a file");
             std::thread::yield_now();
@@ -67,11 +68,11 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
     }
 }
 
-/// Returns the processor time of a process.
+/// Returns the processor time that a process has used.
 fn processor_milliseconds(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
-    // Fields start at the third, the state. Fields 14 and 15 are user and system time in ticks of 10 ms.
+    // Fields of /proc/PID/stat from the third on. The 14th and 15th are user and system time in ticks of 10 ms.
     let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
     ticks.sum::<u64>() * 10
 }
@@ -80,7 +81,7 @@ fn processor_milliseconds(pid: u32) -> u64 {
 fn twenty_members_need_less_than_256_mebibytes_and_say_something_at_once() {
     let mut running = Running::start(&["--json", "--members", "20"]);
     running.until("\"starting\"");
-    // On a busy machine, elapsed time says nothing, so processor time is measured.
+    // Measures processor time, because elapsed time says nothing on a busy machine.
     let milliseconds = processor_milliseconds(running.child.id());
     assert!(milliseconds < 1000, "the first words came after {milliseconds} ms of processor time");
     running.until("\"event\":\"change\"");

@@ -1,4 +1,4 @@
-//! Tests of the binary `fleetnet sandbox`, called like a user does.
+//! Tests of the command `fleetnet sandbox`, called as a user does.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Time limit for a sandbox in a test, long enough for a busy machine.
+/// Time limit for a sandbox in a test. Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Kills a sandbox that runs longer than [`LIMIT`], so that the test stops waiting and fails.
+/// Timer that kills a sandbox that runs longer than [`LIMIT`], so that the test stops waiting and fails.
 struct Limit {
     passed: Arc<AtomicBool>,
     _running: SyncSender<()>,
@@ -39,7 +39,7 @@ impl Limit {
         Self { passed, _running: running }
     }
 
-    /// Fails with a description of what the test waited for, if the limit has passed.
+    /// Fails if the time limit has passed. `what` says what the test waited for.
     fn check(&self, what: &str) {
         assert!(!self.passed.load(Ordering::Relaxed), "waited for {what}; it was killed after {LIMIT:?}");
     }
@@ -59,7 +59,7 @@ fn run(arguments: &[&str]) -> Output {
     output(sandbox(arguments).stdout(Stdio::piped()))
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end and returns its output.
 fn output(command: &mut Command) -> Output {
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let limit = Limit::of(&child);
@@ -72,7 +72,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Returns the events of a run with `--json`.
+/// Returns the events that a run with `--json` printed.
 fn events(output: &Output) -> Vec<Value> {
     text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -81,7 +81,7 @@ fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// Runs to a verdict and expects it to pass.
+/// Runs the sandbox to its verdict, which must be `passed`. Returns its events.
 fn passes(arguments: &[&str]) -> Vec<Value> {
     let output = run(&[&["--once", "--json"], arguments].concat());
     let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
@@ -184,7 +184,8 @@ fn the_second_export_of_other_ports_is_told_of_the_conflict() {
 #[test]
 fn a_storm_of_changes_arrives_for_no_more_writes_than_one_by_one() {
     let steps = steps(&passes(&["--scenario", "slice-storm"]));
-    // 400 changes of 40 slices. Each write of a change is one write to the hub, and two for each of two importers.
+    // Expected cost of 400 changes of 40 slices. Each write of a change to the hub is followed by two for each of two
+    // importers.
     let cost = |line: &str| -> Option<u64> {
         let (_, cost) = line.strip_prefix("400 changes in ")?.split_once(" ms, for ")?;
         cost.strip_suffix(" writes of 2000 one by one")?.parse().ok()
@@ -200,7 +201,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Sandbox that runs until it is stopped.
+/// Sandbox of a test that runs until it is stopped.
 struct Running {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -215,7 +216,7 @@ impl Running {
         Self { child, output, limit }
     }
 
-    /// Reads lines until one contains `part`.
+    /// Reads lines of its output until one contains `part`.
     fn until(&mut self, part: &str) {
         let mut line = String::new();
         while !line.contains(part) {
@@ -226,10 +227,10 @@ impl Running {
         }
     }
 
-    /// Sends a signal. Returns the exit code and the content of standard error.
+    /// Sends a signal to the sandbox. Returns its exit code and standard error.
     fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         kill_process(pid(&self.child), signal).unwrap();
-        // Drain the output, so that the process never blocks on a full pipe.
+        // Read the rest of the output, so that the process never blocks on a full pipe.
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
         let output = self.child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Requests that cannot be met, and their messages.
+//! Tests of options that the sandbox rejects, and of the messages.
 
 use super::{names, output, run, sandbox, text};
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
-/// Expects an error on one line with exit code 2.
+/// Runs the sandbox with options that it must reject: one line on standard error that contains `named`, and exit code 2.
 fn refuses(arguments: &[&str], named: &str) {
     let output = run(arguments);
     let error = text(&output.stderr);

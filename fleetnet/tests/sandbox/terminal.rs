@@ -1,4 +1,4 @@
-//! Picture on a pseudoterminal.
+//! Test of the picture on a pseudoterminal.
 
 use super::{Limit, pid, sandbox};
 use rustix::process::{Signal, kill_process};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::Stdio;
 
-/// Runs on a pseudoterminal until a picture contains `until`. Returns everything written to the terminal.
+/// Runs the sandbox on a pseudoterminal until a picture contains `until`. Returns everything that was written to the terminal.
 fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
     let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
     grantpt(&keyboard).unwrap();
@@ -24,10 +24,10 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
         .spawn()
         .unwrap();
     let limit = Limit::of(&child);
-    // The command's copy of the terminal would keep it open.
+    // The command object has the terminal open too, which would keep it open after the process has ended.
     drop(command);
     let (mut written, mut piece, mut asked) = (Vec::new(), [0; 4096], false);
-    // The end is an error here: the last process with the terminal open is gone.
+    // Reading fails at the end: the last process that had the terminal open is gone.
     while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
         written.extend_from_slice(&piece[..bytes]);
         if !asked && String::from_utf8_lossy(&written).contains(until) {

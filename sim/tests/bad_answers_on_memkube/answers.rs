@@ -1,4 +1,5 @@
-//! Answers to writes: conflicts, 4xx, 5xx and lost answers, before and after the write took effect.
+//! Tests of bad answers to agents' writes: conflicts, 4xx, 5xx and lost answers, before and after the server executes the
+//! write.
 
 use crate::faults::{ServerFaults, assert_backs_off, is_about_objects, is_heartbeat};
 use crate::trial::{AFTER, BEFORE, LONGEST_BACK_OFF, SOON, Trial, run};
@@ -11,17 +12,17 @@ use sim::fleet::{Place, hub_user};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Time that the faults last.
+/// Duration of the faults in these tests.
 const SHORT_FAULT: Duration = Duration::from_secs(180);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Longer than the 10 minutes after which a rejected write is tried again.
+/// Duration that covers the retry of a rejected write, which comes after 10 minutes.
 const REJECTED: Duration = Duration::from_secs(620);
 
 fn is_write(call: &Call) -> bool {
     call.verb.writes() && is_about_objects(call)
 }
 
-/// Applies this fault to every write of agents to objects, on all servers.
+/// Applies this fault to every agent's write to objects, on all servers.
 fn every_write(trial: &Trial, fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static) {
     for faults in everywhere(trial) {
         let fault = fault.clone();
@@ -33,7 +34,8 @@ fn everywhere(trial: &Trial) -> [&ServerFaults; 3] {
     [&trial.hub, &trial.exporter, &trial.importer]
 }
 
-/// Fails every write while a change is made. Asserts that nobody asks too often, and that nothing is lost.
+/// Fails every write of agents while a user makes a change. Asserts that no agent retries too often, and that the change
+/// arrives afterwards.
 async fn refused_for_a_while(
     trial: &mut Trial,
     fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,
@@ -44,7 +46,8 @@ async fn refused_for_a_while(
     let begun = Instant::now();
     trial.change().await?;
     sleep(SHORT_FAULT).await;
-    // The exporter's agent has one write to make and requests one write; each member agent requests one heartbeat.
+    // The exporter's agent has one write to make, and sends requests for that object only. Each member agent also sends its
+    // heartbeat.
     let requested = trial.hub.objects_requested(begun, is_write);
     let resources: Vec<&str> = requested.iter().map(|(resource, _)| resource.as_str()).collect();
     ensure!(resources == ["endpointsliceexports", "memberagents", "memberagents"], "{requested:?}");
@@ -64,17 +67,18 @@ async fn recovers_after_faults(trial: &Trial, within: Duration) -> anyhow::Resul
     trial.nothing_is_lost(&AFTER).await
 }
 
-/// Runs a first export, import and change while every write of agents takes effect and gets this fault as its answer.
+/// Runs a first export, import and change. The server executes every write of agents, but answers with this fault. Asserts that
+/// no write is made twice.
 async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
     every_write(trial, move |_| fault.clone());
     let begun = Instant::now();
     trial.create_objects().await?;
     trial.start_agents().await?;
     trial.recovers(within).await?;
-    // Each write was made once: as many as where every answer arrives.
+    // Each write was made once: the servers have as many writes as without the fault.
     let ledger = trial.env.backend.ledger().await.objects();
     let beats = trial.hub.request_times(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
-    // Members make two, each answered once; then each renews every ten seconds.
+    // Each of the two members first makes two heartbeats, each followed by an answer of the hub, then one every ten seconds.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
     ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
@@ -83,7 +87,7 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     Ok(())
 }
 
-/// Writes of agents for a first export and import, in the hub, the exporter and the importer.
+/// Number of agents' writes for a first export and import, in the hub, the exporter and the importer.
 const WRITES: [usize; 3] = [13, 3, 8];
 
 #[test]
@@ -157,7 +161,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
         let begun = Instant::now();
         trial.change().await?;
         sleep(SHORT_FAULT).await;
-        // Its slice and its heartbeat together: the answer to one delays both.
+        // Requests for the slice and heartbeats count together, because an answer's Retry-After delays both.
         let exporter = hub_user(&trial.env.members[0].hub_namespace);
         let requests = trial.hub.request_times(begun, |call| is_write(call) && *call.user.name == *exporter);
         println!("requests after {requests:?}");
@@ -176,7 +180,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
 fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
-        // The exporter's slice in the hub first, then the imported one.
+        // Reject the exporter's slice in the hub first, then the imported slice.
         let rejected = |resource: &'static str| {
             move |call: &Call| {
                 let target = &call.target;
@@ -189,7 +193,7 @@ fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<
         trial.hub.requests(rejected("endpointsliceexports"));
         let begun = Instant::now();
         trial.change().await?;
-        // The next attempt comes after 10 minutes at most.
+        // Agents retry a rejected write after at most 10 minutes.
         sleep(REJECTED).await;
         let events = trial.env.user(0).sees_event("ServiceExport", "WriteRefused", "not on a Sunday").await?;
         let tries =
@@ -232,7 +236,7 @@ fn a_quota_that_denies_a_slice_is_named_and_the_imported_slices_stay() -> anyhow
             trial.env.user(1).sees_event("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
         ensure!(events == 1, "{events} Events");
         trial.nothing_is_lost(&BEFORE).await?;
-        // Changes that need no new object still arrive.
+        // Changes of existing objects still arrive.
         exporter.set_endpoints("app-1", &["10.1.0.9"]).await?;
         trial.env.user(1).sees("app", &["10.1.0.9"]).await?;
 

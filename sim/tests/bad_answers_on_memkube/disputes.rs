@@ -1,4 +1,4 @@
-//! Writers that undo the agents' writes again and again: the agents repair once a minute and name the writer.
+//! Tests of other writers that undo the agents' writes again and again: the agents repair once a minute and name the writer.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, SOON, Trial, run_settled};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Time that the other writer goes on, and the interval at which it looks.
+/// Duration of a dispute, and the interval at which the other writer checks the object.
 const DISPUTE: Duration = Duration::from_secs(900);
 const LOOK: Duration = Duration::from_secs(7);
-/// A few repairs at once, then one a minute.
+/// Expected number of repairs in a dispute: a few at once, then one a minute.
 const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
-/// Undoes every change of the agents to an object for that time. Returns the number of the agents' writes.
+/// Plays another writer that undoes every change of the agents to an object. Returns the number of the agents' writes.
 async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
     let mark = trial.env.backend.mark().await?;
     let end = Instant::now() + DISPUTE;
@@ -34,7 +34,7 @@ async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> any
     Ok(ledger.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
 }
 
-/// Status, reason and message of the condition `Disputed`.
+/// Returns status, reason and message of the condition `Disputed`.
 fn disputed(conditions: Option<&Vec<Condition>>) -> Option<(String, String, String)> {
     let condition = conditions?.iter().find(|condition| condition.type_ == "Disputed")?;
     Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))

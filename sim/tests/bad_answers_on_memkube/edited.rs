@@ -1,4 +1,4 @@
-//! Objects of every kind that agents own, edited by hand to nonsense or deleted.
+//! Tests of objects that agents own and somebody edits to nonsense or deletes, for every kind.
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, run_settled};
 use anyhow::{Context as _, ensure};
@@ -12,19 +12,19 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// Time within which an edit is repaired.
+/// Time limit for the repair of an edit.
 const REPAIRED: Duration = Duration::from_secs(10);
-/// Time between two edits. A repair that lasts so long is not part of a dispute.
+/// Time between two edits. After so long without an undone repair, the next repair belongs to no dispute.
 const APART: Duration = Duration::from_secs(60);
-/// Limit of writes of all agents after an edit.
+/// Most writes that all agents together may make after an edit.
 const WRITES: usize = 16;
 
-/// A kind that agents own, of which this fleet has one object.
+/// Kind that agents own. The fleet of these tests has one object of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Owned {
-    /// Cluster of the object: 0 for the hub, else the number of the member.
+    /// Cluster of that object: 0 for the hub, otherwise the number of the member.
     cluster: usize,
-    /// `/apis/<group>/<version>`.
+    /// URL path of the kind's API, `/apis/<group>/<version>`.
     api: &'static str,
     plural: &'static str,
 }
@@ -63,17 +63,17 @@ impl Owned {
         }
     }
 
-    /// Name of its CRD.
+    /// Returns the name of the kind's CRD.
     pub(crate) fn definition(self) -> String {
         format!("{}.networking.fleet.azure.com", self.plural)
     }
 
-    /// Value of a field of the object.
+    /// Returns the value of a field of the object.
     pub(crate) async fn says(self, trial: &Trial, field: &str) -> anyhow::Result<Value> {
         Ok(self.path(trial).await?.1[field].take())
     }
 
-    /// API path of the object, and the object.
+    /// Returns the object's API path, and the object.
     async fn path(self, trial: &Trial) -> anyhow::Result<(String, Value)> {
         let Self { api, plural, .. } = self;
         let mut list: Value =
@@ -102,10 +102,10 @@ impl Owned {
     }
 }
 
-/// An edit of an object.
+/// Edit of an object by somebody.
 struct Edit {
     patch: Value,
-    /// Reverts an edit that does no harm and that agents therefore keep.
+    /// Patch that reverts the edit, for an edit that does no harm and that agents therefore keep.
     undo: Option<Value>,
 }
 
@@ -129,7 +129,7 @@ fn label(key: &str, value: Value) -> Value {
     json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}})
 }
 
-/// Asserts that each edit is repaired or does no harm, and that importers never see any of it.
+/// Asserts that agents repair each edit, or that it does no harm, and that importers never see its effect.
 fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let mut expected = take_snapshot(&trial.env).await?;
@@ -158,8 +158,8 @@ fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Resu
     })
 }
 
-/// Asserts that an edit that makes it another object is repaired: the right object is created again, under another name if
-/// needed. Users see no more of it than that.
+/// Asserts that agents repair an edit that turns the object into another one: they create the right object again, under another
+/// name if needed. Users see no other effect.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let expected = of_users(&take_snapshot(&trial.env).await?);
@@ -178,13 +178,13 @@ fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Res
             let ledger = trial.env.backend.since(&mark).await?.objects();
             ensure!(ledger.clusters().all(|ledger| ledger.count() == 0), "{edit} is not settled:\n{ledger}");
         }
-        // Changes arrive again.
+        // After the repair, changes of the source arrive again.
         trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
         trial.env.user(1).sees("app", &BEFORE).await.map(drop)
     })
 }
 
-/// Asserts that a deleted object is created again.
+/// Asserts that agents create a deleted object again.
 fn recreated(owned: Owned) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let mark = trial.env.backend.mark().await?;
@@ -247,7 +247,7 @@ fn an_internal_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()>
     repaired(
         Owned::in_hub("internalserviceimports"),
         [
-            // Any type but ClusterIP means LoadBalancer. The namespace says whose claim it is.
+            // Any value of the service-type annotation but ClusterIP means LoadBalancer. The namespace tells whose claim it is.
             harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
             harmless(
                 json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),
@@ -392,7 +392,7 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
             object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
             object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
             object(json!({"metadata": {"labels": null}})),
-            // It holds what was measured, and the next change overwrites it.
+            // The annotation records what was measured, and the next change overwrites it.
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", json!("2")),
@@ -405,7 +405,7 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     )
 }
 
-/// The imported slice with another first endpoint.
+/// Returns an edit of the first endpoint of the imported slice.
 fn first_endpoint(change: Value) -> Edit {
     let mut endpoints = json!(AFTER.map(|address| json!({"addresses": [address]})));
     for (field, value) in change.as_object().into_iter().flatten() {

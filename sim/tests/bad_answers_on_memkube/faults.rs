@@ -1,4 +1,4 @@
-//! Faults of one server, and a record of what the agents request meanwhile.
+//! Faults of one simulated server, and a record of the requests that agents send meanwhile.
 
 use anyhow::ensure;
 use futures::FutureExt as _;
@@ -14,17 +14,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Time that a server takes to reject a request.
+/// Time that a faulty server takes to reject a request.
 const REFUSAL: Duration = Duration::from_millis(1);
 
-/// Fault of each request.
+/// Function that returns the fault of each request.
 type RequestFault = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
-/// Fault of each event of a watch.
+/// Function that returns the fault of each event of a watch.
 type EventFault = Arc<dyn Fn(&Call, &WatchedEvent) -> Fate + Send + Sync>;
-/// Alters an object before it is stored.
+/// Mutating webhook: changes an object before it is stored.
 type Webhook = Arc<dyn Fn(&Call, &mut Object) + Send + Sync>;
 
-/// Faults of one server, none at first. Clones share them.
+/// Faults of one server; none at first. Clones share them.
 #[derive(Clone)]
 pub(crate) struct ServerFaults(Arc<State>);
 
@@ -36,14 +36,14 @@ struct State {
     requests: Mutex<Vec<SentRequest>>,
 }
 
-/// A request of an agent, answered or not.
+/// Request that an agent has sent, answered or not.
 #[derive(Clone)]
 pub(crate) struct SentRequest {
     at: Instant,
     call: Call,
 }
 
-/// Fault of open watches, for the users whose names contain the text.
+/// Fault of the open watches of users whose names contain the text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum OpenWatches {
     #[default]
@@ -74,27 +74,27 @@ impl fmt::Debug for ServerFaults {
 }
 
 impl ServerFaults {
-    /// Sets the fault of agents' requests from now on.
+    /// Sets the fault of agents' requests, until the next call.
     pub(crate) fn requests(&self, request_fault: impl Fn(&Call) -> Fault + Send + Sync + 'static) {
         *self.0.request_fault.lock() = Some(Arc::new(request_fault));
     }
 
-    /// Sets the fault of agents' watch events from now on.
+    /// Sets the fault of agents' watch events, until the next call.
     pub(crate) fn events(&self, event_fault: impl Fn(&Call, &WatchedEvent) -> Fate + Send + Sync + 'static) {
         *self.0.event_fault.lock() = Some(Arc::new(event_fault));
     }
 
-    /// Sets a mutating webhook for all writers from now on.
+    /// Sets a mutating webhook for all writers, until the next call.
     pub(crate) fn webhook(&self, webhook: impl Fn(&Call, &mut Object) + Send + Sync + 'static) {
         *self.0.webhook.lock() = Some(Arc::new(webhook));
     }
 
-    /// Sets the fault of open watches from now on.
+    /// Sets the fault of open watches, until the next call.
     pub(crate) fn watches(&self, open_watches: OpenWatches) {
         self.0.open_watches.send_replace(open_watches);
     }
 
-    /// Ends all faults. A watch that is silent stays silent.
+    /// Ends all faults of this server. A watch that is already silent stays silent.
     pub(crate) fn end(&self) {
         *self.0.request_fault.lock() = None;
         *self.0.event_fault.lock() = None;
@@ -102,7 +102,7 @@ impl ServerFaults {
         self.0.open_watches.send_replace(OpenWatches::Healthy);
     }
 
-    /// Resource and name of the objects that agents have requested since `begun`.
+    /// Returns the resource and the name of each object that agents have requested since `begun`.
     pub(crate) fn objects_requested(
         &self,
         begun: Instant,
@@ -113,7 +113,7 @@ impl ServerFaults {
         since.map(|request| (request.call.target.resource.to_string(), request.call.target.name.to_string())).collect()
     }
 
-    /// Number of requests of agents in each minute since `begun`, without Leases and Events.
+    /// Returns the number of agents' requests in each minute since `begun`, without Leases and Events.
     pub(crate) fn requests_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
         let minutes = begun.elapsed().as_secs().div_ceil(60);
         let requests = self.0.requests.lock();
@@ -125,7 +125,7 @@ impl ServerFaults {
         (0..minutes).map(of_minute).collect()
     }
 
-    /// Time of each request after `begun`.
+    /// Returns the time of each agent's request since `begun`.
     pub(crate) fn request_times(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<Duration> {
         let requests = self.0.requests.lock();
         let since = requests.iter().filter(|request| request.at >= begun && wanted(&request.call));
@@ -157,7 +157,7 @@ impl Faults for ServerFaults {
         let request_fault = self.0.request_fault.lock().clone();
         let mut fault = request_fault.map_or_else(Fault::default, |request_fault| request_fault(call));
         if fault.refuse.is_some() {
-            // A rejection takes time, so that the next plan is made at another time.
+            // A rejection takes some time, so that the agent plans again at a later time and not in a loop.
             fault.delay_before = fault.delay_before.max(REFUSAL);
         }
         fault
@@ -175,7 +175,7 @@ impl Faults for ServerFaults {
     }
 }
 
-/// A watch that is open.
+/// Open watch with its faults.
 struct FaultyWatch {
     faults: ServerFaults,
     call: Call,
@@ -213,8 +213,8 @@ impl WatchFaults for FaultyWatch {
     }
 }
 
-/// Asserts at most `first` requests in the first minute, and at most `later` in every later one.
-/// Limits are about 1.5 times what was measured, because the back-off is random; a retry without back-off makes thousands.
+/// Asserts that agents back off: at most `first` requests in the first minute, and at most `later` in every later one. Limits
+/// are about 1.5 times what was measured, because the back-off is random; a retry without back-off makes thousands.
 pub(crate) fn assert_backs_off(requests: &[usize], first: usize, later: usize) -> anyhow::Result<()> {
     println!("requests by minute: {requests:?}");
     ensure!(requests.iter().sum::<usize>() > 0, "nothing was requested");

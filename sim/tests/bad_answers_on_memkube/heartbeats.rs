@@ -1,4 +1,4 @@
-//! Heartbeats: rejected by the hub for a long time, and renewed while the wall clock is changed.
+//! Tests of heartbeats that the hub rejects for a long time, and of heartbeats while the wall clock is set.
 
 use crate::faults::{assert_backs_off, is_heartbeat};
 use crate::trial::{AFTER, LONGEST_BACK_OFF, SOON, Trial, run};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
-/// Change of the clock, in microseconds.
+/// One hour in microseconds, by which the clock is set.
 const HOUR: i64 = 3_600_000_000;
 
-/// True for a member's own write to its MemberAgent. The hub writes only the status.
+/// True for a member agent's write to its own MemberAgent. The hub agent writes only the status.
 fn is_renewal(call: &Call) -> bool {
     is_heartbeat(call) && call.verb == Verb::Patch && call.user.name.contains("fleet-member")
 }
@@ -24,7 +24,7 @@ fn is_of(trial: &Trial, member: usize) -> impl Fn(&Call) -> bool + use<> {
     move |call| is_renewal(call) && *call.target.name == *name
 }
 
-/// The hub rejects every heartbeat for ten minutes. Returns the number of attempts of each member.
+/// Rejects every heartbeat for ten minutes. Returns the number of each member's attempts.
 async fn refused(
     trial: &mut Trial,
     refuse: impl Fn(Named<'_>) -> Status + Send + Sync + 'static,
@@ -88,7 +88,7 @@ fn heartbeats_and_grace_periods_do_not_depend_on_the_wall_clock() -> anyhow::Res
                     ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
                 }
             }
-            // The derived Service outlives its last exporter by 30 s, for any change of the clock meanwhile.
+            // Whatever the clock's change meanwhile, the derived Service outlives its last exporter by 30 s.
             trial.env.user(0).delete::<ServiceExport>("app").await?;
             trial.env.user(1).sees_no_slice("app").await?;
             let begun = Instant::now();

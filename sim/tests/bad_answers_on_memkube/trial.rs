@@ -1,4 +1,4 @@
-//! A fleet with faults, and what must be true of it in the end.
+//! Fleet for the tests of bad answers, with faults that a test sets, and checks of its state in the end.
 
 use crate::faults::ServerFaults;
 use crate::support::OnMemkube;
@@ -23,19 +23,19 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Endpoints of the exporter's slice at first, and after the change.
+/// Endpoints of the exporter's slice before and after the change that a test makes.
 pub(crate) const BEFORE: [&str; 1] = ["10.1.0.1"];
 pub(crate) const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
-/// Time that faults last by default.
+/// Default duration of a fault.
 pub(crate) const FAULT_DURATION: Duration = Duration::from_secs(300);
-/// Longer than any wait of at most 30 s.
+/// Duration longer than any retry delay of at most 30 s.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
-/// Longer than the wait after a denied write: the longest back-off after 403 and 404 is five minutes.
+/// Duration longer than the longest back-off after 403 and 404, which is five minutes.
 pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(310);
-/// Time without writes at the end.
+/// Time without writes that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(90);
 
-/// State that a fleet without faults reaches.
+/// State that a fleet reaches without faults, to compare with.
 static WITHOUT_FAULTS: LazyLock<Snapshot> = LazyLock::new(|| {
     let snapshot = sim::paused(async {
         let mut trial = Trial::new(rare_leases(), Log::default()).await?;
@@ -47,33 +47,33 @@ static WITHOUT_FAULTS: LazyLock<Snapshot> = LazyLock::new(|| {
     snapshot.expect("there are no faults")
 });
 
-/// A fleet of an exporter and an importer.
+/// Fleet of an exporter and an importer, with faults.
 pub(crate) struct Trial {
     pub(crate) env: Environment<OnMemkube>,
     /// Faults of the hub.
     pub(crate) hub: ServerFaults,
-    /// Faults of the exporter's server.
+    /// Faults of the exporter's API server.
     pub(crate) exporter: ServerFaults,
-    /// Faults of the importer's server.
+    /// Faults of the importer's API server.
     pub(crate) importer: ServerFaults,
-    /// Log of the agents.
+    /// Log of all agents.
     pub(crate) log: Log,
-    /// The derived Service before the faults.
+    /// Derived Service as it was before the faults.
     derived: Option<Service>,
 }
 
-/// Leader election at a tenth of its pace: these tests do not test it, and it is most of their work.
+/// Leader election at a tenth of its usual pace: these tests do not test it, and it would be most of their work.
 fn rare_leases() -> LeaseTimes {
     let [lease, renew, retry] = [150, 100, 20].map(Duration::from_secs);
     LeaseTimes { lease, renew, retry }
 }
 
-/// Runs a test on a fleet whose agents do not run yet.
+/// Runs a test on a fleet whose agents are not started.
 pub(crate) fn run(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
     run_with(rare_leases(), test)
 }
 
-/// The same with these times of leader election.
+/// Runs a test on a fleet whose agents are not started, with these durations of leader election.
 pub(crate) fn run_with(
     lease: LeaseTimes,
     test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
@@ -119,7 +119,7 @@ impl Trial {
         self.env.backend.start_agents().await
     }
 
-    /// Starts all agents and does not wait for them.
+    /// Starts all agents without waiting for them.
     pub(crate) fn launch_agents(&mut self) -> anyhow::Result<()> {
         let fleet = self.fleet();
         fleet.places().try_for_each(|place| fleet.start(place))
@@ -134,7 +134,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Creates all objects of users, and waits for nothing.
+    /// Creates all objects of the users, without waiting.
     pub(crate) async fn create_objects(&self) -> anyhow::Result<()> {
         let (exporter, importer) = (self.env.user(0), self.env.user(1));
         exporter.create_service("app").await?;
@@ -151,12 +151,12 @@ impl Trial {
         self.env.user(1).sees("app", &AFTER).await.map(drop)
     }
 
-    /// Makes the change during the faults.
+    /// Changes the endpoints of the exporter's slice, as a test does during the faults.
     pub(crate) async fn change(&self) -> anyhow::Result<()> {
         self.env.user(0).set_endpoints("app-1", &AFTER).await
     }
 
-    /// Asserts that the import continues: the same derived Service, and these endpoints.
+    /// Asserts that the import continues: the derived Service is the same as before, and the importer has these endpoints.
     pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let client = &self.env.members[1].client;
         let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
@@ -172,7 +172,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Asserts that within that time the fleet reaches the state of one without faults, and then makes no writes.
+    /// Asserts that within this time the fleet reaches the state of one without faults, and then makes no writes.
     pub(crate) async fn recovers(&self, within: Duration) -> anyhow::Result<()> {
         self.reaches(within, Clone::clone).await?;
         self.is_quiet().await?;
@@ -181,7 +181,7 @@ impl Trial {
         Ok(())
     }
 
-    /// The same for objects in the members: objects of the hub may have other names.
+    /// Asserts the same as [`Self::recovers`] for objects in the members only: objects of the hub may have other names.
     pub(crate) async fn recovers_for_users(&self, within: Duration) -> anyhow::Result<()> {
         self.reaches(within, of_users).await?;
         self.is_quiet().await
@@ -195,12 +195,12 @@ impl Trial {
                 return Ok(());
             }
             ensure!(ended.elapsed() < within, "after {within:?}:\n{}", wrong.join("\n"));
-            // Looking is most of the work of these tests.
+            // Compare rarely, because the comparison is most of the work of these tests.
             sleep(within / 20).await;
         }
     }
 
-    /// Asserts that nobody writes any more, and that every agent still runs.
+    /// Asserts that no agent writes any more, and that every agent still runs.
     pub(crate) async fn is_quiet(&self) -> anyhow::Result<()> {
         let mark = self.env.backend.mark().await?;
         sleep(QUIET).await;
@@ -215,7 +215,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Value of the line of an agent's `/metrics` that begins with `name`.
+    /// Returns the value of the metric with this name, of the agent at this place.
     pub(crate) fn metric(&self, place: Place, name: &str) -> anyhow::Result<f64> {
         let metrics = self.env.backend.0.agent(place).context("the agent runs")?.metrics()?;
         let values = metrics.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
@@ -223,7 +223,7 @@ impl Trial {
     }
 }
 
-/// Part of a snapshot that is in the members.
+/// Returns the part of a snapshot with the members' objects.
 pub(crate) fn of_users(snapshot: &Snapshot) -> Snapshot {
     let seen = snapshot.iter().filter(|(name, _)| !name.starts_with("hub/"));
     seen.map(|(name, object)| (name.clone(), object.clone())).collect()
@@ -235,7 +235,7 @@ fn with_faults(server: &Server) -> ServerFaults {
     faults
 }
 
-/// Services and slices that agents deleted or tried to delete.
+/// Returns the Services and slices that agents deleted or tried to delete.
 fn deletions(server: &Server) -> Vec<String> {
     let entries = server.memkube().audit().entries.into_iter();
     let deletes = entries.filter(|entry| {
@@ -246,18 +246,18 @@ fn deletions(server: &Server) -> Vec<String> {
     deletes.map(|entry| format!("{} {}", entry.call.target.resource, entry.call.target.name)).collect()
 }
 
-/// Log of the agents of one test.
+/// Log of all agents of one test.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Number of lines that contain all of these.
+    /// Returns the number of log lines that contain all of these texts.
     pub(crate) fn lines_with(&self, parts: &[&str]) -> usize {
         let text = String::from_utf8_lossy(&self.0.lock()).into_owned();
         text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
     }
 
-    /// Checks that a line contains all of these.
+    /// Checks that some log line contains all of these texts.
     pub(crate) fn says(&self, parts: &[&str]) -> anyhow::Result<()> {
         ensure!(self.lines_with(parts) > 0, "no line of the log has all of {parts:?}");
         Ok(())

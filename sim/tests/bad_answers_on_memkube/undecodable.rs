@@ -1,4 +1,5 @@
-//! Undecodable objects: what was known of them stays in force. If nothing was known, what depends on them stays.
+//! Tests of undecodable objects: the last known state stays in force. If no state is known, everything that depends on the
+//! object stays.
 
 use crate::edited::Owned;
 use crate::faults::{assert_backs_off, is_about_objects, is_heartbeat};
@@ -13,14 +14,15 @@ use serde_json::{Value, json};
 use sim::fleet::Place;
 use tokio::time::{Instant, sleep};
 
-/// How somebody ends the fault.
+/// Way in which somebody ends the fault.
 #[derive(Clone, Copy)]
 enum Remedy {
     Repair,
     Delete,
 }
 
-/// Somebody removes the field that an object is about, and a change comes that would be written to the object.
+/// Removes the field of an object that makes it undecodable, and makes a change that agents would write to it. Asserts that
+/// nothing is lost.
 async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: Remedy) -> anyhow::Result<()> {
     let owned = Owned::in_hub(plural);
     let name = |name: &str| -> Value { json!({"spec": {field: {"name": name}}}) };
@@ -97,29 +99,29 @@ fn an_undecodable_claim_is_created_again_once_it_is_deleted() -> anyhow::Result<
 
 // === Agents that start while an object is undecodable ===
 
-/// A value that makes an object undecodable.
+/// Value that makes an object undecodable, and its place.
 #[derive(Clone, Copy)]
 struct MalformedField {
     owned: Owned,
-    /// `spec` or `status`, and the field there.
+    /// Place of the field: `spec` or `status`, and the field's name in it.
     part: &'static str,
     field: &'static str,
-    /// True if it replaces only the field's `name`.
+    /// True if only `name` inside the field is replaced.
     name_only: bool,
 }
 
 impl MalformedField {
-    /// A reference without a name. Only other CRDs admit it, such as those before the limits.
+    /// Returns a reference without a name. The present CRDs reject it; older ones without limits accept it.
     const fn reference(plural: &'static str, field: &'static str) -> Self {
         Self { owned: Owned::in_hub(plural), part: "spec", field, name_only: true }
     }
 
-    /// A string in place of an object or a list. Only other CRDs admit it.
+    /// Returns a string in place of an object or a list. The present CRDs reject it; others accept it.
     const fn text(owned: Owned, part: &'static str, field: &'static str) -> Self {
         Self { owned, part, field, name_only: false }
     }
 
-    /// Writes the value. Returns the value before.
+    /// Writes the malformed value to the object. Returns the value before.
     async fn write(self, trial: &Trial) -> anyhow::Result<Value> {
         let Self { owned, part, field, name_only } = self;
         admit_anything(trial, owned).await?;
@@ -143,7 +145,7 @@ async fn admit_anything(trial: &Trial, owned: Owned) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asserts that agents that all restart while the object is undecodable write nothing, and that what was imported stays.
+/// Restarts all agents while the object is undecodable. Asserts that they write nothing, and that everything imported stays.
 async fn survives_from_the_start(trial: &mut Trial, malformed: MalformedField) -> anyhow::Result<Value> {
     trial.settle().await?;
     trial.change().await?;
@@ -270,7 +272,8 @@ fn agents_that_start_beside_an_undecodable_service_export_remove_nothing_until_i
     survives_until_repaired(SERVICE_EXPORT)
 }
 
-/// Asserts that a user can delete the object while it is undecodable, and that nothing of it is left over.
+/// Asserts that a user can delete the object while it is undecodable, and that none of its parts in other clusters are left
+/// over.
 fn survives_until_its_user_deletes_it(malformed: MalformedField, left_over: &[&str]) -> anyhow::Result<()> {
     run(async |trial| {
         survives_from_the_start(trial, malformed).await?;

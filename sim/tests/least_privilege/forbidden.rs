@@ -1,4 +1,4 @@
-//! Rights that no role may grant: in other places, under other names or over other resources than an agent needs.
+//! Tests of rights that no role may grant: in other places, under other names or over other resources than an agent needs.
 
 use super::fleet_with;
 use crate::rbac::Record;
@@ -17,7 +17,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1";
 const SLICES: &str = "/apis/discovery.k8s.io/v1";
 const CORE: &str = "/api/v1";
 
-/// Method, path before the namespace, namespace ("" for all), and path after it.
+/// Request that must be denied: method, path before the namespace, namespace ("" for all), and path after it.
 type Forbidden = (Method, &'static str, &'static str, &'static str);
 
 async fn are_refused(server: &Server, user: &str, table: &[Forbidden]) -> anyhow::Result<()> {
@@ -42,7 +42,7 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
     let get = Method::GET;
     sim::paused(async {
         let spec = FleetSpec::of(2);
-        // An agent that makes EndpointSlices from pods has more rights, on purpose.
+        // Without the manifest for EndpointSlices from pods, which grants more rights on purpose.
         let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
         let fleet = fleet_with(spec, &Arc::new(Record::default()), &of_member, None).await?;
         let member_in_hub = hub_user(&fleet.members[0].hub_namespace);

@@ -1,4 +1,4 @@
-//! RBAC in memory, from manifests, with a record of the rights that were used.
+//! RBAC of a simulated server, from manifests, with a record of the rights that were used.
 
 use anyhow::{Context as _, bail};
 use fleetnet_tests::fleet::manifests;
@@ -11,25 +11,25 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// One verb on one resource that a role grants to one user.
+/// Grant of one verb on one resource to one user.
 #[derive(Clone, Debug)]
 struct Grant {
     user: String,
-    /// Namespace of a Role's binding; `None` grants it everywhere.
+    /// Namespace of the Role's binding; `None` for a right in all namespaces.
     namespace: Option<String>,
     group: String,
-    /// For example `services` or `serviceexports/status`.
+    /// Resource, such as `services` or `serviceexports/status`.
     resource: String,
-    /// Allowed names; empty for all.
+    /// Names of the objects that the grant is for; empty for all.
     names: Vec<String>,
     verb: String,
     privilege: Privilege,
 }
 
-/// Right that a manifest grants, for any subject: `Role of hub-agent.yaml: get leases.coordination.k8s.io`.
+/// Right that a manifest grants to any user, as text: `Role of hub-agent.yaml: get leases.coordination.k8s.io`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Privilege {
-    /// Kind and name of the role, and its manifest.
+    /// Kind of the role, and its manifest.
     pub(crate) role: String,
     /// Verb, resource and group.
     pub(crate) what: String,
@@ -41,7 +41,7 @@ impl fmt::Display for Privilege {
     }
 }
 
-/// Rights that were used and requests that were denied, over all servers and scenarios.
+/// Record of the rights that were used and the requests that were denied, over all servers and scenarios.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     granted: Mutex<BTreeSet<Privilege>>,
@@ -50,22 +50,23 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Rights that no request used.
+    /// Returns the granted rights that no request used.
     pub(crate) fn unused(&self) -> Vec<Privilege> {
         let used = self.used.lock();
         self.granted.lock().iter().filter(|privilege| !used.contains(*privilege)).cloned().collect()
     }
 
-    /// Requests that were denied.
+    /// Returns the requests that were denied.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.refused.lock().iter().cloned().collect()
     }
 }
 
-/// Policy of one server.
+/// RBAC policy of one server.
 #[derive(Debug)]
 pub(crate) struct Rbac {
-    /// Wider grants first: a request that they allow does not count for narrower ones.
+    /// Grants in order of their width, the widest first: a request that a wide grant allows does not count as a use of a narrow
+    /// one.
     grants: Vec<Grant>,
     record: Arc<Record>,
 }
@@ -88,7 +89,7 @@ struct Subject {
 }
 
 impl Rbac {
-    /// Policy from manifests, each with its name in the record.
+    /// Builds the policy from manifests. Each has the name that the record shows.
     pub(crate) fn of(named: &[(&str, &str)], record: &Arc<Record>) -> anyhow::Result<Self> {
         let mut grants = Vec::new();
         for (name, manifest) in named {

@@ -1,4 +1,4 @@
-//! A fleet in memory, as the environment of scenarios.
+//! Simulated fleet on memkube, as an environment for the shared scenarios.
 
 use anyhow::Context as _;
 use fleetnet_core::ranges::Range;
@@ -9,8 +9,8 @@ use sim::fleet::Place;
 use sim::{Fleet, Options, Server};
 use std::time::Duration;
 
-/// Wait after which the effects of an action are complete, so that the ledger is final. Longer than agents wait before they
-/// retry, so that a write that failed at first is in the ledger too.
+/// Time after which all writes of an action are made, so that the ledger is final. Longer than agents wait before a retry, so
+/// that a write that failed at first is counted too.
 const SETTLED: Duration = Duration::from_secs(5);
 
 pub(crate) struct OnMemkube(pub(crate) Fleet);
@@ -81,7 +81,7 @@ impl Backend for OnMemkube {
 }
 
 impl OnMemkube {
-    /// Ledger of all writes so far.
+    /// Returns the ledger of all writes so far.
     pub(crate) async fn ledger(&self) -> FleetLedger {
         tokio::time::sleep(SETTLED).await;
         let members = self.0.members.iter().map(|member| writes(&member.server)).collect();

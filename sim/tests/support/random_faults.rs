@@ -1,4 +1,4 @@
-//! Random faults for agents alone.
+//! Random faults that apply to agents' requests only.
 
 use memkube::auth::Call;
 use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
@@ -9,18 +9,18 @@ use sim::server::ADMIN;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest delay.
+/// Longest delay of a request or a watch event.
 const LATE_MILLISECONDS: u64 = 2_000;
 
-/// Delays agents' requests, fails some before and some after they take effect, and delays watch events. Clones share the
-/// faults.
+/// Random faults: delay agents' requests and watch events, and fail some requests before or after they take effect. Clones
+/// share the faults.
 #[derive(Clone)]
 pub(crate) struct RandomFaults(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     random: u64,
-    /// Number of writes that each of [`KINDS`] happened to.
+    /// Number of writes that had each fault of [`KINDS`].
     counts: [usize; 3],
 }
 
@@ -28,29 +28,29 @@ struct State {
 const KINDS: [&str; 3] = ["rejected", "cut", "late"];
 
 impl RandomFaults {
-    /// Faults that depend on the seed alone.
+    /// Returns faults that depend on the seed only.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State { random: seed, ..State::default() })))
     }
 
-    /// Starts the faults at all servers of a fleet. Open watches stay as they are.
+    /// Starts the faults on all servers of a fleet. Watches that are open now have no faults.
     pub(crate) fn start(&self, fleet: &Fleet) {
         for (_, server) in fleet.servers() {
             server.memkube().set_faults(Some(Arc::new(self.clone())));
         }
     }
 
-    /// Random number below `below`.
+    /// Returns a random number below `below`.
     pub(crate) fn draw(&self, below: u64) -> u64 {
         let random = &mut self.0.lock().random;
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*random >> 33) % below
     }
 
-    /// Checks that each kind of fault has happened to at least that many writes.
+    /// Checks that each fault has happened to at least this many writes.
     ///
     /// # Errors
-    /// Names the counts if one has not.
+    /// Names the counts if one is lower.
     pub(crate) fn check_counts(&self, least: usize) -> anyhow::Result<()> {
         let counts = self.0.lock().counts;
         anyhow::ensure!(counts.iter().all(|count| *count >= least), "{KINDS:?}: {counts:?}, not {least} of each");
@@ -58,7 +58,7 @@ impl RandomFaults {
     }
 
     fn late(&self) -> Duration {
-        // Half of the requests are in time.
+        // Half of the requests have no delay.
         if self.draw(2) == 0 { Duration::ZERO } else { Duration::from_millis(self.draw(LATE_MILLISECONDS)) }
     }
 }
@@ -89,7 +89,7 @@ impl WatchFaults for RandomFaults {
     }
 }
 
-/// Leases are left out.
+/// True for agents' requests, except those for Leases.
 fn is_of_agents(call: &Call) -> bool {
     &*call.user.name != ADMIN && &*call.target.resource != "leases"
 }

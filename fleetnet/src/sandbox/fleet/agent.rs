@@ -1,4 +1,4 @@
-//! Agents that restart when they end by themselves, as containers do in Kubernetes.
+//! Agents that are restarted when they fail, as containers in Kubernetes are.
 
 use crate::limits::{RESTART, STOP};
 use crate::sandbox::event::{AgentState, Event};
@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// Agent with automatic restarts.
+/// Agent that is restarted when it fails.
 pub(crate) struct Agent {
     name: String,
     running: Arc<Mutex<sim::Agent>>,
@@ -23,7 +23,7 @@ impl Drop for Agent {
 }
 
 impl Agent {
-    /// Runs the agent that `start` returns, and calls `start` again after each failure.
+    /// Runs the agent that `start` returns. Calls `start` again after each failure.
     pub(crate) fn keep(
         start: impl Fn() -> anyhow::Result<sim::Agent> + Send + Sync + 'static,
         stage: Stage,
@@ -36,30 +36,30 @@ impl Agent {
         Ok(Self { name, running, keeper })
     }
 
-    /// Returns for example `hub-agent` or `member-agent of member-1`.
+    /// Returns the agent's name, such as `hub-agent` or `member-agent of member-1`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Waits until the agent has read everything that it watches, or until it ends.
+    /// Waits until the agent has listed everything that it watches, or until it ends.
     pub(crate) async fn ready(&self) {
         self.running.lock().await.ready().await;
     }
 
-    /// Lets the agent finish its current work and release its Leases. Kills it after a time limit.
+    /// Stops the agent: it finishes its current work and releases its Leases. Kills it after a time limit.
     pub(crate) async fn stop(self) {
         self.keeper.abort();
         self.running.lock().await.stop(STOP).await;
     }
 
-    /// Aborts the agent, and waits until it is gone.
+    /// Kills the agent, and waits until it is gone.
     pub(crate) async fn kill(self) {
         self.keeper.abort();
         self.running.lock().await.kill().await;
     }
 }
 
-/// Failures of agents as sentences, oldest first. Clones share the same list.
+/// Failures of agents as sentences, oldest first. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures(Arc<watch::Sender<Vec<String>>>);
 
@@ -68,19 +68,19 @@ impl Failures {
         self.0.send_modify(|all| all.push(why));
     }
 
-    /// Returns all failures so far.
+    /// Returns all failures of agents so far.
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.borrow().clone()
     }
 
-    /// Waits for the first failure.
+    /// Waits for the first failure of an agent.
     pub(crate) async fn any(&self) {
-        // This value owns the sender, so the channel is open.
+        // This cannot fail: `self` owns the channel's sender.
         let _ = self.0.subscribe().wait_for(|all| !all.is_empty()).await;
     }
 }
 
-/// Restarts the agent whenever it fails.
+/// Restarts an agent whenever it fails.
 async fn keep(
     name: String,
     running: Arc<Mutex<sim::Agent>>,
@@ -123,7 +123,7 @@ mod tests {
         Ok(lease.and_then(|lease| Some((lease.metadata.name?, lease.spec?.holder_identity?))))
     }
 
-    /// Waits until the Lease has a holder other than `other`.
+    /// Waits until the Lease has a holder other than `other`. Returns the holder.
     async fn held_by_another_than(leases: &Api<Lease>, other: &str) -> anyhow::Result<String> {
         loop {
             if let Some((lease, holder)) = holder(leases).await?

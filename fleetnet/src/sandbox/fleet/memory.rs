@@ -1,4 +1,4 @@
-//! Servers in memory: memkube with the definitions of the fleet, and a connection that can be interrupted.
+//! API servers in memory: memkube with the fleet's CRDs, and a connection that can be interrupted.
 
 use crate::limits::AUDIT_ENTRIES;
 use crate::sandbox::kubeconfigs;
@@ -20,18 +20,18 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// User of the kubeconfigs. Unlike the sandbox itself, it cannot reach a server during an interruption.
+/// User in the kubeconfigs. Unlike the sandbox itself, this user cannot reach a server during an interruption.
 const KUBECTL: &str = "kubectl";
-/// Source of access keys. Other users of this machine can reach the ports, so keys must not be predictable.
+/// Source of random access keys. Other users of this machine can reach the ports, so keys must not be predictable.
 const RANDOM: &str = "/dev/urandom";
 
-/// Server in memory.
+/// API server in memory.
 pub(crate) struct InMemory {
     server: Server,
     cable: Cable,
 }
 
-/// Starts a hub and members with these names.
+/// Starts servers for a hub and for members with these names.
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(InMemory, Vec<InMemory>)> {
     let hub = InMemory::start("hub", 0).await?;
     let mut servers = Vec::new();
@@ -91,20 +91,19 @@ impl InMemory {
     }
 }
 
-/// Removes the group of a resource and keeps a subresource: `leases.coordination.k8s.io` becomes `leases`.
+/// Returns a resource without its group but with its subresource: `leases.coordination.k8s.io` becomes `leases`.
 fn without_group(resource: &str) -> String {
     let (object, subresource) = resource.split_once('/').map_or((resource, None), |(it, sub)| (it, Some(sub)));
     let plural = object.split('.').next().unwrap_or_default();
     subresource.map_or_else(|| plural.to_owned(), |subresource| format!("{plural}/{subresource}"))
 }
 
-/// Connection to a server, and true while it is interrupted. Then requests have no effect and no answer, and watches
-/// break.
+/// Connection to a server; true while it is interrupted. Then requests have no effect and no answer, and watches break.
 #[derive(Clone)]
 struct Cable(Arc<watch::Sender<bool>>);
 
 impl Cable {
-    /// True if the connection is interrupted for this user. The sandbox itself always has access.
+    /// True if the connection is interrupted for this user. The sandbox's own user always has access.
     fn is_pulled_for(&self, user: &User) -> bool {
         *self.0.borrow() && &*user.name != ADMIN
     }
@@ -137,7 +136,7 @@ impl WatchFaults for Cable {
         let mut pulled = self.0.subscribe();
         async move {
             if pulled.wait_for(|pulled| *pulled).await.is_err() {
-                // The server and this watch are gone.
+                // The server is gone: this watch never delivers anything again.
                 std::future::pending::<()>().await;
             }
         }

@@ -1,4 +1,4 @@
-//! API server of the fleet, in memory or real, with the operations of the sandbox.
+//! API server of one cluster, in memory or real, with the operations that the sandbox needs.
 
 use super::memory::InMemory;
 use crate::sandbox::measure::Ledger;
@@ -19,7 +19,7 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    /// Returns a client with all rights.
+    /// Returns a client that may do everything.
     pub(crate) fn admin(&self) -> kube::Client {
         match self {
             Self::Memory(server) => server.admin(),
@@ -27,7 +27,7 @@ impl Server {
         }
     }
 
-    /// Returns the server as an agent uses it: in the role `name`, as `user`.
+    /// Returns the cluster as an agent connects to it: in the role `name` (hub or member), as `user`.
     pub(crate) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Arc<Cluster>> {
         match self {
             Self::Memory(server) => Ok(Arc::new(server.cluster(name, user))),
@@ -35,7 +35,7 @@ impl Server {
         }
     }
 
-    /// Returns the writes of the agents so far.
+    /// Returns the numbers of the agents' writes to this server so far.
     pub(crate) async fn ledger(&self, cluster: &str) -> anyhow::Result<Ledger> {
         match self {
             Self::Memory(server) => Ok(server.ledger(cluster)),
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Creates the namespace of a member in the hub, and gives the member's agent access.
+    /// Creates a member's namespace in the hub, and gives the member's agent access to it.
     pub(crate) async fn admit(&self, member: &str) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.make_namespace(&member_namespace(member)).await,
@@ -58,7 +58,7 @@ impl Server {
         }
     }
 
-    /// Interrupts all connections.
+    /// Interrupts all connections to this server.
     pub(crate) async fn cut(&self) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.cut(true),
@@ -76,7 +76,7 @@ impl Server {
         Ok(())
     }
 
-    /// Writes a kubeconfig of a user with all rights. A server in memory starts to listen for it.
+    /// Writes a kubeconfig for a user who may do everything. A server in memory starts to listen on a port for it.
     pub(crate) fn publish(
         &self,
         cluster: &str,
@@ -90,7 +90,7 @@ impl Server {
         }
     }
 
-    /// Stops the server. Fails if a process of a real server does not end.
+    /// Stops the server. Fails if a process of a real server does not end in time.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
         match self {
             Self::Memory(_) => Ok(()),

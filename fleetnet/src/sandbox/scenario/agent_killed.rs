@@ -1,4 +1,4 @@
-//! Kills a member's agent. The other agents continue, and existing imports stay. A new agent waits for the Leases and
+//! Scenario: kills a member's agent. The other agents continue, and existing imports stay. A new agent waits for the Leases and
 //! catches up.
 
 use crate::args::Scenario;

@@ -1,4 +1,4 @@
-//! Exports a Service with different ports from two members. The first wins, and the second gets a conflict and can
+//! Scenario: exports a Service with different ports from two members. The first wins, and the second gets a conflict and can
 //! resolve it.
 
 use crate::args::Scenario;
@@ -8,7 +8,7 @@ use crate::sandbox::observe::address;
 use crate::sandbox::scene::{Scene, WELL};
 
 const SERVICE: &str = "shop";
-/// Number of the first endpoint.
+/// Number of the first endpoint that this scenario creates.
 const FIRST: u16 = 50;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

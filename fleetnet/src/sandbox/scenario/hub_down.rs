@@ -1,4 +1,4 @@
-//! Interrupts the hub for a while. Existing imports stay, and missed changes arrive afterwards.
+//! Scenario: interrupts the hub for a while. Existing imports stay, and missed changes arrive afterwards.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;

@@ -1,4 +1,4 @@
-//! Changes many slices many times at once. The last state of each arrives, and outdated states are skipped.
+//! Scenario: changes many slices many times at once. The last state of each arrives, and outdated states are skipped.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;
@@ -8,11 +8,11 @@ use crate::sandbox::scene::Scene;
 use tokio::time::Instant;
 
 const SERVICE: &str = "storm";
-/// Number of exported slices.
+/// Number of slices that the scenario exports.
 const SLICES: u16 = 40;
-/// Number of changes of each slice.
+/// Number of times that each slice is changed.
 const ROUNDS: u16 = 10;
-/// Number of the first endpoint.
+/// Number of the first endpoint that this scenario creates.
 const FIRST: u16 = 10_000;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

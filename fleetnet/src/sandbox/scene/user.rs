@@ -1,4 +1,4 @@
-//! Actions of a user in a member: the objects to create.
+//! Writes of a user in a member: the objects to create.
 
 use crate::sandbox::observe::NAMESPACE;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 
-/// User in [`NAMESPACE`] of one cluster.
+/// User in [`NAMESPACE`] of one member.
 pub(super) struct User(Client);
 
 impl User {
@@ -20,7 +20,7 @@ impl User {
         Self(client)
     }
 
-    /// Creates a Service without selector, because the sandbox writes its slices itself.
+    /// Creates a Service without a selector, because the sandbox writes its slices itself.
     pub(super) async fn create_service(&self, name: &str, port: u16) -> anyhow::Result<()> {
         self.create::<Service>(json!({"metadata": {"name": name}, "spec": {"ports": ports(port)}})).await
     }
@@ -47,7 +47,7 @@ impl User {
         self.create::<ServiceExport>(json!({"metadata": {"name": service}})).await
     }
 
-    /// Imports as ClusterIP, so that all members can import the same Service.
+    /// Creates a MultiClusterService of type ClusterIP, so that all members can import the same Service.
     pub(super) async fn import(&self, service: &str) -> anyhow::Result<()> {
         let spec = json!({"serviceImport": {"name": service}, "type": "ClusterIP"});
         self.create::<MultiClusterService>(json!({"metadata": {"name": service}, "spec": spec})).await
@@ -72,7 +72,7 @@ impl User {
     }
 }
 
-/// Returns an error as a sentence: only the message of a server's answer.
+/// Returns an error as a sentence. For an answer of a server, only its message.
 pub(super) fn told(error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.clone(),

@@ -12,7 +12,7 @@ struct Line<'a> {
     event: &'a Event,
 }
 
-/// Returns the event with its time, without a newline.
+/// Returns an event with its time as one line of JSON, without a newline.
 pub(super) fn line(told: &Told) -> String {
     let at = told.at.to_rfc3339_opts(SecondsFormat::Millis, false);
     serde_json::to_string(&Line { at, event: &told.event })

@@ -1,4 +1,4 @@
-//! Compares the JSON of every event with its documentation.
+//! Tests that the JSON of every event agrees with its documentation.
 
 use super::*;
 use crate::sandbox::event::{AgentState, Change, Export, Import, Latency, Writes};
@@ -6,7 +6,7 @@ use chrono::{DateTime, Local};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Documentation for users. Its examples are lines that begin with a brace.
+/// Documentation of the events for users. Lines that begin with a brace are examples.
 const DESCRIPTION: &str = include_str!("../../../../docs/sandbox.md");
 
 fn shown(event: Event) -> Value {
@@ -19,7 +19,7 @@ fn shown(event: Event) -> Value {
     value
 }
 
-/// Returns one event of every kind.
+/// Returns one event of every kind, as at the beginning of a run.
 fn beginning() -> Vec<Event> {
     let [cluster, service] = ["member-1", "work/app"].map(str::to_owned);
     let clusters = vec!["hub".to_owned(), "member-1".to_owned(), "member-2".to_owned()];

@@ -1,18 +1,18 @@
-//! View for people without a terminal: one line per event, if it adds something to earlier ones.
+//! View for people without a terminal: one line for each event that adds something to earlier ones.
 
 use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use crate::sandbox::observe::told;
 use chrono::{DateTime, Local};
 
-/// Expected cost of a change.
+/// Expected cost of a change, as text.
 pub(super) const PRICE: &str = "a change costs 1 write + 2 per importer";
 
-/// Returns a line with its time.
+/// Returns a line of text with its time in front.
 pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
     format!("{} {line}", at.format("%H:%M:%S%.3f"))
 }
 
-/// Describes an event in words, on one or more lines.
+/// Describes an event in words, on one or more lines. `None` for an event that adds nothing.
 pub(super) fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::Starting { members, servers, scenario } => {
@@ -57,7 +57,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// Describes an event in few words, for narrow places. Falls back to the full description.
+/// Describes an event in few words, for narrow places. Returns the full description if there is no shorter one.
 pub(super) fn short(event: &Event) -> Option<String> {
     let Event::Change(change) = event else { return line(event) };
     let Change { change: number, cluster, slice, arrived, importers, .. } = change;
@@ -70,7 +70,7 @@ pub(super) fn short(event: &Event) -> Option<String> {
     Some(format!("change {number}: {cluster}/{slice} {came}{cost}"))
 }
 
-/// Describes a pair of exporting and importing cluster.
+/// Describes a pair of clusters, the exporting and the importing one.
 pub(super) fn pair(origin: &str, destination: &str) -> String {
     if origin == destination { format!("{origin} -> itself") } else { format!("{origin} -> {destination}") }
 }
@@ -81,7 +81,7 @@ pub(super) fn imported(import: &Import) -> String {
     imported_from(import, &from.join(", "))
 }
 
-/// Describes an import with a given description of its exporting clusters.
+/// Describes an import. `from` describes its exporting clusters.
 pub(super) fn imported_from(import: &Import, from: &str) -> String {
     if import.slices == 0 {
         let valid = if import.valid { "valid" } else { "not valid yet" };
@@ -107,7 +107,7 @@ pub(super) fn changed(change: &Change) -> String {
     format!("change {number}: {address} of {cluster} ({slice}) is {came}{cost}")
 }
 
-/// Describes the verdict.
+/// Describes the verdict at the end of a run.
 pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
     if passed {
         return "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be"

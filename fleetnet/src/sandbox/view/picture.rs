@@ -1,4 +1,4 @@
-//! Picture of a fleet, as lines that fit a terminal. Without side effects.
+//! Picture of a fleet for a terminal, as lines that fit on it. Pure.
 
 use super::lines;
 use super::state::{Happened, State};
@@ -33,18 +33,18 @@ enum Look {
 
 type Lines = Vec<(Look, String)>;
 
-/// Part of the picture. It is cut if there is not enough room.
+/// Part of the picture, such as the imports. Its lines are cut if there is not enough room.
 struct Part {
     lines: Lines,
-    /// True if the first line is a heading. A line of data replaces it when only one line fits.
+    /// True if the first line is a heading. When only one line fits, a line of data is shown instead.
     headed: bool,
-    /// True if a part that is too long shows its end instead of its beginning.
+    /// True if the part shows its end instead of its beginning when it is too long.
     newest_last: bool,
     /// Importance of the part.
     rank: Rank,
 }
 
-/// Importance of parts: when room is scarce, the least important disappear first.
+/// Importance of a part. When room is scarce, the least important parts disappear first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Imports, latencies and changes: the purpose of a sandbox.
@@ -54,7 +54,7 @@ enum Rank {
     Kubeconfigs,
 }
 
-/// Number of lines that a part should have before a less important part is shown.
+/// Number of lines that each part should have before a less important part is shown too.
 const WORTH: usize = 5;
 
 /// Draws the picture: at most `size.rows` lines of at most `size.columns` characters.
@@ -85,7 +85,7 @@ pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Col
     drawn
 }
 
-/// Drops the least important parts when room is scarce. Returns true if there is room for empty lines between parts.
+/// Drops the least important parts when room is scarce. Returns true if there is room for empty lines between the parts.
 fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
     let worth = |parts: &[Part], most: usize| parts.iter().map(|part| part.lines.len().min(most)).sum::<usize>();
     for rank in [Rank::Kubeconfigs, Rank::Exports] {
@@ -93,14 +93,14 @@ fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
             parts.retain(|part| part.rank != rank);
         }
     }
-    // Try a heading and one line for each part. If that does not fit, drop the header.
+    // Every part needs a heading and one line. If that does not fit, drop the picture's header.
     if worth(parts, 2) > rows {
         parts.retain(|part| part.rank != Rank::Header);
     }
     worth(parts, WORTH) + parts.len() <= rows
 }
 
-/// Returns the lines that stay on the screen at the end.
+/// Returns the lines that stay on the terminal after the sandbox has ended.
 pub(super) fn last(state: &State) -> Vec<String> {
     let mut left: Vec<String> = latencies(state, usize::MAX).lines.into_iter().map(|(_, line)| line).collect();
     left.extend(cost(state));
@@ -127,7 +127,7 @@ fn kubeconfigs(state: &State) -> Part {
     Part { lines: headed("KUBECTL", lines), headed: true, newest_last: false, rank: Rank::Kubeconfigs }
 }
 
-/// Returns a line for each Service and state of its exports. Clusters with the same state share a line.
+/// Returns the part about exports: a line for each Service and state of its exports. Clusters with the same state share a line.
 fn exports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), export) in &state.exports {
@@ -138,7 +138,7 @@ fn exports(state: &State) -> Part {
     Part { lines: headed("EXPORTS", told_together(alike, "of")), headed: true, newest_last: false, rank: Rank::Exports }
 }
 
-/// Returns a line for each Service and state of its imports, like [`exports`].
+/// Returns the part about imports: a line for each Service and state of its imports. Clusters with the same state share a line.
 fn imports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), import) in &state.imports {
@@ -150,11 +150,11 @@ fn imports(state: &State) -> Part {
     Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-/// Clusters by Service and description of their state, and true if that state is good.
+/// Clusters that share a line: from Service and description of their state to whether that state is good, and the clusters.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
 fn told_together(alike: Alike<'_>, word: &str) -> Lines {
-    // Problems come first, so that they are not cut.
+    // Problems come first, so that they are not cut when room is scarce.
     let mut all: Vec<_> = alike.into_iter().collect();
     all.sort_by_key(|(_, (well, _))| *well);
     let line = |((service, told), (well, members)): ((&str, String), (bool, Vec<&str>))| {
@@ -164,12 +164,13 @@ fn told_together(alike: Alike<'_>, word: &str) -> Lines {
     all.into_iter().map(line).collect()
 }
 
-/// Lists few clusters by name, and gives the number of many.
+/// Lists a few clusters by name; for many, returns their number.
 fn clusters(names: &[&str]) -> String {
     if names.len() <= CLUSTERS_NAMED { names.join(", ") } else { format!("{} clusters", names.len()) }
 }
 
-/// Returns a line for each pair of clusters, those of a cluster with itself last. Many pairs get a summary line.
+/// Returns the part about latencies: a line for each pair of clusters, those of a cluster with itself last. Many pairs share a
+/// summary line.
 fn latencies(state: &State, columns: usize) -> Part {
     let mut rows: Vec<(String, Latency)> = Vec::new();
     if state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED {
@@ -182,8 +183,7 @@ fn latencies(state: &State, columns: usize) -> Part {
         };
         rows.extend(pairs.filter_map(row));
     }
-    // Four columns of 9 characters follow the names. The last columns disappear when room is scarce, but never the
-    // first.
+    // Four columns of 9 characters follow the names. When room is scarce the last columns are dropped, but never the first.
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
     let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
     let line = |name: &str, cells: [String; 4]| {
@@ -212,7 +212,7 @@ fn happened(state: &State, columns: usize) -> Part {
     Part { lines, headed: true, newest_last: true, rank: Rank::Main }
 }
 
-/// Describes the average cost of a change that arrived.
+/// Describes the average cost of a change that reached all importers.
 fn cost(state: &State) -> Option<String> {
     let changes = f64::from(state.changes);
     #[expect(clippy::cast_precision_loss, reason = "an average for people")]
@@ -232,8 +232,8 @@ fn headed(heading: &str, lines: Lines) -> Lines {
     std::iter::once((Look::Heading, heading.to_owned())).chain(lines).collect()
 }
 
-/// Divides rows among parts. Each gets its wanted rows if there are enough. Otherwise the rows that small parts leave
-/// are divided equally.
+/// Divides the rows of the terminal among parts. Each part gets the rows that it wants if there are enough. Otherwise the rows
+/// that small parts leave are divided equally.
 fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|part| wanted[*part]);
@@ -245,7 +245,7 @@ fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     shares
 }
 
-/// Cuts a part to its rows, with a line that gives the number of omitted lines.
+/// Cuts a part to `room` rows. The last row gives the number of omitted lines.
 fn cut(part: Part, room: usize) -> Lines {
     let Part { mut lines, newest_last, headed, .. } = part;
     if lines.len() <= room {
@@ -259,7 +259,7 @@ fn cut(part: Part, room: usize) -> Lines {
     }
     let out = lines.len() - room + 1;
     if newest_last {
-        // Keep the heading.
+        // Keep the heading, and cut the lines after it.
         lines.drain(1..=out);
         lines.insert(1, (Look::Faint, format!("… {out} before these")));
     } else {

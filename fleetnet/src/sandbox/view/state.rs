@@ -1,4 +1,4 @@
-//! Content of a picture: all events so far, combined. Without side effects.
+//! State from which pictures are drawn: a summary of all events so far. Pure.
 
 use super::lines;
 use crate::limits::REMEMBERED;
@@ -11,36 +11,36 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) began: Option<DateTime<Local>>,
-    /// Description of what is starting.
+    /// Text that is shown while the fleet starts.
     starting: String,
-    /// Number of running clusters and agents, or 0 while they start.
+    /// Number of running clusters, and of agents; 0 while they start.
     pub(super) clusters: usize,
     pub(super) agents: usize,
-    /// Agents that are down now.
+    /// Names of agents that do not run now.
     pub(super) down: BTreeSet<String>,
-    /// Number of restarts of agents.
+    /// Number of restarts of agents so far.
     pub(super) restarts: u32,
-    /// Exports by Service and cluster.
+    /// Observed exports, by Service and cluster.
     pub(super) exports: BTreeMap<(String, String), Export>,
-    /// Imports by Service and cluster.
+    /// Observed imports, by Service and cluster.
     pub(super) imports: BTreeMap<(String, String), Import>,
-    /// Latencies by exporting and importing cluster.
+    /// Latencies of each pair of exporting and importing cluster.
     pub(super) pairs: BTreeMap<(String, String), Samples>,
-    /// Latencies between different clusters.
+    /// Latencies of all pairs of two different clusters.
     pub(super) between: Samples,
-    /// Recent changes and steps, newest last.
+    /// Descriptions of recent changes and steps, newest last.
     pub(super) happened: VecDeque<Happened>,
-    /// Changes that arrived and have a known cost.
+    /// Number of changes that reached all importers and have a known cost.
     pub(super) changes: u32,
-    /// Number of changes that did not arrive everywhere.
+    /// Number of changes that did not reach all importers.
     pub(super) lost: u32,
     pub(super) writes: Writes,
-    /// Lines that explain how to reach the clusters.
+    /// Lines that explain how to reach the clusters with kubectl.
     pub(super) kubeconfigs: Vec<String>,
     pub(super) verdict: Option<(bool, Vec<String>)>,
 }
 
-/// Description of an event, long and short.
+/// Description of an event, in a long and a short form.
 #[derive(Clone, Debug)]
 pub(super) struct Happened {
     pub(super) long: String,
@@ -55,7 +55,7 @@ impl Happened {
 }
 
 impl State {
-    /// Adds an event.
+    /// Adds an event to the summary.
     pub(super) fn take(&mut self, at: DateTime<Local>, event: Event) {
         self.began.get_or_insert(at);
         let happened = Happened::of(at, &event);
@@ -96,7 +96,7 @@ impl State {
             Event::Kubeconfig { .. } => self.kubeconfigs.extend(lines::line(&event)),
             Event::Step { .. } | Event::Trouble { .. } => self.remember(happened),
             Event::Verdict { passed, wrong, .. } => self.verdict = Some((passed, wrong)),
-            // These only sum up earlier events.
+            // These events only sum up earlier ones.
             Event::Latency { .. } | Event::Cost { .. } => {}
         }
     }

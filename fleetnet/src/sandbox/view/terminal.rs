@@ -1,4 +1,4 @@
-//! Terminal: the alternate screen that shows pictures, and the return to the normal screen.
+//! Alternate screen of the terminal, on which pictures are shown, and the return to the normal screen.
 
 use super::picture::Size;
 use std::io::{self, Write as _};
@@ -12,33 +12,33 @@ const CLEAR_REST: &str = "\u{1b}[J";
 /// Size assumed for a terminal that does not report one.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
-/// Alternate screen. Dropping this value restores the normal screen.
+/// Alternate screen of the terminal. Dropping this value restores the normal screen.
 pub(super) struct Screen(());
 
 impl Screen {
-    /// Switches to an empty alternate screen without cursor.
+    /// Switches to an empty alternate screen without a cursor.
     pub(super) fn open() -> io::Result<Self> {
         let screen = Self(());
         write(ENTER)?;
         Ok(screen)
     }
 
-    /// Draws a picture over the last one.
+    /// Draws a picture over the previous one.
     pub(super) fn show(&self, lines: &[String]) -> io::Result<()> {
         let body = lines.join(&format!("{CLEAR_LINE}\r\n"));
-        // Write everything at once, so that a partial picture never shows.
+        // Write the whole picture at once, so that a partial one never shows.
         write(&format!("{HOME}{body}{CLEAR_LINE}{CLEAR_REST}"))
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // If the terminal is gone, nothing needs to be restored.
+        // Writing fails if the terminal is gone, and then nothing needs to be restored.
         let _ = write(LEAVE);
     }
 }
 
-/// Returns the size of the terminal.
+/// Returns the present size of the terminal.
 pub(super) fn size() -> Size {
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
