@@ -1,4 +1,4 @@
-//! Agents under test, each a process of its own.
+//! Agents under test (hub agent or member agent), each a process of its own.
 
 use crate::binaries;
 use crate::eventually::Deadline;
@@ -15,10 +15,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-/// Logs of all running agents, for messages of failures.
+/// Process id and log of every running agent, for messages of failures.
 static RUNNING: Mutex<Vec<(i32, Log)>> = Mutex::new(Vec::new());
 
-/// Settings of an agent.
+/// Settings with which to start an agent's process.
 #[derive(Clone, Debug)]
 pub struct AgentSpec {
     binary: &'static str,
@@ -30,14 +30,14 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// Settings for the binary `hub-agent` or `member-agent`, with the name `name` in messages.
+    /// Returns settings for the binary `hub-agent` or `member-agent`. `name` appears in messages.
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
         let (flags, environment, proxies) = (Vec::new(), Vec::new(), Vec::new());
         Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None }
     }
 
-    /// Adds a flag, as `--name=value`.
+    /// Adds a command-line flag, as `--name=value`.
     #[must_use]
     pub fn flag(mut self, name: &str, value: impl Into<OsString>) -> Self {
         let mut flag = OsString::from(name);
@@ -47,28 +47,28 @@ impl AgentSpec {
         self
     }
 
-    /// Adds an environment variable. The environment is otherwise empty except for PATH.
+    /// Adds an environment variable. The agent's environment is otherwise empty except for PATH.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Keeps a proxy for as long as the agent exists.
+    /// Keeps a proxy running for as long as the agent exists.
     #[must_use]
     pub fn keep(mut self, proxy: Option<Proxy>) -> Self {
         self.proxies.extend(proxy.map(Arc::new));
         self
     }
 
-    /// Keeps a turn until the process of the agent has ended: a process that was dropped may still run for a moment.
+    /// Keeps a test's turn until the agent's process has ended: a process that was dropped may still run for a moment.
     #[must_use]
     pub fn within(mut self, turn: &Turn) -> Self {
         self.turn = Some(turn.clone());
         self
     }
 
-    /// Starts it; it may not be ready yet.
+    /// Starts the agent's process, which may not be ready yet.
     ///
     /// # Errors
     /// If the binary cannot be built or started.
@@ -88,7 +88,7 @@ impl AgentSpec {
         Ok(Agent { process, admin: OnceCell::new(), _proxies: self.proxies.clone() })
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the agent's process and waits until it is ready.
     pub async fn start_ready(&self) -> anyhow::Result<Agent> {
         let agent = self.start().await?;
         agent.ready().await?;
@@ -96,7 +96,7 @@ impl AgentSpec {
     }
 }
 
-/// A running agent. It is killed when this is dropped, or when the test process ends in any way.
+/// Running agent. It is killed when this value is dropped, or when the test process ends in any way.
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
@@ -115,13 +115,13 @@ impl Agent {
         self.process.pids()[0]
     }
 
-    /// End of the process; `None` while it runs.
+    /// Returns how the agent ended; `None` while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         self.process.ended()
     }
 
-    /// Waits until `/readyz` reports success.
+    /// Waits until the agent's `/readyz` reports success.
     ///
     /// # Errors
     /// If the agent ends, or is not ready in time; the error shows its answer and its last lines.
@@ -138,10 +138,10 @@ impl Agent {
         }
     }
 
-    /// Status and body of its admin port's answer to a GET.
+    /// Sends a GET to the agent's admin port. Returns the status and the body of the answer.
     ///
     /// # Errors
-    /// If its log names no port, or the port does not answer.
+    /// If the agent's log names no port, or the port does not answer.
     pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
         let context =
@@ -150,41 +150,41 @@ impl Agent {
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
     }
 
-    /// Asks for a graceful stop, and does not wait for it.
+    /// Asks the agent for a graceful stop, and does not wait for it.
     pub async fn ask_to_stop(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Term).await
     }
 
-    /// Asks for a graceful stop and waits for its end.
+    /// Asks the agent for a graceful stop and waits until it has ended.
     pub async fn terminate(&self) -> anyhow::Result<Ended> {
         self.process.signal(Signal::Term).await?;
         self.process.wait().await
     }
 
-    /// Kills it, and waits until it has ended.
+    /// Kills the agent, and waits until it has ended.
     pub async fn kill(self) -> anyhow::Result<()> {
         self.process.signal(Signal::Kill).await?;
         self.process.wait().await?;
         self.process.end().await
     }
 
-    /// Waits for its end, for any reason.
+    /// Waits until the agent has ended, for any reason.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         self.process.wait().await
     }
 
-    /// Freezes it, like a machine that hangs, until [`Agent::thaw`].
+    /// Freezes the agent's process, like a machine that hangs, until [`Agent::thaw`].
     pub async fn freeze(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Stop).await
     }
 
-    /// Resumes it after [`Agent::freeze`].
+    /// Resumes the agent's process after [`Agent::freeze`].
     pub async fn thaw(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Cont).await
     }
 }
 
-/// Last lines of every running agent.
+/// Returns the last log lines of every running agent, for messages of failures.
 #[must_use]
 pub fn tails() -> String {
     let tails: Vec<String> = RUNNING.lock().iter().map(|(_, log)| log.tail()).collect();
@@ -204,10 +204,10 @@ fn register(process: &Process) {
     });
 }
 
-/// Log message about each admin port that is open, with its address.
+/// Log message with which an agent reports the address of each open admin port.
 const SERVING: &str = "serving metrics and probes";
 
-/// Address in a log line about an admin port.
+/// Returns the address in a log line about an admin port; `None` for other lines.
 fn listening(line: &str) -> Option<String> {
     let (said, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -215,7 +215,7 @@ fn listening(line: &str) -> Option<String> {
     (said.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
 }
 
-/// Sends a GET with HTTP/1.0: the server closes the connection at the end of its answer.
+/// Sends a GET with HTTP/1.0, so that the server closes the connection at the end of its answer.
 async fn get(address: &str, path: &str) -> anyhow::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;

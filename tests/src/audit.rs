@@ -1,4 +1,4 @@
-//! Writes that an API server was asked for, by user, counted exactly from its audit log.
+//! Writes that an API server received, by user, counted exactly from its audit log.
 //!
 //! The server logs each request twice, synchronously: before it handles the request, and after it has answered. The second
 //! entry may come a moment later than the answer. So a reader sends a marker request and waits until the log has it. Then it
@@ -22,37 +22,37 @@ pub struct Audit {
     reader: Mutex<Reader>,
 }
 
-/// A point in an audit log at which all earlier requests are answered and counted: the number of their writes.
+/// Point in an audit log at which all earlier requests are answered and counted: the number of their writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 
-/// A mark in every cluster of a fleet.
+/// Point in the audit log of every cluster of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetMark {
     pub hub: Mark,
     pub members: Vec<Mark>,
 }
 
-/// Writes in every cluster of a fleet.
+/// Writes in every cluster of a fleet, since a mark.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FleetLedger {
     pub hub: Ledger,
     pub members: Vec<Ledger>,
 }
 
-/// A write that a server was asked for.
+/// Write that an API server received.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Entry {
     pub user: String,
-    /// `create`, `update`, `patch`, `delete` or `deletecollection`.
+    /// Verb: `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
-    /// Plural, with the subresource after a slash if there is one.
+    /// Resource as its plural, with the subresource after a slash if there is one.
     pub resource: String,
-    /// Empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Empty where the server chose the name.
+    /// Name of the object; empty if the server chose the name.
     pub name: String,
-    /// HTTP status of the answer.
+    /// HTTP status of the server's answer.
     pub status: u16,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Audit {
 }
 
 impl Audit {
-    /// Reads the log at `path`; `admin` sends the markers.
+    /// Returns a reader of the audit log at `path`. `admin` sends the marker requests.
     #[must_use]
     pub fn new(path: PathBuf, admin: kube::Client) -> Self {
         Self { path, admin, reader: Mutex::new(Reader::default()) }
@@ -89,13 +89,14 @@ impl Audit {
         self.settle().await.map(|reader| Mark(reader.writes.len()))
     }
 
-    /// Writes between `mark` and now.
+    /// Returns the writes between `mark` and now.
     pub async fn since(&self, mark: Mark) -> anyhow::Result<Ledger> {
         let reader = self.settle().await?;
         Ok(Ledger(reader.writes.iter().skip(mark.0).map(|write| write.entry.clone()).collect()))
     }
 
-    /// Times at which the server received the writes since `mark` that fulfil `condition`, in the order of the answers.
+    /// Returns the times at which the server received those writes since `mark` that fulfil `condition`, in the order of the
+    /// answers.
     pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
         let reader = self.settle().await?;
         let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));
@@ -127,7 +128,7 @@ impl Audit {
     }
 }
 
-/// Position in the log, and what was found.
+/// Reader of an audit log: its position, and the writes found so far.
 #[derive(Debug, Default)]
 struct Reader {
     offset: u64,
@@ -138,7 +139,7 @@ struct Reader {
     writes: Vec<Write>,
 }
 
-/// A write, and the time at which the server received it.
+/// Write, and the time at which the server received it.
 #[derive(Debug)]
 struct Write {
     entry: Entry,
@@ -152,7 +153,7 @@ impl Reader {
         file.seek(SeekFrom::Start(self.offset)).with_context(context)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).with_context(context)?;
-        // The part after the last line end is not complete yet.
+        // Leave the part after the last line end: that line is not complete yet.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             self.take(serde_json::from_slice(line).with_context(context)?);
@@ -174,7 +175,7 @@ impl Reader {
     }
 }
 
-/// One line of the log, in the form of `audit.k8s.io/v1`.
+/// Line of the audit log, in the form of `audit.k8s.io/v1`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -192,7 +193,7 @@ struct Line {
     response_status: ResponseStatus,
 }
 
-/// Empty for a request whose token was rejected.
+/// User of a request; empty if its token was rejected.
 #[derive(Deserialize)]
 struct User {
     #[serde(default)]
@@ -239,13 +240,13 @@ impl Ledger {
         self.filter(|entry| entry.user == user)
     }
 
-    /// Writes of the agents under test: of every user whose name contains `agent`.
+    /// Returns the writes of the agents: of every user whose name contains `agent`.
     #[must_use]
     pub fn of_agents(&self) -> Self {
         self.filter(|entry| entry.user.contains("agent"))
     }
 
-    /// Writes without Leases, heartbeats and Events, which have a budget of their own.
+    /// Returns the writes without Leases, heartbeats and Events, which have a budget of their own.
     #[must_use]
     pub fn objects(&self) -> Self {
         self.filter(|entry| !entry.is_lease() && !entry.is_heartbeat() && !entry.is_event())
@@ -256,7 +257,7 @@ impl Ledger {
         self.filter(Entry::is_lease)
     }
 
-    /// Heartbeats of members, and the hub's answers.
+    /// Returns the heartbeats of members, and the hub agent's answers in their status.
     #[must_use]
     pub fn heartbeats(&self) -> Self {
         self.filter(Entry::is_heartbeat)
@@ -272,7 +273,7 @@ impl Ledger {
         self.0.len()
     }
 
-    /// Counts by kind: the shown lines, as data.
+    /// Returns the lines of the ledger's text form with their counts, as data.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
@@ -288,7 +289,7 @@ impl Entry {
         self.resource == "leases"
     }
 
-    /// True for a renewal of a MemberAgent, and for the hub's answer.
+    /// True for a renewal of a MemberAgent, and for the hub agent's write to its status.
     #[must_use]
     pub fn is_heartbeat(&self) -> bool {
         self.resource.starts_with("memberagents")
@@ -301,7 +302,7 @@ impl Entry {
     fn kind(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
         let refusal = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
-        // Only the name of a service account is shown.
+        // Of a service account, show only the name.
         let user = self.user.rsplit(':').next().unwrap_or_default();
         format!("{} {}{place} by {user}{refusal}", self.verb, self.resource)
     }
@@ -317,12 +318,12 @@ impl fmt::Display for Ledger {
 }
 
 impl FleetLedger {
-    /// The hub, then the members.
+    /// Returns the ledgers of the hub and then of each member.
     pub fn clusters(&self) -> impl Iterator<Item = &Ledger> {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
-    /// Writes of the agents without Leases, heartbeats and Events.
+    /// Returns the writes of the agents without Leases, heartbeats and Events.
     #[must_use]
     pub fn objects(&self) -> Self {
         let objects = |ledger: &Ledger| ledger.of_agents().objects();

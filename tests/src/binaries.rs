@@ -1,4 +1,4 @@
-//! Binaries that tests start, built from the present sources.
+//! Binaries that tests start, built from the present sources if needed.
 
 use crate::watchdog;
 use anyhow::{Context as _, bail, ensure};
@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use tokio::sync::Mutex;
 use xtask::cargo;
 
-/// Binaries that were found or built, one at a time. A test process always uses what it found first.
+/// Paths of binaries that were found or built. A test process always uses the one that it found first.
 static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap::new());
 
-/// Path of an agent's binary.
+/// Returns the path of an agent's binary.
 ///
 /// A test build does not build the binaries of other packages. So this function builds a binary that is missing or older than
 /// one of its sources: a test never runs an outdated agent.
@@ -21,7 +21,7 @@ pub async fn of_agent(name: &'static str) -> anyhow::Result<PathBuf> {
     find(name, current).await
 }
 
-/// Path of a binary of this package, which every test build of the package makes.
+/// Returns the path of a binary of this package, which every test build of the package makes.
 pub async fn of_harness(name: &'static str) -> anyhow::Result<PathBuf> {
     find(name, |binary| Ok(binary.is_file())).await
 }
@@ -41,7 +41,7 @@ async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> 
     Ok(binary)
 }
 
-/// Folder `target/<profile>`: this executable is in it, or in `deps` below it if it is a test.
+/// Returns the folder `target/<profile>`: this executable is in it, or in `deps` below it if it is a test.
 fn folder() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let folder = own.parent().with_context(|| format!("{} has no folder", own.display()))?;
@@ -57,7 +57,7 @@ fn current(binary: &Path) -> anyhow::Result<bool> {
         return Ok(false);
     };
     let sources = rule.split_once(": ").map_or("", |(_, sources)| sources);
-    // Spaces in paths are escaped with a backslash.
+    // In Cargo's `.d` file, spaces in paths are escaped with a backslash.
     let sources = sources.trim_end().replace("\\ ", "\0");
     for source in sources.split(' ').map(|source| source.replace('\0', " ")) {
         match modified(Path::new(&source)) {
@@ -72,9 +72,9 @@ fn modified(path: &Path) -> std::io::Result<SystemTime> {
     fs::metadata(path)?.modified()
 }
 
-/// Builds with the profile of this program, so that the binary goes to the same folder.
+/// Builds a binary with the profile of this program, so that it is in the same folder.
 fn build(name: &str, folder: &Path) -> anyhow::Result<()> {
-    // Only the folder of the profile `dev` has another name than its profile.
+    // The folder of a profile has the name of the profile, except `debug` for the profile `dev`.
     let profile = folder.file_name().filter(|name| *name != "debug").map(|name| [OsStr::new("--profile"), name]);
     let output = cargo::command(&["build", "--quiet", "--workspace", "--bin", name])
         .args(profile.into_iter().flatten())

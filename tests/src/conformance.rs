@@ -1,4 +1,4 @@
-//! The conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their answers.
+//! Conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their answers.
 //!
 //! ```text
 //! table/*.calls ──> script (cases of steps) ──> run (one case on one server) ──> normal (comparable) ──> compare
@@ -17,7 +17,7 @@ mod stream;
 
 use script::Case;
 
-/// The table, with a file for each theme.
+/// Files of the table of cases, one for each theme.
 const TABLE: [(&str, &str); 17] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
@@ -38,21 +38,21 @@ const TABLE: [(&str, &str); 17] = [
     ("reviews", include_str!("conformance/table/reviews.calls")),
 ];
 
-/// Name of the file with the differences of [`table`].
+/// Name of the file with the known differences for the cases of [`table`].
 pub const TABLE_NAME: &str = "table";
-/// Name of the file with the differences of [`forgetful_table`].
+/// Name of the file with the known differences for the cases of [`forgetful_table`].
 pub const FORGETFUL_NAME: &str = "forgetful";
 
-/// Cases for servers that soon drop their history.
+/// Files with cases for servers that soon drop their watch history.
 const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/table/expired.calls"))];
 
-/// Name of the file with the differences of [`cleaned_table`].
+/// Name of the file with the known differences for the cases of [`cleaned_table`].
 pub const CLEANED_NAME: &str = "cleaned";
 
-/// Cases for servers beside which controllers delete objects.
+/// Files with cases for servers beside which controllers delete objects.
 const CLEANED: [(&str, &str); 1] = [("cleaned", include_str!("conformance/table/cleaned.calls"))];
 
-/// Cases for servers beside which kube-controller-manager empties namespaces and collects garbage.
+/// Returns the cases for servers beside which kube-controller-manager empties namespaces and collects garbage.
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.
@@ -60,7 +60,7 @@ pub fn cleaned_table() -> anyhow::Result<Vec<Case>> {
     read(&CLEANED)
 }
 
-/// Cases for servers that soon drop their history: they compact their store every [`servers::COMPACTION`].
+/// Returns the cases for servers that soon drop their watch history: they compact their store every [`servers::COMPACTION`].
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.
@@ -68,7 +68,7 @@ pub fn forgetful_table() -> anyhow::Result<Vec<Case>> {
     read(&FORGETFUL)
 }
 
-/// The whole table except [`forgetful_table`] and [`cleaned_table`].
+/// Returns all cases except those of [`forgetful_table`] and [`cleaned_table`].
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.

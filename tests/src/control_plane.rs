@@ -1,5 +1,5 @@
-//! A real control plane: etcd, kube-apiserver and optionally kube-controller-manager. Each has a supervisor, and the control
-//! plane has a folder and ports of its own.
+//! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager. Each has a supervisor, and the
+//! control plane has a folder and ports of its own.
 
 mod controllers;
 mod shared;
@@ -24,43 +24,43 @@ use std::{fmt, fs};
 use tempfile::TempDir;
 use xtask::controlplane::{Program, locate};
 
-/// User with all rights.
+/// User of a control plane that may do everything.
 pub const ADMIN: &str = "admin";
-/// First part of a service account's user name.
+/// Prefix of a service account's user name.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-/// User of a kube-controller-manager with Leases of its own. Its controllers are service accounts of kube-system with their
-/// names.
+/// User name of a kube-controller-manager that has its own Leases. Its controllers use service accounts of kube-system with
+/// their names.
 pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
-/// Lifetime of a service account's token, in seconds: longer than any run.
+/// Lifetime of a service account's token, in seconds. Longer than any run.
 const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
 /// Settings of a control plane.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Name in messages: `hub`, `member-1`.
+    /// Name of the control plane in messages, such as `hub` or `member-1`.
     pub name: String,
     /// Users besides [`ADMIN`]. They have no rights until a role is bound to them.
     pub users: Vec<String>,
-    /// Controllers of kube-controller-manager to run, by upstream's names. Without any it is not started. Then nobody fills
-    /// EndpointSlices, collects garbage or finishes the deletion of a namespace.
+    /// Controllers of kube-controller-manager to run, by upstream's names. If empty, kube-controller-manager is not started.
+    /// Then nobody fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
     pub controllers: Vec<String>,
-    /// Port to try first; a free one otherwise.
+    /// Port of the API server to try first. If it is taken, a free one is used.
     pub port: Option<u16>,
-    /// Interval of compactions of the store, each of which drops what is older than the compaction before. The default is
+    /// Interval at which etcd's store is compacted; each compaction drops what is older than the one before. The default is
     /// upstream's five minutes.
     pub compaction_interval: Option<Duration>,
-    /// True if Services may have addresses of both families; IPv4 is the first.
+    /// True if Services can have addresses of both families, IPv4 first.
     pub dual_stack: bool,
 }
 
-/// A running control plane. It ends when this is dropped, or when this process ends in any way.
+/// Running control plane. It ends when this value is dropped, or when the test process ends in any way.
 pub struct ControlPlane {
     name: String,
     folder: PathBuf,
     access: Vec<Access>,
     admin: kube::Client,
     audit: Audit,
-    // In the order in which they end: the API server would log errors about a store that is gone.
+    // Fields are dropped in this order: an API server that outlives its etcd would log errors.
     controller_manager: Option<Process>,
     api_server: Process,
     etcd: Process,
@@ -84,7 +84,7 @@ impl ControlPlane {
     }
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
-        // Not on the runtime's threads: it may be a build of minutes, for which others wait.
+        // On a blocking thread, because finding the programs may start a build of minutes, for which other tests wait too.
         let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;
@@ -94,7 +94,7 @@ impl ControlPlane {
         write_policy(folder.path())?;
         let tokens = write_tokens(folder.path(), &options.users)?;
         let (etcd, etcd_url) = start_etcd(&options.name, folder.path()).await?;
-        // From here on the supervisor of etcd removes the folder, also if this process cannot.
+        // From here on etcd's supervisor removes the folder, even if this process cannot.
         let folder = folder.keep();
         let (api_server, access) = start_api_server(&options, &folder, &etcd_url, tokens).await?;
         let admin = access.first().context("the first user is the admin")?.client().await?;
@@ -108,7 +108,7 @@ impl ControlPlane {
         Ok(started)
     }
 
-    /// Name in messages.
+    /// Returns the control plane's name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -119,8 +119,8 @@ impl ControlPlane {
         self.admin.clone()
     }
 
-    /// Address and credentials of `user`. A service account, with the user name `system:serviceaccount:<namespace>:<name>`,
-    /// gets a token like that of a pod.
+    /// Returns the address and the credentials of `user`. A service account, with the user name
+    /// `system:serviceaccount:<namespace>:<name>`, gets a token like that of a pod.
     ///
     /// # Errors
     /// If there is no such user.
@@ -147,17 +147,17 @@ impl ControlPlane {
         answer["status"]["token"].as_str().map(str::to_owned).with_context(|| format!("no token in {answer}"))
     }
 
-    /// Kubeconfig file of [`ADMIN`].
+    /// Returns a kubeconfig file for [`ADMIN`].
     pub fn admin_kubeconfig(&self) -> anyhow::Result<PathBuf> {
         self.access.first().context("the first user is the admin")?.write_kubeconfig(&self.folder)
     }
 
-    /// Kubeconfig file of `user`.
+    /// Returns a kubeconfig file for `user`.
     pub async fn kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
         self.access(user).await?.write_kubeconfig(&self.folder)
     }
 
-    /// File with the bearer token of `user`.
+    /// Returns a file with the bearer token of `user`.
     pub async fn token_file(&self, user: &str) -> anyhow::Result<PathBuf> {
         self.access(user).await?.write_token(&self.folder)
     }
@@ -167,25 +167,25 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// Folder of its data, which is removed when it ends.
+    /// Returns the folder with the control plane's data, which is removed when it ends.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Process ids of its programs and their supervisors.
+    /// Returns the process ids of the control plane's programs and of their supervisors.
     #[must_use]
     pub fn pids(&self) -> Vec<i32> {
         self.processes().flat_map(Process::pids).collect()
     }
 
-    /// Last lines of its programs, for messages of failures.
+    /// Returns the last output lines of the control plane's programs, for messages of failures.
     #[must_use]
     pub fn tail(&self) -> String {
         self.processes().map(|process| process.log().tail()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Freezes the API server: connections stay open and nothing answers, as behind a broken link.
+    /// Freezes the API server: connections stay open and nothing answers, as if the network was interrupted.
     pub async fn freeze(&self) -> anyhow::Result<()> {
         self.api_server.signal(Signal::Stop).await
     }
@@ -205,8 +205,7 @@ impl ControlPlane {
         }
     }
 
-    /// Applies CRDs, given as YAML, and waits until each can be used. It replaces existing ones, which takes the server a
-    /// moment.
+    /// Applies CRDs, given as YAML, and waits until each can be used. Replacing an existing CRD takes the server a moment.
     ///
     /// # Errors
     /// If the server rejects one, also because of unknown fields.
@@ -231,7 +230,7 @@ impl ControlPlane {
         Ok(name)
     }
 
-    /// Ends it and waits until its programs have ended and its folder is removed.
+    /// Ends the control plane and waits until its programs have ended and its folder is removed.
     pub async fn end(self) -> anyhow::Result<()> {
         for process in self.controller_manager.into_iter().chain([self.api_server, self.etcd]) {
             process.end().await?;
@@ -244,7 +243,7 @@ impl ControlPlane {
     }
 }
 
-/// Starts etcd on a port that the kernel chooses, and reads the port from its log.
+/// Starts etcd on a port that the kernel chooses. Returns the process and etcd's URL, from its log.
 async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, String)> {
     let free = "http://127.0.0.1:0";
     let mut arguments = flags(&[
@@ -265,7 +264,8 @@ async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, Strin
     Ok((etcd, format!("http://{address}")))
 }
 
-/// Starts kube-apiserver. It does not accept port 0, so a free one is chosen first, and another one if it was taken meanwhile.
+/// Starts kube-apiserver. It does not accept port 0, so a free port is chosen first, and another one if that was taken
+/// meanwhile.
 async fn start_api_server(
     options: &Options,
     folder: &Path,
@@ -292,9 +292,9 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// Range of Services' addresses.
+/// Range of Services' addresses in a single-stack control plane.
 const IPV4: &str = "10.0.0.0/16";
-/// Ranges of Services' addresses of both families.
+/// Ranges of Services' addresses in a dual-stack control plane.
 const DUAL_STACK: &str = "10.0.0.0/16,2001:db8:1::/112";
 
 fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
@@ -308,13 +308,14 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
         ("--authorization-mode", "RBAC"),
         ("--service-account-issuer", "https://kubernetes.default.svc"),
         ("--disable-admission-plugins", "ServiceAccount"),
-        // One file that is never rotated, because the reader follows it.
+        // The audit log is one file that is never rotated, because its reader follows it.
         ("--audit-log-maxsize", "100000"),
     ]);
     if let Some(interval) = options.compaction_interval {
         arguments.push(format!("--etcd-compaction-interval={}ms", interval.as_millis()).into());
     }
-    // The server makes a key for its own certificate. The key also signs service accounts' tokens, so the harness needs none.
+    // kube-apiserver makes a key for its own certificate in this folder. The same key signs service accounts' tokens, so the
+    // harness needs no key of its own.
     for (flag, file) in [
         ("--cert-dir", "certificates"),
         ("--service-account-key-file", "certificates/apiserver.key"),
@@ -328,7 +329,7 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
     arguments
 }
 
-/// Access of each user once the server is ready; `None` if another process took its port.
+/// Waits until the server is ready. Returns the access of each user, or `None` if another process took the port.
 async fn ready(
     process: &Process,
     folder: &Path,
@@ -348,7 +349,7 @@ async fn ready(
                     token: token.clone(),
                 })
                 .collect();
-            // Another process with this port may accept the connection and never answer.
+            // Another process that took this port may accept the connection and never answer.
             let answered = tokio::select! {
                 answered = answers(&access) => answered,
                 () = process.until_ended() => false,
@@ -368,10 +369,10 @@ async fn ready(
     }
 }
 
-/// True if the server is ready and has created the namespace that every user expects.
+/// True if the server is ready and has created the namespace `default`, which every user expects.
 async fn answers(access: &[Access]) -> bool {
     let Some(admin) = access.first() else { return false };
-    // The certificate file may be incomplete: then the server is not ready either.
+    // The file with the server's certificate may be incomplete while the server starts.
     let Ok(client) = admin.client().await else { return false };
     let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
         return false;
@@ -390,7 +391,7 @@ async fn start(
     let invocation = locate(program)?;
     let arguments = invocation.first_argument.map(OsString::from).into_iter().chain(arguments).collect();
     let name = format!("{} of {name}", program.name());
-    // Some of them need a home directory for caches.
+    // Some of these programs need a home directory for caches.
     let environment = vec![("HOME".to_owned(), folder.as_os_str().to_owned())];
     Process::start(Spec { name, file: invocation.file, arguments, environment, scratch }).await
 }
@@ -399,15 +400,15 @@ fn flags(pairs: &[(&str, &str)]) -> Vec<OsString> {
     pairs.iter().flat_map(|(flag, value)| [OsString::from(flag), OsString::from(value)]).collect()
 }
 
-/// Writes a policy that logs every request, without the objects.
+/// Writes an audit policy that logs every request, without the objects.
 fn write_policy(folder: &Path) -> anyhow::Result<()> {
     let policy = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata"}]}"#;
     fs::write(folder.join("audit-policy.json"), policy).context("cannot write the audit policy")
 }
 
-/// Creates a token for each user; the admin is the first.
+/// Creates a bearer token for each user, for the admin first, and writes them to a file.
 fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, String)>> {
-    // The tokens protect only this test's server on loopback.
+    // Predictable tokens are good enough: they protect only a test's server on loopback.
     let token = |user: &str| (user.to_owned(), format!("token-of-{user}"));
     let tokens: Vec<_> = std::iter::once(token(ADMIN)).chain(users.iter().map(|user| token(user))).collect();
     let lines = tokens.iter().map(|(user, token)| {

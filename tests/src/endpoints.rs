@@ -1,4 +1,4 @@
-//! A cluster whose EndpointSlices the member agent makes, outside of any fleet. Pods and Nodes are bare objects: there is no
+//! Cluster outside of any fleet whose EndpointSlices the member agent makes. Pods and Nodes are bare objects: there is no
 //! kubelet, so the test writes their status.
 //!
 //! - [`Cluster`]: a control plane that the tests of a process share, one at a time, with the rights of `deploy/`.
@@ -12,7 +12,8 @@ mod workload;
 pub use cluster::{Cluster, Kind, agent, is_serving, serves};
 pub use workload::{PodSketch, Workload};
 
-/// Default manager of slices, in kube-controller-manager and here.
+/// Value of the managed-by label of slices that kube-controller-manager, or by default the member agent, makes.
 pub const MANAGER: &str = "endpointslice-controller.k8s.io";
-/// Name of kube-controller-manager's mirroring of Endpoints, whose slices are never ours.
+/// Value of the managed-by label of slices that kube-controller-manager mirrors from Endpoints. The member agent never changes
+/// those.
 pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";

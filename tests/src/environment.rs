@@ -1,5 +1,5 @@
-//! A fleet with its agents and users, as scenarios see it, in any environment. Here it runs on control planes in processes of
-//! their own; in `sim`'s tests it runs on memkube in one process.
+//! Fleet with its agents and users, as scenarios use it, on any backend. Here it runs on control planes in processes of their
+//! own; in `sim`'s tests it runs on memkube in one process.
 
 mod on_processes;
 
@@ -14,58 +14,58 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
-/// Fleet that a scenario needs.
+/// Settings of the fleet that a scenario needs.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetSpec {
     pub members: usize,
-    /// Time that a derived Service outlives its last exporter; `None` for the default.
+    /// Time for which a derived Service outlives its last exporter; `None` for the agents' default.
     pub derived_service_grace: Option<Duration>,
-    /// CIDRs of the first member's endpoints, as importers have them in their settings; `None` for no limit.
+    /// Address ranges (CIDR) of the first member's endpoints, as importers are configured; `None` for no limit.
     pub source_ranges: Option<&'static str>,
 }
 
 impl FleetSpec {
-    /// That many members, with agents with default settings.
+    /// Returns settings for a fleet with this number of members, and agents with default settings.
     #[must_use]
     pub const fn of(members: usize) -> Self {
         Self { members, derived_service_grace: None, source_ranges: None }
     }
 
-    /// The same with this time that a derived Service outlives its last exporter.
+    /// Sets the time for which a derived Service outlives its last exporter.
     #[must_use]
     pub const fn with_grace(self, grace: Duration) -> Self {
         Self { derived_service_grace: Some(grace), ..self }
     }
 
-    /// The same with these ranges of the first member's endpoints.
+    /// Sets the address ranges to which importers limit the first member's endpoints.
     #[must_use]
     pub const fn with_source_ranges(self, ranges: &'static str) -> Self {
         Self { source_ranges: Some(ranges), ..self }
     }
 }
 
-/// Cluster of an agent.
+/// Cluster in which an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgentPlace {
     Hub,
-    /// The member of that index, from 0.
+    /// Member with this index, from 0.
     Member(usize),
 }
 
-/// Environment of a fleet.
+/// Backend that runs a fleet's servers and agents, such as memkube or real control planes.
 pub trait Backend: Sized {
-    /// Address families that Services in members can have, the default first.
+    /// Address families that Services in the members can have, the default first.
     const FAMILIES: &'static [&'static str];
 
     /// Creates a fleet whose agents do not run yet.
     fn create(spec: FleetSpec) -> impl Future<Output = anyhow::Result<Self>>;
 
-    /// Client of the hub with all rights.
+    /// Returns a client for the hub that may do everything.
     fn hub(&self) -> Client;
 
     fn members(&self) -> Vec<Member>;
 
-    /// Creates a namespace for users in each cluster. Returns its name, which begins with `name`.
+    /// Creates a namespace for users in every cluster. Returns its name, which begins with `name`.
     #[allow(clippy::missing_errors_doc)]
     fn namespace(&self, name: &str) -> impl Future<Output = anyhow::Result<String>>;
 
@@ -79,43 +79,43 @@ pub trait Backend: Sized {
     /// If one ends with an error.
     fn stop_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
-    /// Starts the agent of a place and waits until it is ready.
+    /// Starts the agent of a cluster and waits until it is ready.
     #[allow(clippy::missing_errors_doc)]
     fn start_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
-    /// Stops the agent of a place as an operator does.
+    /// Stops the agent of a cluster as an operator does.
     ///
     /// # Errors
     /// If none runs, or it ends with an error.
     fn stop_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
-    /// Metrics of a member's agent, as text.
+    /// Returns the metrics of a member's agent, as text.
     #[allow(clippy::missing_errors_doc)]
     fn metrics(&self, member: usize) -> impl Future<Output = anyhow::Result<String>>;
 
-    /// A mark in every audit log.
+    /// Returns a mark in the audit log of every cluster.
     #[allow(clippy::missing_errors_doc)]
     fn mark(&self) -> impl Future<Output = anyhow::Result<FleetMark>>;
 
-    /// Writes of all users since a mark.
+    /// Returns the writes of all users in every cluster since a mark.
     #[allow(clippy::missing_errors_doc)]
     fn since(&self, mark: &FleetMark) -> impl Future<Output = anyhow::Result<FleetLedger>>;
 }
 
-/// A member of a fleet.
+/// Member of the fleet, as scenarios use it.
 #[derive(Clone)]
 pub struct Member {
-    /// Client with all rights.
+    /// Client for the member cluster that may do everything.
     pub client: Client,
     pub cluster_id: String,
     pub hub_namespace: String,
 }
 
-/// A fleet whose agents run, with a namespace for its users.
+/// Running fleet, with a namespace for its users.
 pub struct Environment<B> {
-    /// Environment of the fleet.
+    /// Backend that runs the fleet.
     pub backend: B,
-    /// Namespace of users, in each cluster.
+    /// Namespace of the users, in every cluster.
     pub namespace: String,
     pub members: Vec<Member>,
 }
@@ -126,7 +126,7 @@ impl<B: Backend> Environment<B> {
         Self::on(B::create(spec).await?).await
     }
 
-    /// Starts the agents of an existing fleet.
+    /// Starts the agents of a fleet that a backend has created.
     pub async fn on(mut backend: B) -> anyhow::Result<Self> {
         let namespace = backend.namespace("work").await?;
         backend.start_agents().await?;
@@ -134,13 +134,13 @@ impl<B: Backend> Environment<B> {
         Ok(Self { backend, namespace, members })
     }
 
-    /// A user in a member.
+    /// Returns a user in a member cluster.
     #[must_use]
     pub fn user(&self, member: usize) -> User {
         User::new(self.members[member].client.clone(), &self.namespace)
     }
 
-    /// Objects of a kind in a namespace of the hub.
+    /// Returns the API for a kind's objects in a namespace of the hub.
     #[must_use]
     pub fn hub<K>(&self, namespace: &str) -> Api<K>
     where
@@ -149,7 +149,7 @@ impl<B: Backend> Environment<B> {
         Api::namespaced(self.backend.hub(), namespace)
     }
 
-    /// Exports `app` with one slice from the first member.
+    /// Exports the Service `app` with one slice from the first member.
     #[allow(clippy::missing_errors_doc)]
     pub async fn export(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let exporter = self.user(0);
@@ -159,7 +159,7 @@ impl<B: Backend> Environment<B> {
         exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await
     }
 
-    /// Exports `app` and imports it in the second member.
+    /// Exports the Service `app` from the first member and imports it in the second.
     #[allow(clippy::missing_errors_doc)]
     pub async fn export_and_import(&self, addresses: &[&str]) -> anyhow::Result<()> {
         self.export(addresses).await?;
@@ -168,14 +168,14 @@ impl<B: Backend> Environment<B> {
         self.user(1).sees_import("app", "True").await
     }
 
-    /// Writes of the agents since then, in the hub and in each member, without Leases and Events.
+    /// Returns the agents' writes since a mark, in the hub and in each member, without Leases and Events.
     #[allow(clippy::missing_errors_doc)]
     pub async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
         let ledger = self.backend.since(mark).await?.objects();
         Ok(ledger.clusters().map(Ledger::counts).collect())
     }
 
-    /// Waits until the hub has no objects of a member for the users' namespace.
+    /// Waits until a member has no objects for the users' namespace in the hub.
     #[allow(clippy::missing_errors_doc)]
     pub async fn hub_is_empty(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
@@ -184,7 +184,7 @@ impl<B: Backend> Environment<B> {
         self.nothing_of(&self.hub::<InternalServiceImport>(namespace)).await
     }
 
-    /// Waits until the hub has no slices of the users' namespace that a member exports or imports.
+    /// Waits until the hub has no slices of the users' namespace that this member exports or imports.
     #[allow(clippy::missing_errors_doc)]
     pub async fn hub_has_no_slices(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;

@@ -1,4 +1,4 @@
-//! Waits for objects, on watches, with a deadline and a message that shows what was seen last.
+//! Waits for objects by watches, with a deadline and a message that shows the last state.
 
 use crate::agent;
 use crate::limits::{EVENTUALLY, POLL};
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// Annotation of the bookmark after the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// Time by which something must happen.
+/// Deadline of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     at: Instant,
@@ -28,14 +28,14 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// [`EVENTUALLY`] from now.
+    /// Returns the deadline that is [`EVENTUALLY`] from now.
     #[must_use]
     #[track_caller]
     pub fn start() -> Self {
         Self::after(EVENTUALLY)
     }
 
-    /// That long from now.
+    /// Returns the deadline that is this long from now.
     #[must_use]
     #[track_caller]
     pub fn after(after: Duration) -> Self {
@@ -44,12 +44,12 @@ impl Deadline {
         Self { at: Instant::now() + after, after }
     }
 
-    /// Returns once the deadline has passed.
+    /// Waits until the deadline has passed.
     pub async fn passed(&self) {
         tokio::time::sleep_until(self.at).await;
     }
 
-    /// Fails once the deadline has passed.
+    /// Fails if the deadline has passed.
     pub fn check(&self) -> anyhow::Result<()> {
         if Instant::now() < self.at {
             return Ok(());
@@ -58,7 +58,7 @@ impl Deadline {
     }
 }
 
-/// Bounds of a kind that tests can wait for and show.
+/// Kind whose objects tests can wait for and show in messages.
 pub trait Shown: Clone + Debug + DeserializeOwned + Resource + Serialize {}
 impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 
@@ -87,13 +87,13 @@ pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
     objects(api, &named(name), &format!("{name} to be gone"), BTreeMap::is_empty).await.map(drop)
 }
 
-/// Waits until an object exists without finalizers.
+/// Waits until an object exists and has no finalizers.
 pub async fn without_finalizers<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
     let has_none = |object: &K| object.finalizers().is_empty();
     object(api, name, &format!("{name} to have no finalizers"), has_none).await.map(drop)
 }
 
-/// Waits until the objects that a watch selects fulfil `condition` together. Their keys are `<namespace>/<name>`, or `<name>`
+/// Waits until the objects that a watch selects fulfil `condition` as a set. Their keys are `<namespace>/<name>`, or `<name>`
 /// for cluster-scoped objects.
 pub async fn objects<K: Shown>(
     api: &Api<K>,
@@ -104,7 +104,7 @@ pub async fn objects<K: Shown>(
     objects_within(EVENTUALLY, api, selection, what, condition).await
 }
 
-/// The same with another limit.
+/// Waits as [`objects`] does, with another time limit.
 pub async fn objects_within<K: Shown>(
     limit: Duration,
     api: &Api<K>,
@@ -120,7 +120,7 @@ pub async fn objects_within<K: Shown>(
     }
 }
 
-/// Waits until the kind of a CRD can be used. For a moment after it is established, the server may still answer that it
+/// Waits until the kind of a CRD can be used. For a moment after the CRD is established, the server may still answer that it
 /// prepares the storage.
 pub async fn usable(client: &Client, definition: &str) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -146,7 +146,7 @@ fn named(name: &str) -> WatchParams {
     WatchParams::default().fields(&format!("metadata.name={name}"))
 }
 
-/// Follows the watch until the condition is met. A watch that ends is started again.
+/// Follows a watch until the condition is met. Starts it again when it ends.
 async fn follow<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,

@@ -1,4 +1,4 @@
-//! One hub and its members, which all tests of a process share, one at a time.
+//! Fleet of one hub and its members that all tests of a process share, one at a time.
 //!
 //! Leftovers of one test are removed before the next one begins: agents watch whole clusters, so the leftovers would cause
 //! writes in another test. Cluster ids and namespaces are new for each test.
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
 
-/// User of the hub agent in the hub: the service account of `deploy/hub-agent.yaml`.
+/// User name of the hub agent in the hub: the service account of `deploy/hub-agent.yaml`.
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
-/// User of a member agent in its own cluster: the service account of `deploy/member-agent.yaml`.
+/// User name of a member agent in its own cluster: the service account of `deploy/member-agent.yaml`.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
 /// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
@@ -31,32 +31,32 @@ static MEMBER: [OnceCell<Arc<ControlPlane>>; MEMBERS] = [const { OnceCell::const
 static TURN: Mutex<()> = Mutex::const_new(());
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
-/// The fleet, for as long as a test uses it.
+/// Shared fleet, for as long as one test uses it.
 #[derive(Debug)]
 pub struct Fleet {
     pub hub: Arc<ControlPlane>,
-    /// Members in order of their numbers, which begin at 1.
+    /// Members in the order of their numbers, which begin at 1.
     pub members: Vec<Member>,
     test: u32,
-    // Last field: the next test gets its turn when all else of this one is dropped.
+    // Last field, so that it is dropped last: the next test then gets its turn.
     turn: Turn,
 }
 
-/// A member cluster in one test.
+/// Member cluster, as one test uses it.
 #[derive(Debug)]
 pub struct Member {
     pub control_plane: Arc<ControlPlane>,
-    /// Cluster id, new for each test: `member-1-t7`.
+    /// Cluster id of the member, new for each test: `member-1-t7`.
     pub cluster_id: String,
-    /// Namespace in the hub: `fleet-member-<cluster id>`.
+    /// Namespace of the member in the hub: `fleet-member-<cluster id>`.
     pub hub_namespace: String,
-    /// User of its agent in the hub: the service account of `deploy/hub-member.yaml`.
+    /// User name of the member's agent in the hub: the service account of `deploy/hub-member.yaml`.
     pub hub_user: String,
 }
 
 impl Fleet {
-    /// Takes a fleet of that many members, and starts control planes that do not run yet, all at once. The fleet has the CRDs,
-    /// the namespaces and the roles of the agents, and nothing of an earlier test.
+    /// Waits for the shared fleet and takes this many members of it. Starts control planes that do not run yet, in parallel.
+    /// The fleet has the CRDs, the namespaces and the roles of the agents, and nothing of an earlier test.
     pub async fn take(members: usize) -> anyhow::Result<Self> {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
         let turn = Turn::of(&TURN).await;
@@ -73,8 +73,8 @@ impl Fleet {
         fleet.admitted().await
     }
 
-    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. It ends with the last part of
-    /// the test.
+    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. It ends when the test drops its
+    /// last part.
     pub async fn own(members: usize) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
         let started = futures::future::try_join_all((0..members).map(start_member));
@@ -104,12 +104,12 @@ impl Fleet {
         Ok(name)
     }
 
-    /// Settings of the hub agent: as [`HUB_AGENT`], on free ports.
+    /// Returns settings for the hub agent: as the user [`HUB_AGENT`], on free ports.
     pub async fn hub_agent(&self) -> anyhow::Result<AgentSpec> {
         self.hub_agent_over(None).await
     }
 
-    /// The same over proxies that share a line.
+    /// Returns settings for the hub agent, which reaches the hub through a proxy if there is a line.
     pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
         Ok(with_long_leases(AgentSpec::new("hub-agent", "hub-agent"))
@@ -121,12 +121,13 @@ impl Fleet {
             .within(&self.turn))
     }
 
-    /// Settings of a member's agent: as [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on free ports.
+    /// Returns settings for a member's agent: as the user [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on
+    /// free ports.
     pub async fn member_agent(&self, member: &Member) -> anyhow::Result<AgentSpec> {
         self.member_agent_over(member, None).await
     }
 
-    /// The same over proxies that share a line.
+    /// Returns settings for a member's agent, which reaches both clusters through proxies if there is a line.
     pub async fn member_agent_over(&self, member: &Member, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
         let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
@@ -139,14 +140,14 @@ impl Fleet {
             .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
-            // A proxy serves plain HTTP.
+            // A proxy serves plain HTTP, so the agent must accept that.
             .flag("--hub-insecure-http", to_hub.is_some().to_string())
             .keep(to_hub)
             .keep(to_own)
             .within(&self.turn))
     }
 
-    /// A mark in every audit log.
+    /// Returns a mark in the audit log of every cluster.
     pub async fn mark(&self) -> anyhow::Result<FleetMark> {
         let mut members = Vec::new();
         for member in &self.members {
@@ -155,7 +156,7 @@ impl Fleet {
         Ok(FleetMark { hub: self.hub.audit().mark().await?, members })
     }
 
-    /// Writes of all users since a mark.
+    /// Returns the writes of all users in every cluster since a mark.
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let mut members = Vec::new();
         for (member, mark) in self.members.iter().zip(&mark.members) {
@@ -169,17 +170,17 @@ impl Fleet {
     }
 }
 
-/// Access over a proxy, if there is a line.
+/// Returns access to a server through a proxy, if there is a line; otherwise the access as it is.
 pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;
     Ok((proxy.access.clone(), Some(proxy)))
 }
 
-/// Address with a port that the kernel chooses; the agent logs the port.
+/// Address with a port that the kernel chooses; the agent logs which.
 const FREE: &str = "127.0.0.1:0";
 
-/// Settings of a member agent with all its admin ports.
+/// Puts all admin ports of a member agent on free ports.
 #[must_use]
 pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
     spec.flag("--hub-metrics-bind-address", FREE)
@@ -190,8 +191,8 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--health-probe-bind-address", FREE)
 }
 
-/// Agent that keeps its Leases while its API server is too busy to answer for 10 s, the default deadline. An agent that
-/// loses one ends, and no test starts it again.
+/// Gives an agent longer Leases than the default, so that it keeps them while its API server is too busy to answer for 10 s. An
+/// agent that loses one ends, and no test starts it again.
 #[must_use]
 pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
     spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")
@@ -206,7 +207,7 @@ impl Member {
     }
 }
 
-/// User of a member's agent in the hub.
+/// Returns the user name of a member's agent in the hub.
 #[must_use]
 pub fn hub_user(cluster_id: &str) -> String {
     format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
@@ -221,8 +222,8 @@ pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     Ok(hub)
 }
 
-/// Starts the member of that index, from 0, with the CRDs, the objects of `deploy/member-agent.yaml`, and the controllers of
-/// [`ControlPlane::clean_up`]. Its Services may have addresses of both families.
+/// Starts the member cluster with this index, from 0, with the CRDs, the objects of `deploy/member-agent.yaml`, and the
+/// controllers of [`ControlPlane::clean_up`]. Its Services can have addresses of both families.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;
@@ -232,7 +233,7 @@ pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     Ok(member)
 }
 
-/// Creates a member's namespace in the hub and gives its agent access.
+/// Creates a member's namespace in the hub and gives the member's agent access to it.
 pub async fn admit(hub: &ControlPlane, cluster_id: &str) -> anyhow::Result<()> {
     manifests::apply(hub, &manifests::of_member(cluster_id)).await
 }

@@ -1,5 +1,5 @@
-//! A gate in front of a real API server: it forwards bytes without reading them, so that TLS passes through. It can be open,
-//! shut (every connection ends) or silent (nothing passes, and connections stay open).
+//! Gate in front of a real API server, to interrupt connections. It forwards bytes without reading them, so that TLS passes
+//! through. It can be open, shut (every connection ends) or silent (nothing passes, and connections stay open).
 
 use anyhow::Context as _;
 use std::net::SocketAddr;
@@ -10,24 +10,24 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-/// Wait after a connection that could not be accepted.
+/// Pause after a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// State of a gate.
+/// State of a gate in front of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Bytes pass.
+    /// Bytes pass in both directions.
     Open,
-    /// Connections end, open ones and new ones.
+    /// All connections end, existing and new ones.
     Shut,
-    /// Connections are accepted and stay open, and nothing passes.
+    /// Connections are accepted and stay open, but no bytes pass.
     Silent,
 }
 
-/// Runs a gate, which ends when this is dropped.
+/// Running gate, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct GateProxy {
-    /// Address to use instead of the server's.
+    /// Address to connect to instead of the server's.
     pub server_url: String,
     state: watch::Sender<Gate>,
     task: JoinHandle<()>,
@@ -40,7 +40,7 @@ impl Drop for GateProxy {
 }
 
 impl GateProxy {
-    /// Starts a gate in front of a server, `https://127.0.0.1:<port>`.
+    /// Starts a gate in front of the server at `https://127.0.0.1:<port>`.
     pub async fn start(server_url: &str, state: Gate) -> anyhow::Result<Self> {
         let server = server_url.strip_prefix("https://").context("the server speaks HTTPS")?;
         let server: SocketAddr = server.parse().with_context(|| format!("{server} is no address"))?;
@@ -51,14 +51,14 @@ impl GateProxy {
         Ok(Self { server_url, state, task })
     }
 
-    /// Sets the state from now on.
+    /// Changes the state of the gate.
     pub fn set_state(&self, state: Gate) {
         self.state.send_replace(state);
     }
 }
 
 async fn accept(listener: TcpListener, server: SocketAddr, state: watch::Sender<Gate>) {
-    // Dropping this ends the connections.
+    // Dropping this set ends all connections.
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
@@ -69,7 +69,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, state: watch::Sender<
     }
 }
 
-/// Forwards one connection until the connection or the gate ends. A connection that was silent stays silent.
+/// Forwards one connection until the connection or the gate ends. A connection that was silent once stays silent.
 async fn forward(mut stream: TcpStream, server: SocketAddr, mut state: watch::Receiver<Gate>) {
     let initial = *state.borrow_and_update();
     if initial == Gate::Open {
@@ -84,6 +84,6 @@ async fn forward(mut stream: TcpStream, server: SocketAddr, mut state: watch::Re
             _ = state.wait_for(|state| *state != Gate::Open) => {}
         }
     }
-    // An error means that the gate is dropped.
+    // An error means that the gate was dropped.
     let _ = state.wait_for(|state| *state == Gate::Shut).await;
 }

@@ -1,4 +1,4 @@
-//! The real kubectl.
+//! Calls of the real kubectl.
 
 use crate::limits::{CONTROL_PLANE_START, EVENTUALLY};
 use anyhow::{Context as _, ensure};
@@ -12,16 +12,16 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use xtask::controlplane::{Invocation, Program, locate};
 
-/// kubectl for one cluster.
+/// kubectl with the kubeconfig of one cluster.
 #[derive(Debug)]
 pub struct Kubectl {
     program: Invocation,
     kubeconfig: PathBuf,
-    /// Home directory, for its caches.
+    /// Home directory of kubectl, for its caches.
     home: TempDir,
 }
 
-/// Exit code and output of kubectl.
+/// Exit code and output of a kubectl call.
 #[derive(Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
@@ -31,13 +31,13 @@ pub struct Outcome {
 }
 
 impl Kubectl {
-    /// Finds kubectl and sets its kubeconfig, which need not exist yet.
+    /// Finds kubectl, and uses it with this kubeconfig, which need not exist yet.
     pub async fn with(kubeconfig: PathBuf) -> anyhow::Result<Self> {
         let program = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
         Ok(Self { program, kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
     }
 
-    /// Runs it with arguments and standard input.
+    /// Runs kubectl with these arguments and this standard input.
     pub async fn run(&self, words: &[&str], input: &str) -> anyhow::Result<Outcome> {
         let mut child = self.command(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stdin = child.stdin.take().context("it was asked for")?;
@@ -52,17 +52,17 @@ impl Kubectl {
         })
     }
 
-    /// Runs it with the words of a line, which must succeed without a warning. Returns its output.
+    /// Runs kubectl with the words of a line as arguments. It must succeed without a warning. Returns its output.
     pub async fn print(&self, line: &str) -> anyhow::Result<String> {
         let outcome = self.run(&line.split_whitespace().collect::<Vec<_>>(), "").await?;
         ensure!(outcome.code == 0 && outcome.err.is_empty(), "{line}: {outcome:?}");
         Ok(outcome.out)
     }
 
-    /// Runs commands as a user types them: with bash, in the project's folder. Returns what they print.
+    /// Runs commands as a user types them: with bash, in the project's folder. Returns their output.
     ///
     /// # Errors
-    /// If a command fails or prints a warning, or the commands do not end.
+    /// If a command fails or prints a warning, or the commands do not end in time.
     pub async fn script(&self, commands: &str) -> anyhow::Result<String> {
         let programs = self.home.path().join("programs");
         fs::create_dir_all(&programs)?;
@@ -82,7 +82,7 @@ impl Kubectl {
         Ok(out)
     }
 
-    /// Process that is not started yet. The caller reads its output.
+    /// Returns the command to start kubectl with these arguments. The caller starts it and reads its output.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program.file);

@@ -44,7 +44,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// One runtime for all tests of a process: clients and log readers that they share outlive the test that made them.
+/// Runtime for all tests of a process: they share clients and log readers, which outlive the test that made them.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits::WORKER_THREADS)
@@ -56,12 +56,12 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// Runs a test to its end.
 ///
 /// # Panics
-/// If it takes longer than [`limits::TEST`]; the message shows its waits.
+/// If it takes longer than [`limits::TEST`]; the message shows what it waited for.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     run_within(limits::TEST, test)
 }
 
-/// The same as [`run`] with another limit, for a test that has much to do.
+/// Runs a test as [`run`] does, with another time limit, for a test that has much to do.
 pub fn run_within<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     RUNTIME.block_on(watchdog::watched(limit, test))
 }

@@ -1,38 +1,38 @@
-//! All limits of the harness.
+//! Limits of the end-to-end test harness.
 
 use std::time::Duration;
 
 /// Threads of the runtime that all tests of a process share.
 pub const WORKER_THREADS: usize = 2;
-/// Log lines that are kept of one process; older ones are dropped.
+/// Log lines kept of each process; older ones are dropped.
 pub const LOG_LINES: usize = 20_000;
-/// Log lines of each process that a failure shows.
+/// Log lines of each process that the message of a failure shows.
 pub const LOG_LINES_SHOWN: usize = 40;
-/// Time limit of a single wait, also on a machine that is busy with other work.
+/// Time limit of a single wait. Long enough for a machine that is busy with other work.
 pub const EVENTUALLY: Duration = Duration::from_secs(120);
-/// Time limit of a test, without its turns and builds.
+/// Time limit of a test, not counting its waits for a turn and for builds.
 pub const TEST: Duration = Duration::from_secs(600);
-/// Additional time for a test that blocks its thread, before its process is ended.
+/// Additional time for a test that blocks its thread. After it, the whole test process is ended.
 pub const STUCK: Duration = Duration::from_secs(30);
-/// Interval of checks of a test's time.
+/// Interval at which the time of each test is checked.
 pub const WATCH: Duration = Duration::from_millis(500);
-/// Waits that the message of a slow test shows.
+/// Latest waits that the message about a slow test shows.
 pub const WAITS_SHOWN: usize = 8;
-/// Time limit of the start of a control plane.
+/// Time limit to start a control plane.
 pub const CONTROL_PLANE_START: Duration = Duration::from_secs(300);
-/// Time limit of the start or end of a process.
+/// Time limit to start or end a process.
 pub const PROCESS: Duration = Duration::from_secs(120);
-/// Attempts if a port is taken between its choice and its use.
+/// Attempts to start a server if its port is taken between its choice and its use.
 pub const PORT_ATTEMPTS: usize = 5;
-/// Interval of checks of what cannot be watched: a file, a port that is not open yet.
+/// Interval at which to check something that cannot be watched: a file, or a port that is not open yet.
 pub const POLL: Duration = Duration::from_millis(10);
-/// Largest number of members of a fleet.
+/// Largest number of members of a shared fleet.
 pub const MEMBERS: usize = 3;
-/// Largest answer of an agent's admin port, in bytes.
+/// Largest answer of an agent's admin port that is read, in bytes.
 pub const ADMIN_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Orders to a supervisor that may wait.
+/// Commands to a supervisor that can wait in its channel.
 pub const ORDERS: usize = 1;
-/// Attempts to remove a scratch folder: a process that was just killed may still write there.
+/// Attempts to remove a process's scratch folder: a process that was just killed may still write there.
 pub const REMOVALS: usize = 100;
-/// Interval of these attempts.
+/// Interval between two attempts to remove a scratch folder.
 pub const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);

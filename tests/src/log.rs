@@ -1,4 +1,4 @@
-//! Output of a process under test, line by line.
+//! Output of a process under test, collected line by line.
 
 use crate::limits::{EVENTUALLY, LOG_LINES, LOG_LINES_SHOWN};
 use crate::watchdog;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::watch;
 
-/// Last lines of a process; clones share them.
+/// Last output lines of a process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Log {
     name: Arc<str>,
@@ -18,13 +18,13 @@ pub struct Log {
 #[derive(Debug, Default)]
 struct Lines {
     kept: VecDeque<String>,
-    /// Number of lines before the first that is kept.
+    /// Number of lines that were dropped before the first kept one.
     dropped: usize,
     ended: bool,
 }
 
 impl Log {
-    /// Collects the lines of `source` until it ends.
+    /// Starts to collect the lines of `source`, until it ends.
     pub fn collect(name: &str, source: impl AsyncRead + Send + Unpin + 'static) -> Self {
         let log = Self { name: name.into(), lines: Arc::new(watch::Sender::new(Lines::default())) };
         let lines = Arc::clone(&log.lines);
@@ -41,7 +41,7 @@ impl Log {
         log
     }
 
-    /// Result of `find` for the first past or future line for which it returns one.
+    /// Waits for a line for which `find` returns a value, past or future, and returns that value.
     ///
     /// # Errors
     /// If the log ends, or [`EVENTUALLY`] passes, before such a line. The error shows the last lines.
@@ -76,13 +76,13 @@ impl Log {
             .with_context(|| format!("{} has not closed its output in {EVENTUALLY:?}", self.name))
     }
 
-    /// All lines that are kept.
+    /// Returns all kept lines.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.lines.borrow().kept.iter().cloned().collect()
     }
 
-    /// Last lines under a heading, for messages of failures.
+    /// Returns the last lines under a heading, for messages of failures.
     #[must_use]
     pub fn tail(&self) -> String {
         let lines = self.lines.borrow();

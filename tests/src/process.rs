@@ -1,4 +1,4 @@
-//! A process that ends at the latest with the test that started it.
+//! Process that ends at the latest when the test that started it ends.
 
 use crate::binaries;
 use crate::limits::PROCESS;
@@ -12,60 +12,60 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, watch};
 
-/// Command to start.
+/// Command to start as a process.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Name in messages.
+    /// Name of the process in messages.
     pub name: String,
     /// File to execute.
     pub file: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Whole environment: only PATH is inherited.
+    /// Whole environment of the process: it inherits only PATH.
     pub environment: Vec<(String, OsString)>,
-    /// Folder to remove when the process is no longer needed.
+    /// Folder that is removed when the process has ended.
     pub scratch: Option<PathBuf>,
 }
 
-/// End of a process.
+/// Way in which a process ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// The process ended by itself, with this code.
     Exited(i32),
-    /// By this signal.
+    /// A signal with this number ended the process.
     Killed(i32),
 }
 
-/// A signal that tests send.
+/// Signal that tests send to a process.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
-    /// Asks for a graceful stop.
+    /// SIGTERM: asks for a graceful stop.
     Term,
-    /// Ends at once.
+    /// SIGKILL: ends the process at once.
     Kill,
-    /// Freezes, like a machine that hangs.
+    /// SIGSTOP: freezes the process, like a machine that hangs.
     Stop,
-    /// Continues after [`Signal::Stop`].
+    /// SIGCONT: resumes the process after [`Signal::Stop`].
     Cont,
 }
 
-/// A process under a supervisor. It is killed when this is dropped, or when the test process ends in any way.
+/// Process under a supervisor. It is killed when this value is dropped, or when the test process ends in any way.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     pid: i32,
     supervisor_pid: i32,
-    /// Closing it tells the supervisor that the process is no longer needed.
+    /// Standard input of the supervisor. Closing it tells the supervisor to kill the process.
     orders: Mutex<ChildStdin>,
     log: Log,
     state: watch::Receiver<State>,
 }
 
-/// Reports of the supervisor about its process. They stay, so that a late reader misses nothing.
+/// State of the process, as the supervisor has reported it. It stays, so that a late reader misses nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     pid: Option<i32>,
     ended: Option<Ended>,
-    /// True if the supervisor itself has ended, and has removed the process and its scratch folder.
+    /// True if the supervisor itself has ended, which removes the process and its scratch folder first.
     gone: bool,
 }
 
@@ -73,7 +73,7 @@ impl Process {
     /// Starts a process.
     ///
     /// # Errors
-    /// If it cannot be started; the error shows the supervisor's message.
+    /// If the process cannot be started; the error shows the supervisor's message.
     pub async fn start(spec: Spec) -> anyhow::Result<Self> {
         let mut command = Command::new(binaries::of_harness("fleetnet-supervisor").await?);
         if let Some(scratch) = &spec.scratch {
@@ -81,8 +81,8 @@ impl Process {
         }
         command.arg("--").arg(&spec.file).args(&spec.arguments);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(spec.environment);
-        // In a group of its own: an interrupt from the keyboard is for the test, and the supervisor reacts to the end of the
-        // test.
+        // The supervisor has a process group of its own: an interrupt from the keyboard goes only to the test, and the
+        // supervisor reacts to the test's end.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut supervisor =
             command.spawn().with_context(|| format!("cannot start the supervisor of {}", spec.name))?;
@@ -107,13 +107,13 @@ impl Process {
         }
     }
 
-    /// Name in messages.
+    /// Returns the name of the process in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Process ids of the process and of its supervisor.
+    /// Returns the process ids of the process and of its supervisor.
     #[must_use]
     pub fn pids(&self) -> [i32; 2] {
         [self.pid, self.supervisor_pid]
@@ -124,7 +124,7 @@ impl Process {
         &self.log
     }
 
-    /// End of the process; `None` while it runs.
+    /// Returns how the process ended; `None` while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         let state = *self.state.borrow();
@@ -142,7 +142,7 @@ impl Process {
         sent.with_context(|| format!("the supervisor of {} is gone", self.name))
     }
 
-    /// Waits for its end, and for the end of its log.
+    /// Waits until the process has ended and its log is complete.
     ///
     /// # Errors
     /// If it has not ended within [`PROCESS`]; the error shows its last lines.
@@ -155,7 +155,7 @@ impl Process {
         self.ended().context("a process that has ended knows how")
     }
 
-    /// Ends it and its supervisor, and waits until both have ended and the scratch folder is removed.
+    /// Ends the process and its supervisor. Waits until both have ended and the scratch folder is removed.
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { name, orders, mut state, .. } = self;
         drop(orders);
@@ -166,27 +166,27 @@ impl Process {
         Ok(())
     }
 
-    /// Returns when the process has ended, without a limit.
+    /// Waits until the process has ended, without a time limit.
     pub(crate) async fn until_ended(&self) {
         let mut state = self.state.clone();
-        // An error means that the sender is gone, and so is the supervisor.
+        // An error means that the channel's sender is gone, and so is the supervisor.
         let _ = state.wait_for(|state| state.ended.is_some() || state.gone).await;
     }
 
-    /// Future that ends when the process and its supervisor are gone, also after this is dropped.
+    /// Returns a future that ends when the process and its supervisor are gone. It works even after `self` is dropped.
     pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
         let mut state = self.state.clone();
         async move {
-            // An error means that the sender is gone, and so is the supervisor.
+            // An error means that the channel's sender is gone, and so is the supervisor.
             let _ = state.wait_for(|state| state.gone).await;
         }
     }
 }
 
-/// Number of SIGKILL.
+/// Number of the signal SIGKILL.
 const KILL: i32 = 9;
 
-/// Follows the reports of the supervisor until it ends.
+/// Records the reports of the supervisor until it ends.
 async fn follow(reports: ChildStdout, state: &watch::Sender<State>) {
     let mut lines = BufReader::new(reports).lines();
     while let Ok(Some(line)) = lines.next_line().await {

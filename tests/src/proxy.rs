@@ -1,4 +1,4 @@
-//! A proxy in front of a real API server for one agent. It forwards everything until the write at which it is to stop, and
+//! Proxy in front of a real API server, for one agent. It forwards everything until the write at which it must stop, and
 //! nothing from there on.
 //!
 //! The agent sends plain HTTP to the proxy, which forwards it with the agent's own token.
@@ -23,18 +23,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Point at which a proxy stops.
+/// Write at which a proxy stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Kind of write, at the first of which it stops: `create endpointsliceexports`, `patch serviceexports/status`.
+    /// Kind of write to stop at, the first of its kind: `create endpointsliceexports`, `patch serviceexports/status`.
     pub write: String,
-    /// True if the write still takes effect.
+    /// True if the server still executes that write, without an answer to the agent.
     pub carried_out: bool,
 }
 
-/// A proxy, which ends when this is dropped.
+/// Running proxy, which ends when this value is dropped.
 pub struct Proxy {
-    /// Access of its agent to the server.
+    /// Access with which the agent reaches the server through the proxy.
     pub access: Access,
     connections: tokio::task::JoinHandle<()>,
 }
@@ -51,18 +51,18 @@ impl Drop for Proxy {
     }
 }
 
-/// State that the proxies of one agent share: if one stops, all do.
+/// State that all proxies of one agent share: if one stops, all do.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Writes to objects with this in their names do not count.
+    /// Text in the names of objects whose writes do not count.
     ignored: Option<String>,
-    /// Delay of each request on its way to the server.
+    /// Delay of each request before it is sent to the server.
     delay: Duration,
     stop: Mutex<Option<Stop>>,
-    /// Kinds of writes that were forwarded, in the order of the first of each.
+    /// Kinds of writes that were forwarded, in the order of their first.
     passed: Mutex<Vec<String>>,
     stopped: watch::Sender<bool>,
 }
@@ -74,13 +74,13 @@ impl Default for Line {
 }
 
 impl Line {
-    /// A line on which writes to objects with this in their names do not count.
+    /// Returns a line for proxies that do not count writes to objects with this text in their names.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
         Self::new(ignored, Duration::ZERO)
     }
 
-    /// A line with this delay for each request to the server.
+    /// Returns a line for proxies that delay each request to the server.
     #[must_use]
     pub fn slow(delay: Duration) -> Self {
         Self::new(None, delay)
@@ -91,25 +91,25 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Records the kinds of writes from here on, and stops at the first of the given kind.
+    /// Starts to record the kinds of writes anew, and stops at the first write of the given kind.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();
     }
 
-    /// Kinds of writes since [`Line::arm`], without Leases and Events.
+    /// Returns the kinds of writes since the last [`Line::arm`], without Leases and Events.
     #[must_use]
     pub fn passed(&self) -> Vec<String> {
         self.0.passed.lock().clone()
     }
 
-    /// Waits until it has stopped.
+    /// Waits until the agent's proxies have stopped.
     pub async fn stopped(&self) {
-        // This cannot fail: the sender is in `self`.
+        // This cannot fail: `self` owns the channel's sender.
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    /// The stop, if this write is the one.
+    /// Returns the planned stop if this write is the one to stop at.
     fn meets(&self, write: &str, path: &str) -> Option<Stop> {
         if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
             return None;
@@ -139,7 +139,7 @@ impl Proxy {
 }
 
 async fn accept(listener: TcpListener, upstream: Client, line: Line) {
-    // Dropping this ends the connections.
+    // Dropping this set ends all connections.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         connections.spawn(serve(stream, upstream.clone(), line.clone()));
@@ -150,7 +150,7 @@ async fn accept(listener: TcpListener, upstream: Client, line: Line) {
 async fn serve(stream: TcpStream, upstream: Client, line: Line) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| pass(request, upstream.clone(), line.clone()));
-    // An error ends the connection; the agent sees that and connects again.
+    // An error ends this connection. The agent notices, and connects again.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -170,7 +170,7 @@ async fn pass(request: Request<Incoming>, upstream: Client, line: Line) -> anyho
     Ok(answer?)
 }
 
-/// Request for kube's client, which adds the address and the token.
+/// Converts an agent's request to one for kube's client, which adds the server's address and the token.
 async fn for_upstream(request: Request<Incoming>) -> anyhow::Result<Request<Body>> {
     let (mut parts, body) = request.into_parts();
     let body: Bytes = body.collect().await?.to_bytes();
@@ -182,7 +182,7 @@ async fn for_upstream(request: Request<Incoming>) -> anyhow::Result<Request<Body
     Ok(Request::from_parts(parts, Body::from(body.to_vec())))
 }
 
-/// Kind of a write to objects; `None` for reads, Leases and Events.
+/// Returns the kind of a write to objects; `None` for reads, Leases and Events.
 fn written<B>(request: &Request<B>) -> Option<String> {
     let verb = match *request.method() {
         Method::POST => "create",

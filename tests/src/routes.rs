@@ -1,4 +1,4 @@
-//! Routes of a Service: the ready endpoints of its slices, at each of their events, as kube-proxy sees them.
+//! Routes of a Service: the ready endpoints in its slices after each event, as kube-proxy sees them.
 
 use crate::limits::EVENTUALLY;
 use crate::watchdog;
@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Addresses with their ports, `10.1.0.1:8080`.
+/// Addresses of endpoints with their ports, such as `10.1.0.1:8080`.
 type Addresses = BTreeSet<String>;
 
-/// A watch that has seen every event since its start.
+/// Watch of a Service's slices that has seen every event since its start.
 #[derive(Debug)]
 pub struct Routes {
-    /// Addresses after each event, oldest first. The channel closes if the watch fails.
+    /// Routes after each event, oldest first. The channel closes if the watch fails.
     seen: watch::Receiver<Vec<Addresses>>,
     task: JoinHandle<anyhow::Result<()>>,
 }
@@ -31,7 +31,7 @@ impl Drop for Routes {
 }
 
 impl Routes {
-    /// Watches the routes of the Service from now on.
+    /// Watches the routes of a Service from now on.
     #[must_use]
     pub fn watch(client: &Client, namespace: &str, service: &str) -> Self {
         let (see, seen) = watch::channel(Vec::new());
@@ -40,15 +40,15 @@ impl Routes {
         Self { seen, task }
     }
 
-    /// Waits until the slices have exactly these addresses.
+    /// Waits until the Service's slices have exactly these addresses.
     ///
     /// # Errors
-    /// If that does not happen, or the watch has ended and may have missed something.
+    /// If that does not happen in time, or the watch has ended and may have missed something.
     pub async fn are(&mut self, addresses: &[&str]) -> anyhow::Result<()> {
         self.are_within(EVENTUALLY, addresses).await
     }
 
-    /// The same with another limit.
+    /// Waits as [`Self::are`] does, with another time limit.
     #[allow(clippy::missing_errors_doc)]
     pub async fn are_within(&mut self, limit: Duration, addresses: &[&str]) -> anyhow::Result<()> {
         let expected: Addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
@@ -61,7 +61,7 @@ impl Routes {
         }
     }
 
-    /// Checks that there was an address at every moment since the watch began.
+    /// Checks that the Service had at least one ready address at every moment since the watch began.
     ///
     /// # Errors
     /// If not, if nothing was seen, or if the watch has ended and may have missed something.
@@ -72,7 +72,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Checks that these were among the addresses at every moment since the watch began.
+    /// Checks that the Service had these ready addresses at every moment since the watch began.
     pub fn always_had(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.iter().position(|current| addresses.iter().any(|address| !current.contains(*address)));
@@ -80,7 +80,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Checks that every event since the watch began has changed the routes.
+    /// Checks that every watch event has changed the routes.
     pub fn no_repeated_event(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.windows(2).position(|pair| pair[0] == pair[1]);
@@ -88,12 +88,12 @@ impl Routes {
         Ok(())
     }
 
-    /// Number of events.
+    /// Returns the number of watch events so far.
     pub fn events(&self) -> anyhow::Result<usize> {
         Ok(self.complete()?.len())
     }
 
-    /// All events so far, if the watch still runs and has shown the initial objects.
+    /// Returns the routes after each event, if the watch still runs and has shown the initial objects.
     fn complete(&self) -> anyhow::Result<watch::Ref<'_, Vec<Addresses>>> {
         let seen = self.seen.borrow();
         ensure!(!seen.is_empty(), "nothing was seen");
@@ -107,7 +107,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
     let mut events = api.watch(&parameters.clone().initial_events(), "").await?.boxed();
     let (mut current, mut complete, mut version) = (BTreeMap::new(), false, String::new());
     loop {
-        // A server ends each watch after some time. The next one starts at the same version, so no event is missed.
+        // A server ends each watch after some time. The next watch starts at the same version, so that no event is missed.
         let Some(event) = events.next().await else {
             events = api.watch(&parameters, &version).await?.boxed();
             continue;
@@ -121,7 +121,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
                 current.remove(&slice.metadata.name);
                 slice.metadata.resource_version
             }
-            // The first bookmark ends the initial objects. Later ones have no slices.
+            // The first bookmark ends the initial objects. Later bookmarks change nothing.
             WatchEvent::Bookmark(bookmark) => {
                 if std::mem::replace(&mut complete, true) {
                     version = bookmark.metadata.resource_version;
@@ -138,7 +138,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
     }
 }
 
-/// Ready endpoints of a slice.
+/// Returns the ready addresses of a slice.
 fn addresses(slice: &EndpointSlice) -> Vec<String> {
     let is_ready = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
         endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
@@ -177,7 +177,7 @@ mod tests {
         })
     }
 
-    /// A server whose watches deliver these events and then stay open.
+    /// Returns a client for a simulated server whose watches deliver these events and then stay open.
     fn server(events: Vec<Value>) -> Client {
         let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
             let lines = events.clone().into_iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
@@ -209,7 +209,7 @@ mod tests {
         let mut routes = Routes::watch(&server(events), "work", "app");
         let ended = routes.are(&["10.0.0.9:80"]).await.unwrap_err().to_string();
         assert!(ended.starts_with("the watch has ended after "), "{ended}");
-        // The task ends at the moment when its channel closes.
+        // The watch's task ends just after its channel closes, so wait for the task.
         while !routes.task.is_finished() {
             tokio::task::yield_now().await;
         }

@@ -1,5 +1,5 @@
-//! Scenarios for any fleet: actions and their expected results. A target that runs the scenarios calls the macro that lists
-//! them, so that no scenario runs in one environment only by mistake.
+//! Scenarios for a fleet on any backend: actions and their expected results. Each test program calls the macro that lists the
+//! scenarios, so that no scenario is missing on one backend by mistake.
 
 pub mod actions;
 pub mod announced;
@@ -14,10 +14,10 @@ pub mod marker;
 pub mod rich;
 pub mod trust;
 
-/// Makes a test of each scenario of the main job. `$run` gets the scenario and the fleet that it needs.
+/// Makes a test of each scenario of the main job. `$run` is called with the scenario and the fleet that it needs.
 #[macro_export]
 macro_rules! main_job_tests {
-    // All of them in a row, as statements. `$run` also gets the given expression and the scenario's name.
+    // Runs all scenarios one after the other, as statements. `$run` also gets the given expression and the scenario's name.
     (in a row: $run:path, $with:expr) => {
         $crate::main_job_tests! { @list [in a row: $run, $with] }
     };
@@ -39,7 +39,7 @@ macro_rules! main_job_tests {
     };
 }
 
-/// The same for each scenario about the rules of a fleet: announcements, features, conflicts and rights.
+/// Makes a test of each scenario about the rules of a fleet: announcements, features, conflicts and rights.
 #[macro_export]
 macro_rules! fleet_rule_tests {
     ($run:path) => {
@@ -77,7 +77,7 @@ macro_rules! fleet_rule_tests {
     };
 }
 
-/// Makes the tests of a list of scenarios, each with its number of members and other needs.
+/// Makes the tests of a list of scenarios. Each entry has the number of members and other needs.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! scenario_tests {
@@ -97,7 +97,7 @@ macro_rules! scenario_tests {
     };
 }
 
-/// Makes a test of each scenario about the CRDs. `$run` gets the scenario, which needs a client of a server after
+/// Makes a test of each scenario about the CRDs. `$run` is called with the scenario, which needs a client of a server after
 /// [`definitions::upgrade`].
 #[macro_export]
 macro_rules! definition_tests {

@@ -1,12 +1,12 @@
-//! Objects of a fleet without what differs between two equal fleets: versions, times, and addresses from servers. A UID in a
-//! reference is replaced by the object with that UID, so that a reference to a deleted object shows.
+//! Snapshot of a fleet's objects, without what differs between two equal fleets: versions, times, and addresses from servers. A
+//! UID in a reference is replaced by the object with that UID, so that a reference to a deleted object shows.
 
 use crate::environment::{Backend, Environment};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Paths of the kinds that agents write.
+/// URL paths of the kinds that agents write.
 const KINDS: [&str; 9] = [
     "/api/v1/services",
     "/apis/discovery.k8s.io/v1/endpointslices",
@@ -18,7 +18,7 @@ const KINDS: [&str; 9] = [
     "/apis/networking.fleet.azure.com/v1alpha1/endpointsliceexports",
     "/apis/networking.fleet.azure.com/v1alpha1/endpointsliceimports",
 ];
-/// Fields and annotations with values from servers, clocks and counters.
+/// Fields and annotations that a snapshot omits, because servers, clocks or counters set their values.
 const VARIABLE: [&str; 13] = [
     "clusterIP",
     "clusterIPs",
@@ -34,13 +34,13 @@ const VARIABLE: [&str; 13] = [
     "resourceVersion",
     "managedFields",
 ];
-/// Annotation with a time and, after a space, what the time belongs to.
+/// Annotation whose value is a time and, after a space, a fingerprint. A snapshot omits the time.
 const TIMED: &str = "networking.fleet.azure.com/ports-offered-since";
 
-/// All objects of a fleet by cluster, kind, namespace and name.
+/// Objects of a fleet, by cluster, kind, namespace and name.
 pub type Snapshot = BTreeMap<String, Value>;
 
-/// Takes a snapshot of all objects of the users' namespace of an environment, without that namespace's name.
+/// Takes a snapshot of all objects of the users' namespace in every cluster, without that namespace's name.
 pub async fn take_snapshot<B: Backend>(env: &Environment<B>) -> anyhow::Result<Snapshot> {
     let mut objects = Vec::new();
     let members = env.members.iter().map(|member| (member.cluster_id.as_str(), member.client.clone()));
@@ -60,7 +60,7 @@ pub async fn take_snapshot<B: Backend>(env: &Environment<B>) -> anyhow::Result<S
     Ok(concerned.map(|(name, object)| (replacements.text(name), replacements.replace("", object))).collect())
 }
 
-/// Differences of two snapshots, a line for each object.
+/// Returns the differences of two snapshots, a line for each object.
 #[must_use]
 pub fn differences(expected: &Snapshot, found: &Snapshot) -> Vec<String> {
     let mut differences = Vec::new();
@@ -81,12 +81,12 @@ async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
     Ok(serde_json::from_value(list["items"].take())?)
 }
 
-/// Replacements in values.
+/// Replacements of values that differ between two equal fleets.
 struct Replacements {
-    /// Objects by their UIDs.
+    /// From each UID to the object with that UID.
     objects: BTreeMap<String, String>,
-    /// Names that agents made from UIDs, and others that differ, with their replacements. The first goes last: it may be a part
-    /// of the others.
+    /// Names that agents made from UIDs, and other names that differ, with their replacements. The first is replaced last: it
+    /// may be a part of the others.
     names: Vec<(String, String)>,
 }
 

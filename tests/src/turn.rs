@@ -1,28 +1,29 @@
-//! Turns to use what several tests of a process may not use at once.
+//! Turns: exclusive use of what several tests of a process need, one test at a time.
 
 use crate::process::Process;
 use crate::watchdog;
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Tests that start control planes of their own take turns, so that a run never needs memory for two of them.
+/// Lock for tests that start control planes of their own, so that a run never needs memory for two of them.
 static OWN_SERVERS: Mutex<()> = Mutex::const_new(());
 
-/// A test's turn. It lasts until the last clone is dropped: agents keep one, so it outlasts each of their processes.
+/// Turn of a test. It lasts until the last clone is dropped: agents keep one, so it outlasts each of their processes.
 #[derive(Clone, Debug)]
 pub struct Turn {
     _guard: Arc<MutexGuard<'static, ()>>,
 }
 
 impl Turn {
-    /// Turn to start control planes that no other test uses, for tests that stop, restore or reconfigure servers. All others
-    /// share control planes ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
+    /// Waits for the turn to start control planes that no other test uses, for tests that stop, restore or reconfigure servers.
+    /// All others share control planes ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
     /// [`crate::conformance::servers::real`]).
     pub async fn with_own_servers() -> Self {
         Self::of(&OWN_SERVERS).await
     }
 
-    /// Makes the turn last until a process and its supervisor have ended: after a drop they may still run for a moment.
+    /// Makes the turn last until a process and its supervisor have ended: after they are dropped they may still run for a
+    /// moment.
     pub(crate) fn outlasts(&self, process: &Process) {
         let (gone, turn) = (process.gone(), self.clone());
         tokio::spawn(async move {
@@ -31,7 +32,7 @@ impl Turn {
         });
     }
 
-    /// Turn to use what `mutex` protects. The test's time limit does not count until then.
+    /// Waits for the turn to use what `mutex` protects. The wait does not count against the test's time limit.
     pub(crate) async fn of(mutex: &'static Mutex<()>) -> Self {
         let _pause = watchdog::pause();
         Self { _guard: Arc::new(mutex.lock().await) }

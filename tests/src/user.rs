@@ -1,4 +1,4 @@
-//! Actions of users in a member cluster, and what they see there.
+//! Actions of a user in a member cluster, and waits for what the user sees there.
 
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
@@ -12,30 +12,30 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A user in one namespace of one cluster.
+/// User in one namespace of one cluster.
 #[derive(Clone)]
 pub struct User {
     client: Client,
     namespace: String,
 }
 
-/// Type of an import.
+/// Type of an import, as in `spec.type` of a MultiClusterService.
 #[derive(Clone, Copy, Debug)]
 pub enum Consume {
-    /// `spec.type` left out: LoadBalancer.
+    /// `spec.type` is omitted, which means LoadBalancer.
     LoadBalancer,
     /// `spec.type: ClusterIP`.
     ClusterIp,
 }
 
 impl User {
-    /// A user of the cluster that the client reaches.
+    /// Returns a user in a namespace of the cluster that the client reaches.
     #[must_use]
     pub fn new(client: Client, namespace: &str) -> Self {
         Self { client, namespace: namespace.to_owned() }
     }
 
-    /// Objects of a kind in the user's namespace.
+    /// Returns the API for a kind's objects in the user's namespace.
     #[must_use]
     pub fn api<K>(&self) -> Api<K>
     where
@@ -44,12 +44,12 @@ impl User {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Creates a Service with port 80 (`http`) and without selector: the test writes its slices.
+    /// Creates a Service with port 80 (`http`) and without a selector, so that the test writes its slices.
     pub async fn create_service(&self, name: &str) -> anyhow::Result<Service> {
         self.create_service_with_port(name, 80).await
     }
 
-    /// The same with another port.
+    /// Creates a Service as [`Self::create_service`] does, with another port.
     #[allow(missing_docs, clippy::missing_errors_doc)]
     pub async fn create_service_with_port(&self, name: &str, port: u16) -> anyhow::Result<Service> {
         self.create(json!({
@@ -64,7 +64,7 @@ impl User {
         self.create(slice(service, name, addresses)).await
     }
 
-    /// The same for pods that listen on another port.
+    /// Creates a slice as [`Self::create_slice`] does, for pods that listen on another port.
     #[allow(clippy::missing_errors_doc)]
     pub async fn create_slice_with_port(
         &self,
@@ -83,20 +83,20 @@ impl User {
         self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
     }
 
-    /// Rewrites a slice under its old name and UID, as kube-controller-manager does when it reuses one. Annotations and labels
-    /// of other writers are lost.
+    /// Rewrites a slice under its old name and UID, as kube-controller-manager does when it recycles one. Annotations and
+    /// labels of other writers are lost.
     pub async fn recycle_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
         let replacement: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
         self.api::<EndpointSlice>().replace(name, &PostParams::default(), &replacement).await?;
         Ok(())
     }
 
-    /// Exports the Service of that name.
+    /// Creates a ServiceExport for the Service with this name.
     pub async fn export(&self, service: &str) -> anyhow::Result<ServiceExport> {
         self.create(json!({"metadata": {"name": service}})).await
     }
 
-    /// Imports a Service of the fleet with a MultiClusterService of that name.
+    /// Creates a MultiClusterService with this name that imports a Service of the fleet.
     pub async fn import(&self, name: &str, service: &str, consume: Consume) -> anyhow::Result<MultiClusterService> {
         let mut spec = json!({"serviceImport": {"name": service}});
         if matches!(consume, Consume::ClusterIp) {
@@ -165,7 +165,7 @@ impl User {
         eventually::exists(&api, &self.derived_name(name)).await
     }
 
-    /// Waits until it is gone.
+    /// Waits until a MultiClusterService has no derived Service any more.
     pub async fn no_derived_service(&self, name: &str) -> anyhow::Result<()> {
         let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
         eventually::gone(&api, &self.derived_name(name)).await
@@ -192,7 +192,7 @@ impl User {
         eventually::object(&api, &name, &format!("{name} {what}"), condition).await
     }
 
-    /// Waits until a MultiClusterService has imported slices, and each has this port and no other.
+    /// Waits until a MultiClusterService has imported slices, and each of them has this port and no other.
     pub async fn sees_slice_port(&self, name: &str, port: i32) -> anyhow::Result<()> {
         let have_it = |objects: &BTreeMap<String, EndpointSlice>| {
             let mut ports = objects.values().map(|slice| slice.ports.iter().flatten().filter_map(|it| it.port));
@@ -201,7 +201,7 @@ impl User {
         self.sees_slices(name, &format!("to have the port {port}"), have_it).await.map(drop)
     }
 
-    /// Waits until a condition of a ServiceExport has that status and reason.
+    /// Waits until a condition of a ServiceExport has this status and reason.
     pub async fn sees_export(&self, service: &str, condition: &str, status: &str, reason: &str) -> anyhow::Result<()> {
         let says = |export: &ServiceExport| {
             let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
@@ -211,7 +211,7 @@ impl User {
         eventually::object(&self.api::<ServiceExport>(), service, &what, says).await.map(drop)
     }
 
-    /// Waits until the `Valid` condition of a MultiClusterService has that status.
+    /// Waits until the condition `Valid` of a MultiClusterService has this status.
     pub async fn sees_import(&self, name: &str, status: &str) -> anyhow::Result<()> {
         let says = |object: &MultiClusterService| {
             let conditions = object.status.iter().flat_map(|it| it.conditions.iter().flatten());
@@ -221,13 +221,13 @@ impl User {
         eventually::object(&self.api::<MultiClusterService>(), name, &what, says).await.map(drop)
     }
 
-    /// Waits for an agent's Event in the user's namespace about an object of that kind, with that reason and a message that
+    /// Waits for an agent's Event in the user's namespace about an object of this kind, with this reason and a message that
     /// contains `text`. Returns the number of such Events.
     pub async fn sees_event(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
         self.sees_events(kind, reason, text, 1).await
     }
 
-    /// The same until there are at least that many Events.
+    /// Waits as [`Self::sees_event`] does, until there are at least this many such Events.
     pub async fn sees_events(&self, kind: &str, reason: &str, text: &str, times: usize) -> anyhow::Result<usize> {
         let matches_event = |event: &&Event| {
             event.involved_object.kind.as_deref() == Some(kind)
@@ -250,7 +250,7 @@ impl User {
         format!("{}-{name}", self.namespace)
     }
 
-    /// Creates an object of that JSON, without `apiVersion` and `kind`.
+    /// Creates an object from JSON without `apiVersion` and `kind`.
     pub async fn create<K>(&self, object: Value) -> anyhow::Result<K>
     where
         K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -259,7 +259,7 @@ impl User {
     }
 }
 
-/// Addresses of a slice, ready or not.
+/// Returns the addresses of all endpoints in a slice, ready or not.
 pub fn addresses_of(slice: &EndpointSlice) -> impl Iterator<Item = &str> {
     slice.endpoints.iter().flatten().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str))
 }

@@ -1,4 +1,4 @@
-//! A time limit for each test. A test that exceeds it fails, and the message shows its waits.
+//! Time limit for each test. A test that exceeds it fails, and the message shows what it waited for.
 //!
 //! The limit does not count the time in which the test waits for its turn, or in which Cargo builds a program for it. A test
 //! that blocks its runtime ends the process.
@@ -12,16 +12,16 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Running tests.
+/// Tests that run now.
 static RUNNING: Mutex<Vec<Arc<Watched>>> = Mutex::new(Vec::new());
-/// File that each test adds its time to, as `<seconds> <name>`, for `cargo xtask test`.
+/// Environment variable with the file to which each test adds its time, as `<seconds> <name>`, for `cargo xtask test`.
 const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 
 tokio::task_local! {
     static WATCHED: Arc<Watched>;
 }
 
-/// A running test.
+/// Running test, with its clock and its waits.
 struct Watched {
     name: String,
     limit: Duration,
@@ -30,11 +30,11 @@ struct Watched {
 
 struct State {
     clock: Clock,
-    /// Waits of the test with their starts, the latest last.
+    /// Waits of the test with their start times, the latest last.
     waits: VecDeque<(Instant, String)>,
 }
 
-/// Clock of a test. It stops while anything pauses it.
+/// Clock of a test. It stops while the test waits for a turn or a build.
 #[derive(Debug)]
 struct Clock {
     pauses: usize,
@@ -68,7 +68,7 @@ impl Watched {
         self.state.lock().clock.elapsed(Instant::now())
     }
 
-    /// Waits of the test, for messages.
+    /// Returns the latest waits of the test, for messages.
     fn waits(&self) -> String {
         let (now, state) = (Instant::now(), self.state.lock());
         let shown = state.waits.iter().rev();
@@ -88,10 +88,10 @@ impl Watched {
     }
 }
 
-/// Runs a test within its limit.
+/// Runs a test within its time limit.
 ///
 /// # Panics
-/// After the limit, with the waits of the test.
+/// After the limit, with the waits of the test in the message.
 pub(crate) async fn watched<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     static GUARD: Once = Once::new();
     GUARD.call_once(guard);
@@ -112,9 +112,9 @@ async fn within_limit<T>(watched: &Watched, test: impl Future<Output = T>) -> T 
     }
 }
 
-/// Records what this test starts to wait for. Outside of a test it does nothing.
+/// Records what this test starts to wait for. Does nothing outside of a test.
 pub(crate) fn waits_for(what: impl FnOnce() -> String) {
-    // An error means that this is not a test: the bench and the sandbox use the harness too.
+    // An error means that no test runs here: the bench and the sandbox use the harness too.
     let _ = WATCHED.try_with(|watched| {
         let mut state = watched.state.lock();
         if state.waits.len() == WAITS_SHOWN {
@@ -124,10 +124,10 @@ pub(crate) fn waits_for(what: impl FnOnce() -> String) {
     });
 }
 
-/// Stops the clock of this test until it is dropped.
+/// Pause of this test's clock, until the value is dropped.
 pub(crate) struct Pause(Option<Arc<Watched>>);
 
-/// Stops the clock of this test, which waits for others.
+/// Stops the clock of this test while it waits for others.
 pub(crate) fn pause() -> Pause {
     let watched = WATCHED.try_with(Arc::clone).ok();
     if let Some(watched) = &watched {
@@ -144,7 +144,7 @@ impl Drop for Pause {
     }
 }
 
-/// A registered test, until this is dropped.
+/// Entry in the list of running tests, until the value is dropped.
 struct Registered(Arc<Watched>);
 
 impl Registered {
@@ -166,14 +166,14 @@ impl Drop for Registered {
     }
 }
 
-/// Ends the process if a test blocks its thread, because nothing else can make it fail.
+/// Starts a thread that ends the process if a test blocks its own thread, because nothing else can make that test fail.
 fn guard() {
     let stuck = || RUNNING.lock().iter().find(|watched| watched.elapsed() > watched.limit + STUCK).cloned();
     std::thread::spawn(move || {
         loop {
             std::thread::park_timeout(WATCH);
             if let Some(watched) = stuck() {
-                // Not `eprintln`, whose output is kept until the test ends.
+                // Write to standard error directly: the test framework keeps the output of `eprintln` until the test ends.
                 let _ = writeln!(std::io::stderr(), "{}", watched.complaint());
                 std::process::exit(STUCK_EXIT_CODE);
             }
@@ -181,7 +181,7 @@ fn guard() {
     });
 }
 
-/// Exit code of a test binary whose tests failed.
+/// Exit code with which a test program ends if tests have failed.
 const STUCK_EXIT_CODE: i32 = 101;
 
 #[cfg(test)]

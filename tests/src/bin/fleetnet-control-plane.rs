@@ -1,5 +1,5 @@
-//! Starts a control plane and keeps it until this process ends in any way. It is for use by hand, and for the test that nothing
-//! is left over. Prints one line of JSON with its address.
+//! Command that starts a control plane and keeps it until the process ends in any way. For use by hand, and for the test that
+//! nothing is left over. Prints one line of JSON with the address.
 
 use fleetnet_tests::control_plane::{ControlPlane, Options};
 

@@ -1,5 +1,5 @@
-//! Starts one process for a test, in a process group of its own. It kills that group with SIGKILL when the test is gone. The
-//! test has the other end of the standard input, and the kernel closes it however the test ends.
+//! Command that supervises one process for a test, in a process group of its own. It kills that group with SIGKILL when the
+//! test is gone. The test has the other end of the standard input, and the kernel closes it however the test ends.
 //!
 //! A parent-death signal is not enough. It fires when the *thread* that spawned the child ends, and each test is a thread.
 //!
@@ -41,7 +41,8 @@ async fn main() -> anyhow::Result<()> {
     let status = supervise(&mut owner, &mut child, pid).await?;
     if let Some(status) = status {
         println!("{}", describe(status));
-        // The log's reader waits until nobody writes to the standard error, so this process stops using it.
+        // The reader of the child's log waits until every writer has closed the standard error, so the supervisor closes its
+        // own.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
         owner.gone().await;
     }
@@ -62,13 +63,13 @@ fn start(command: &[OsString]) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot start {}", Path::new(program).display()))
 }
 
-/// Runs until the child has ended, or until the owner is gone and the group is killed. Returns the child's status in the first
-/// case.
+/// Runs until the child has ended, and returns the child's status. If the test is gone first, kills the process group and
+/// returns `None`.
 async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Result<Option<ExitStatus>> {
     loop {
         tokio::select! {
             status = child.wait() => {
-                // Kills what the child may have left in its group; mostly there is nothing.
+                // Kill processes that the child may have left in its group. Mostly there is none, which is an error to ignore.
                 let _ = kill_process_group(pid, Signal::KILL);
                 return Ok(Some(status?));
             }
@@ -78,7 +79,7 @@ async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Re
                     child.wait().await?;
                     return Ok(None);
                 }
-                // TERM goes to the process alone, as in a pod. Other signals go to everything that it started.
+                // SIGTERM goes to the child alone, as in a pod. Other signals go to everything that the child started.
                 Some("signal TERM") => kill_process(pid, Signal::TERM)?,
                 Some("signal KILL") => kill_process_group(pid, Signal::KILL)?,
                 Some("signal STOP") => kill_process_group(pid, Signal::STOP)?,
@@ -89,7 +90,7 @@ async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Re
     }
 }
 
-/// Test that has the other end of the standard input.
+/// Test that started the supervisor and has the other end of its standard input.
 struct Owner {
     orders: mpsc::Receiver<String>,
     signals: [SignalStream; 3],
@@ -98,7 +99,7 @@ struct Owner {
 impl Owner {
     fn new() -> anyhow::Result<Self> {
         let (sender, orders) = mpsc::channel(limits::ORDERS);
-        // In a thread of its own, because a read of the standard input cannot be interrupted. It ends with the process.
+        // A separate thread, because a read of the standard input cannot be interrupted. It ends with the process.
         std::thread::spawn(move || {
             let lines = std::io::stdin().lines().map_while(Result::ok);
             for line in lines {
@@ -112,7 +113,7 @@ impl Owner {
         Ok(Self { orders, signals })
     }
 
-    /// Next order; `None` when the owner is gone or this process gets a signal to end.
+    /// Returns the test's next line; `None` when the test is gone or the supervisor gets a signal to end.
     async fn order(&mut self) -> Option<String> {
         let [terminate, interrupt, hangup] = &mut self.signals;
         tokio::select! {
@@ -135,7 +136,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Exit code as a shell reports it: 128 plus the signal if a signal ended the process.
+/// Returns an exit code as a shell reports it: 128 plus the signal if a signal ended the process.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }

@@ -1,25 +1,25 @@
-//! Differences between the answers of two servers to one case.
+//! Comparison of two servers' answers to one case.
 
 use super::script::{Case, Step};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Lines of a document that are shown around a difference.
+/// Number of a document's lines that a message shows before and after a difference.
 const CONTEXT_LINES: usize = 3;
 
-/// Result of a comparison.
+/// Result of comparing the answers of two servers.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Number of answers that were compared.
     pub compared: usize,
-    /// Differences, as messages.
+    /// Messages about answers that differ although their step is not marked as different.
     pub differences: Vec<String>,
-    /// Marked steps, whose answers differ.
+    /// Steps that the table marks as different, with both answers.
     pub marks: Vec<Mark>,
 }
 
-/// Answers to a step that is marked as different.
+/// Step that the table marks as different, with both servers' answers.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// File of the case.
@@ -31,29 +31,29 @@ pub struct Mark {
     /// Number of the step in the case, from 1.
     pub step: usize,
     pub call: String,
-    /// Name of the difference in the docs.
+    /// Name of the difference in docs/memkube.md.
     pub name: String,
-    /// Answer of the real server; null if it was not asked.
+    /// Answer of the real server; null if the real server was not asked.
     pub real: Value,
     pub ours: Value,
 }
 
 impl Report {
-    /// Adds another report.
+    /// Adds the content of another report.
     pub fn add(&mut self, other: Self) {
         self.compared += other.compared;
         self.differences.extend(other.differences);
         self.marks.extend(other.marks);
     }
 
-    /// Names of the differences that occurred.
+    /// Returns the names of the marked differences that occurred.
     #[must_use]
     pub fn known(&self) -> BTreeSet<&str> {
         self.marks.iter().map(|mark| mark.name.as_str()).collect()
     }
 }
 
-/// Compares the normal answers of the real server with memkube's.
+/// Compares the normalized answers of the real server (`real`) with those of memkube (`ours`).
 #[must_use]
 pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     let differences = unmarked(case, real, ours);
@@ -74,20 +74,20 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     report
 }
 
-/// Differences in steps that are not marked.
+/// Returns messages about answers that differ although their step is not marked.
 #[must_use]
 pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
     let differing = differing(case, real, ours);
     differing.map(|step| describe(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
 }
 
-/// Steps that differ and are not marked, from 0.
+/// Returns the steps (counted from 0) whose answers differ although they are not marked.
 pub fn differing<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = usize> + 'a {
     let steps = case.steps.iter().zip(real).zip(ours).enumerate();
     steps.filter_map(|(number, ((step, real), ours))| (step.differs.is_none() && real != ours).then_some(number))
 }
 
-/// Answers to the marked steps. The real server need not have been asked.
+/// Returns the marked steps with both answers. The real server need not have been asked.
 pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = Mark> + 'a {
     let steps = (1..).zip(&case.steps).zip(ours);
     steps.filter_map(|((number, step), ours)| {
@@ -106,7 +106,7 @@ pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl I
     })
 }
 
-/// Steps where the real server's code is not that of the table.
+/// Returns messages about steps in which a server's status code is not the one in the table.
 #[must_use]
 pub fn unexpected(case: &Case, answers: &[Value], of_memkube: bool) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -124,7 +124,7 @@ fn describe(case: &Case, step: &Step, what: &str) -> String {
     format!("{}.calls:{} ({})\n  {step}\n{what}", case.theme, step.line, case.title)
 }
 
-/// Lines that differ, `-` for the real server and `+` for memkube, with some lines around them.
+/// Returns the lines that differ, with `-` for the real server and `+` for memkube, and some lines around them.
 fn lines(real: &Value, ours: &Value) -> String {
     let (real, ours) = (format!("{real:#}"), format!("{ours:#}"));
     let (real, ours): (Vec<&str>, Vec<&str>) = (real.lines().collect(), ours.lines().collect());

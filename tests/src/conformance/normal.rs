@@ -1,4 +1,5 @@
-//! Makes the answers of one case comparable: replaces values that differ on any two servers by what they mean.
+//! Normalization: replaces values that differ on any two servers by what they mean, so that the answers to one case can be
+//! compared.
 //!
 //! - UIDs become their number in order of appearance.
 //! - A time is only checked. An object's creationTimestamp does not change. Its deletionTimestamp is neither before its
@@ -6,7 +7,7 @@
 //! - resourceVersions of objects become their order within the case, in messages too. Those of lists and bookmarks also depend
 //!   on other writers: they become the newest object that they are not older than.
 //! - Suffixes that the server generated, cluster IPs and node ports that it chose, and continue tokens become placeholders.
-//! - `managedFields` are left out, because memkube has none.
+//! - `managedFields` are removed, because memkube has none.
 //! - A cause that an error has several times is kept once. kube-apiserver checks metadata up to four times, depending on the
 //!   kind; its message has each cause once.
 //! - Objects quoted in messages get their fields in alphabetical order, not in that of Go's structs.
@@ -28,26 +29,26 @@ use times::Times;
 /// First bytes of a protobuf document.
 const PROTOBUF: &str = "k8s\0";
 const GENERATED_LETTERS: usize = 5;
-/// Longer prefixes are cut to this length.
+/// Length to which the server cuts the prefix of a generated name.
 const GENERATED_PREFIX: usize = 58;
 
-/// Values that the answers of a case share.
+/// Values found in the answers of a case so far, by which later ones are replaced.
 #[derive(Default)]
 struct Known {
-    /// Versions of objects.
+    /// resourceVersions of objects in this case.
     versions: BTreeSet<u64>,
     uids: BTreeMap<String, usize>,
     generated: BTreeMap<String, String>,
     addresses: BTreeMap<String, usize>,
     ports: BTreeSet<u64>,
     times: Times,
-    /// True if the current answer is that of a dry run.
+    /// True if the current answer is that of a dry-run request.
     dry_run: bool,
-    /// Text of the case itself, whose values are not the server's choice.
+    /// Text of the case itself. Values that occur in it were not chosen by the server.
     said: String,
 }
 
-/// Comparable answers of a case, one document for each step.
+/// Returns the normalized answers of a case, one document for each step.
 #[must_use]
 pub fn normal(case: &Case, run: &CaseRun) -> Vec<Value> {
     let mut known = Known { said: said(case), times: Times::of(run), ..Known::default() };
@@ -119,7 +120,7 @@ impl Known {
         match value {
             Value::String(_) if key == "continue" => json!("<continue>"),
             Value::String(text) if text.starts_with(PROTOBUF) => json!("<protobuf>"),
-            // The age of an object in a table.
+            // Column of a table with an object's age, which depends on the time.
             Value::String(text) if key == "cells" && is_age(text) => json!("<age>"),
             Value::String(text) => json!(self.text(text)),
             Value::Number(port)
@@ -154,7 +155,7 @@ impl Known {
         Value::Object(written)
     }
 
-    /// Version of an object, as its order among those of the case.
+    /// Returns an object's resourceVersion as its order among those of the case.
     fn version(&self, version: u64) -> String {
         let rank = self.versions.range(..=version).count();
         if self.versions.contains(&version) {
@@ -163,12 +164,12 @@ impl Known {
         format!("<no version, after {rank}>")
     }
 
-    /// Version that depends on other writers, as that of the newest object that is not newer.
+    /// Returns a resourceVersion that other writers influence as that of the newest object that is not newer.
     fn since(&self, version: u64) -> String {
         format!("<since version {}>", self.versions.range(..=version).count())
     }
 
-    /// Version in a message. It stays if the case itself used it.
+    /// Returns a resourceVersion in a message as its order. One that the case itself used stays.
     fn shown_version(&self, version: &str) -> String {
         let said = [format!("\"{version}\""), format!("ersion={version}")];
         match version.parse() {
@@ -201,7 +202,7 @@ impl Known {
 }
 
 impl Known {
-    /// Times that the case itself wrote stay: servers must not change them.
+    /// Replaces times in a text. Times that the case itself wrote stay: servers must not change them.
     fn with_times(&self, text: &str) -> String {
         let form = |found: &Captures<'_>| match &found[0] {
             time if self.said.contains(time) => time.to_owned(),
@@ -224,7 +225,7 @@ impl Known {
     }
 }
 
-/// Orders the resources of a group version, because kube-apiserver lists custom ones in any order.
+/// Sorts the resources in a discovery document, because kube-apiserver lists custom ones in any order.
 fn in_order(list: &mut Map<String, Value>) {
     if list.get("kind").is_some_and(|kind| kind == "APIResourceList")
         && let Some(Value::Array(resources)) = list.get_mut("resources")
@@ -233,7 +234,7 @@ fn in_order(list: &mut Map<String, Value>) {
     }
 }
 
-/// Leaves out repeated causes of an error.
+/// Removes repeated causes from an error.
 fn deduplicate_causes(status: &mut Map<String, Value>) {
     let Some(Value::Array(causes)) = status.get_mut("details").and_then(|details| details.get_mut("causes")) else {
         return;
@@ -255,7 +256,7 @@ fn number(value: &Value) -> Option<u64> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
-/// True if its resourceVersion is that of its own last change, so not for lists and bookmarks.
+/// True if the resourceVersion is that of the object's own last change, so false for lists and bookmarks.
 fn is_object(object: &Map<String, Value>) -> bool {
     let meta = object.get("metadata");
     !object.contains_key("items") && meta.is_some_and(|meta| meta.get("uid").is_some())

@@ -1,7 +1,6 @@
-//! Exact differences of the steps that the table marks as different, kept in a file so that no difference grows unnoticed.
+//! Exact differences in the steps that the table marks as different, kept in a file so that no difference grows unnoticed.
 //!
 //! ```text
-//! == builtin: A cluster IP that is patched away stays, step 2, differs managed-fields
 //! PATCH {svc}/a {"spec":{"clusterIP":null}} application/merge-patch+json
 //! /body/metadata/resourceVersion
 //!     real    "<version 2>"
@@ -16,12 +15,12 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Rewrites the file if this variable is set.
+/// Environment variable; if it is set, the tests rewrite the file with the differences.
 const RENEW_VARIABLE: &str = "CONFORMANCE_RENEW";
 const RENEW: &str = "CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube";
-/// Longest call that is shown, in characters.
+/// Longest call that the file shows, in characters.
 const SHOWN_CALL: usize = 160;
-/// Longest value of the real server that is kept, in characters: longer ones may have a random order.
+/// Longest value of the real server that the file keeps, in characters: longer ones may have a random order.
 const SHOWN_VALUE: usize = 400;
 const LONG: &str = "(long)";
 const ABSENT: &str = "(absent)";
@@ -33,7 +32,7 @@ const HEADER: &str =
 #   CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube
 ";
 
-/// A place in an answer, and the values there as JSON.
+/// Place in an answer, and the two servers' values there as JSON.
 struct Field {
     path: String,
     real: String,
@@ -44,7 +43,7 @@ fn file(table: &str) -> PathBuf {
     xtask::root().join(format!("tests/src/conformance/{table}.differs"))
 }
 
-/// Compares the differences in the marked steps of a table with its file.
+/// Compares the differences in the marked steps of a table with the file.
 ///
 /// # Errors
 /// If they are not the same; the error shows both and says how to renew the file.
@@ -71,7 +70,7 @@ pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
 /// Compares memkube's answers to the marked steps with the file, without a real server.
 ///
 /// # Errors
-/// If a value is not the one of the file, or a step is not in it.
+/// If a value is not the one of the file, or a step is not in the file.
 pub fn check_ours(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let pinned = entries(&read(table)?);
     let mut changed = Vec::new();
@@ -103,7 +102,7 @@ fn failure(table: &str, changed: &[String]) -> String {
     )
 }
 
-/// Content of the file; empty if there is none, because then nothing differs.
+/// Returns the content of the file with a table's differences. Empty if there is no file, because then nothing differs.
 fn read(table: &str) -> anyhow::Result<String> {
     let file = file(table);
     if !file.exists() {
@@ -134,12 +133,12 @@ fn shown(mark: &Mark) -> String {
     anywhere(mark, &format!("{}\n{}", call.trim_end(), fields.collect::<String>()))
 }
 
-/// Namespaces are numbered through a theme, so they depend on the cases before.
+/// Replaces the case's namespace, whose number depends on the cases before it.
 fn anywhere(mark: &Mark, text: &str) -> String {
     text.replace(&mark.namespace, "{ns}")
 }
 
-/// Places where two values differ. Lists of different lengths differ as a whole.
+/// Adds the places where two values differ to `fields`. Lists of different lengths differ as a whole.
 fn differing(path: &str, real: Option<&Value>, ours: Option<&Value>, fields: &mut Vec<Field>) {
     match (real, ours) {
         _ if real == ours => {}
@@ -170,14 +169,14 @@ fn json(value: Option<&Value>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), Value::to_string)
 }
 
-/// Text below each title.
+/// Returns the text below each title of the file.
 fn entries(text: &str) -> BTreeMap<String, String> {
     let sections = text.split("\n== ").skip(1);
     let sections = sections.filter_map(|section| section.split_once('\n'));
     sections.map(|(title, rest)| (title.to_owned(), format!("{}\n", rest.trim_end_matches('\n')))).collect()
 }
 
-/// Fields of an entry, below the line of its call.
+/// Returns the fields of one entry of the file, which follow the line with its call.
 fn fields_of(entry: &str) -> Vec<Field> {
     let lines: Vec<&str> = entry.lines().skip(1).collect();
     let triples = lines.chunks_exact(3).filter_map(|triple| {

@@ -1,4 +1,4 @@
-//! Faults in memkube or in its transport, each of which the table must detect: a fault that is not detected shows a gap in the
+//! Faults planted in memkube or in its transport. The table must detect each: a fault that is not detected shows a gap in the
 //! table.
 
 mod answer;
@@ -13,29 +13,29 @@ use std::sync::Arc;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A fault.
+/// Fault that can be planted.
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedFault {
     /// Description of the fault.
     pub name: &'static str,
-    /// Theme of the table that runs first, because it should detect the fault.
+    /// Theme of the table that should detect the fault, so it runs first.
     pub theme: &'static str,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Fault in the rules of the kinds.
+    /// Fault in the rules of memkube's kinds.
     Rules(rules::RuleFault),
-    /// Fault in what watches and reads show.
+    /// Fault in what memkube's watches and reads show.
     Seen(watch::WatchFault),
-    /// The server never drops its history.
+    /// Fault: the server never drops its watch history.
     Remembers,
-    /// The server does not clean up.
+    /// Fault: the server does not clean up deleted namespaces or garbage.
     Cleaning(Cleaning),
     /// Fault in how memkube reads a request.
     Request(request::Change),
-    /// Fault in the answer that a client gets.
+    /// Fault in the answer that a client gets from memkube.
     Answer(answer::Change),
 }
 
@@ -46,19 +46,19 @@ enum Cleaning {
     LosesDeletions,
 }
 
-/// Faults of the controllers that clean up.
+/// Faults of the controllers that empty namespaces and collect garbage.
 const CLEANING: [(&str, Cleaning); 3] = [
     ("deleted namespaces stay", Cleaning::KeepsNamespaces),
     ("what has no owner stays", Cleaning::KeepsGarbage),
     ("cleaned-up objects cause no events", Cleaning::LosesDeletions),
 ];
 
-/// Servers on which a fault must be detected.
+/// Kind of server on which a fault must be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// Servers that run alone.
+    /// Servers without controllers.
     Usual,
-    /// Servers that soon drop their history.
+    /// Servers that soon drop their watch history.
     Forgetful,
     /// Servers beside which controllers delete objects.
     Cleaned,
@@ -78,7 +78,7 @@ pub fn all() -> Vec<PlantedFault> {
 }
 
 impl PlantedFault {
-    /// Servers on which the table must detect it.
+    /// Returns the kind of server on which the table must detect the fault.
     #[must_use]
     pub fn servers(&self) -> Servers {
         match self.kind {
@@ -88,7 +88,7 @@ impl PlantedFault {
         }
     }
 
-    /// Part that has the fault, for messages: memkube itself, or its transport.
+    /// Returns the part that has the fault, for messages: memkube itself, or its transport.
     #[must_use]
     pub fn place(&self) -> &'static str {
         match self.kind {
@@ -98,7 +98,7 @@ impl PlantedFault {
         }
     }
 
-    /// A client of a memkube that has the fault.
+    /// Returns a client of a memkube that has the fault.
     pub async fn client(&self) -> anyhow::Result<Client> {
         let server: MemKube = match self.kind {
             Kind::Cleaning(fault) => {

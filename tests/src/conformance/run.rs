@@ -1,4 +1,4 @@
-//! Runs one case on one server.
+//! Run of one case on one server.
 
 use super::normal::seconds;
 use super::script::{Action, Call, Case, written_out};
@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// Unchanged answer of a server to one step.
+/// Answer of a server to one step, as it came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// HTTP status; 0 for events that are read from an open watch.
+    /// HTTP status of the answer; 0 for events that are read from an open watch.
     pub code: u16,
-    /// Headers that a client can act on: `name: value`, by name.
+    /// Headers of the answer that a client can act on, as `name: value`, sorted by name.
     pub headers: Vec<String>,
-    /// An object, a text, or an array of events.
+    /// Body of the answer: an object, a text, or an array of events.
     pub body: Value,
-    /// Bytes of the body.
+    /// Body of the answer as bytes.
     pub raw: Vec<u8>,
     /// Time of the answer by the server's clock, in seconds since 1970; at most one second too early.
     pub at_seconds: i64,
@@ -32,17 +32,18 @@ pub struct Answer {
 /// Answers of a server to a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseRun {
-    /// Time of the start by the server's clock, in whole seconds since 1970.
+    /// Time at which the case started by the server's clock, in whole seconds since 1970.
     pub began_seconds: i64,
     /// One answer for each step.
     pub answers: Vec<Answer>,
 }
 
-/// Code if there is no answer at all.
+/// Status code that stands for a step without any answer.
 pub const NO_ANSWER: u16 = 1;
-/// Code if an open watch did not deliver all requested events.
+/// Status code that stands for an open watch that did not deliver all requested events.
 pub const CUT_SHORT: u16 = 2;
-/// Headers that belong to the connection, or that differ on any two servers. Priority and fairness is not tested here.
+/// Headers that differ on any two servers or depend on the connection, so they are not compared. Priority and fairness is not
+/// tested here.
 const UNSHARED: [&str; 3] = ["audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];
 
 impl Answer {
@@ -62,7 +63,7 @@ struct Runner<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// Runs a case. The namespace is created first, and its answer is left out.
+/// Runs a case on a server. Creates its namespace first, which is not one of the answers.
 ///
 /// # Errors
 /// If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].
@@ -141,7 +142,7 @@ impl Runner<'_> {
         answer.map_err(|error| anyhow::anyhow!("{} {}: no answer: {error}", call.method, call.path))
     }
 
-    /// Replaces `{ns}`, `${kept.field}` and `{repeat:x:3}` in the text.
+    /// Replaces `{ns}`, `${kept.field}` and `{repeat:x:3}` in a text of the case.
     fn filled(&self, text: &str) -> anyhow::Result<String> {
         let mut text = written_out(text, self.namespace);
         while let Some(start) = text.find("${") {
@@ -162,7 +163,7 @@ impl Runner<'_> {
         let (name, path) = reference.split_once('.').unwrap_or((reference, ""));
         let kept = self.kept.get(name).with_context(|| format!("nothing is kept as {name}"))?;
         let pointer = if path.is_empty() { String::new() } else { format!("/{}", path.replace('.', "/")) };
-        // A missing field is left empty: the next call then shows it.
+        // A field that a kept answer lacks becomes empty, which the next call's answer shows.
         Ok(match kept.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
@@ -189,7 +190,7 @@ fn shown(headers: &HeaderMap) -> Vec<String> {
     let shared = headers.iter().filter(|(name, _)| !UNSHARED.contains(&name.as_str()) && !of_connection.contains(name));
     let mut shown: Vec<String> =
         shared.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))).collect();
-    // Stable, so that headers of one name stay in their order.
+    // A stable sort, so that headers with the same name stay in their order.
     shown.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
     shown
 }

@@ -1,7 +1,6 @@
-//! Cases as text.
+//! Cases of the conformance suite as text.
 //!
 //! ```text
-//! == A title that states a behaviour
 //! 201 POST {cm} {"metadata":{"name":"a"}} => a        the answer is kept as `a`
 //! 200 MERGE {cm}/a {"data":{"k":"${a.metadata.uid}"}}  and this is a part of it
 //!     accept: application/json                         a header of the line before
@@ -20,71 +19,71 @@
 use anyhow::{Context as _, bail, ensure};
 use std::fmt;
 
-/// Steps that build on each other, in a namespace of their own.
+/// Case: steps that build on each other, in a namespace of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Name of its file.
+    /// Name of the case's file.
     pub theme: String,
-    /// Behaviour that it shows.
+    /// Behaviour that the case shows, as its title.
     pub title: String,
     pub namespace: String,
     pub steps: Vec<Step>,
 }
 
-/// One call, or one read of a watch.
+/// Step of a case: one call, or one read of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Line in its file, from 1.
+    /// Line of the step in its file, from 1.
     pub line: usize,
-    /// Known code of the real server; `None` in random cases.
+    /// Status code that the real server is known to answer; `None` in random cases.
     pub code: Option<u16>,
     pub action: Action,
-    /// Name under which the answer is kept.
+    /// Name under which the answer is kept for later steps.
     pub save: Option<String>,
-    /// Known difference of memkube.
+    /// Known difference between memkube's answer and the real server's.
     pub differs: Option<Difference>,
 }
 
-/// A known difference.
+/// Known difference between memkube's answer and the real server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Name in the docs.
+    /// Name of the difference in docs/memkube.md.
     pub name: String,
-    /// Code of memkube; `None` for the same code.
+    /// Status code of memkube's answer; `None` if it is the same as the real server's.
     pub code: Option<u16>,
 }
 
 /// Action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A request with one answer.
+    /// Sends a request with one answer.
     Send(Call),
-    /// A request that is repeated until its answer has the code of the table: a server may need a moment for it.
+    /// Repeats a request until its answer has the code of the table: a server may need a moment for it.
     Await(Call),
-    /// A watch that is read until the server ends it.
+    /// Opens a watch and reads it until the server ends it.
     Watch(Call),
-    /// A watch that is read later, by this name.
+    /// Opens a watch of this name, which later steps read.
     Open(String, Call),
-    /// That many events of an open watch.
+    /// Reads this many events of an open watch.
     Read(String, usize),
-    /// Events of an open watch up to the first about an object of that name.
+    /// Reads events of an open watch up to the first about the object with this name.
     ReadUntil(String, String),
 }
 
-/// A request.
+/// Request of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub method: &'static str,
-    /// Path with the query.
+    /// Path of the request with its query.
     pub path: String,
-    /// Empty for none.
+    /// Body of the request; empty for none.
     pub body: String,
-    /// Keyed by lower-case name.
+    /// Headers of the request, with names in lower case.
     pub headers: Vec<(String, String)>,
 }
 
 impl Call {
-    /// A request of a verb of the table.
+    /// Returns a request with a verb of the table.
     ///
     /// # Errors
     /// If there is no such verb.
@@ -107,7 +106,7 @@ impl Call {
     }
 }
 
-/// Abbreviated paths of the table.
+/// Abbreviations of paths in the table, and what they stand for.
 const SHORT: [(&str, &str); 9] = [
     ("{cm}", "/api/v1/namespaces/{ns}/configmaps"),
     ("{pod}", "/api/v1/namespaces/{ns}/pods"),
@@ -120,14 +119,14 @@ const SHORT: [(&str, &str); 9] = [
     ("{crd}", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
 ];
 
-/// Expands the abbreviations of the table.
+/// Replaces the table's abbreviations in a text.
 #[must_use]
 pub fn written_out(text: &str, namespace: &str) -> String {
     let long = SHORT.iter().fold(text.to_owned(), |text, (short, long)| text.replace(short, long));
     long.replace("{ns}", namespace)
 }
 
-/// Parses the cases of a theme.
+/// Parses the cases of one theme.
 ///
 /// # Errors
 /// If a line is malformed.
@@ -187,7 +186,7 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line, and the name under which its answer is kept.
+/// Splits a line into its text and the name under which the answer is kept.
 fn kept_as(text: &str) -> (&str, Option<String>) {
     match text.rsplit_once(" => ") {
         Some((text, save)) => (text, Some(save.trim().to_owned())),

@@ -1,4 +1,4 @@
-//! Both servers, with the custom kinds that the table uses.
+//! Servers of the conformance suite, memkube and real ones, with the custom kinds that the table uses.
 
 use super::normal::normal;
 use super::run::run_case;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 
-/// Custom kinds that cover the features of schemas.
+/// CRDs of custom kinds that cover the features of schemas.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
-/// Cases at once on the real server: most of their time they wait for watches to end.
+/// Number of cases to run at once on the real server: most of the time they wait for watches to end.
 const AT_ONCE: usize = 16;
 const MASTERS: &str = "system:masters";
-/// Token of the admin, as [`ControlPlane`] creates it.
+/// Bearer token of the admin, as [`ControlPlane`] creates it.
 const TOKEN: &str = "token-of-admin";
-/// Start of memkube's clock.
+/// Time at which memkube's clock starts.
 const EPOCH: &str = "2026-06-01T12:00:00Z";
 
 fn documents() -> Vec<String> {
@@ -32,18 +32,18 @@ fn documents() -> Vec<String> {
     own.chain(all(Form::Full).iter().map(yaml)).collect()
 }
 
-/// Interval of compactions of a server that soon drops its history. A case must read recent history within it.
+/// Interval at which a server that soon drops its watch history compacts its store. A case must read recent history within it.
 pub const COMPACTION: Duration = Duration::from_secs(5);
 
-/// A real server with the custom kinds, for one test at a time. Each test uses namespaces of its own.
+/// Real API server with the custom kinds, for one test at a time. Each test uses namespaces of its own.
 pub struct Real {
     pub server: Arc<ControlPlane>,
     _cleaners: Option<Process>,
-    // Last field: the next test gets its turn when all else of this one is dropped.
+    // Last field, so that it is dropped last: the next test then gets its turn.
     _turn: Turn,
 }
 
-/// The real server that all tests share.
+/// Returns the real server that all tests share.
 pub async fn real() -> anyhow::Result<Real> {
     static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
     static TURN: Mutex<()> = Mutex::const_new(());
@@ -52,14 +52,14 @@ pub async fn real() -> anyhow::Result<Real> {
     Ok(Real { server: Arc::clone(server), _cleaners: None, _turn: turn })
 }
 
-/// The same for one test, with the controllers that empty deleted namespaces and collect garbage.
+/// Returns a real server for one test, with the controllers that empty deleted namespaces and collect garbage.
 pub async fn real_cleaned() -> anyhow::Result<Real> {
     let real = real().await?;
     let cleaners = real.server.start_cleaners().await?;
     Ok(Real { _cleaners: Some(cleaners), ..real })
 }
 
-/// Starts a real server that soon drops its history.
+/// Starts a real server that soon drops its watch history.
 pub async fn real_forgetful() -> anyhow::Result<Real> {
     let turn = Turn::with_own_servers().await;
     Ok(Real { server: real_with(Some(COMPACTION)).await?, _cleaners: None, _turn: turn })
@@ -72,13 +72,14 @@ async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<Arc<
     Ok(Arc::new(server))
 }
 
-/// User of the calls, on both servers.
+/// Returns the user that makes the calls on memkube and on the real server.
 #[must_use]
 pub fn admin() -> User {
     User::new(ADMIN).with_groups(vec![MASTERS.to_owned()])
 }
 
-/// Policy that allows the group of masters everything and other users nothing, as on a real server without roles.
+/// Authorization policy of memkube: the group of masters may do everything, other users nothing, as on a real server without
+/// roles.
 struct OfMasters;
 
 impl OfMasters {
@@ -101,10 +102,10 @@ impl Policy for OfMasters {
     }
 }
 
-/// Starts memkube with the custom kinds. It must be on a runtime of one thread whose time is paused: then watches end at once,
-/// and answers depend on the calls alone.
+/// Starts memkube with the custom kinds. It must run on one thread with paused time: then watches end at once, and answers
+/// depend on the calls alone.
 pub async fn ours() -> anyhow::Result<MemKube> {
-    // The real server runs without kube-controller-manager.
+    // No controllers, because the real server runs without kube-controller-manager too.
     ours_cleaned_by(false, false).await
 }
 
@@ -113,7 +114,7 @@ pub async fn ours_cleaned() -> anyhow::Result<MemKube> {
     ours_cleaned_by(true, true).await
 }
 
-/// Starts memkube as [`ours`] does, with these controllers.
+/// Starts memkube as [`ours`] does, with the controllers for which the argument is true.
 pub async fn ours_cleaned_by(namespace_controller: bool, garbage_collector: bool) -> anyhow::Result<MemKube> {
     let clock = memkube::clock::TokioClock::starting_at(EPOCH.parse()?);
     let mut options = memkube::Options::new(Arc::new(clock), 1);
@@ -128,12 +129,12 @@ pub async fn ours_cleaned_by(namespace_controller: bool, garbage_collector: bool
     Ok(server)
 }
 
-/// Starts memkube as [`ours`] does, with a short history.
+/// Starts memkube as [`ours`] does, with a short watch history.
 pub async fn ours_forgetful() -> anyhow::Result<MemKube> {
     Ok(forgetting(ours().await?))
 }
 
-/// Shortens the history of a memkube.
+/// Gives a memkube a short watch history.
 #[must_use]
 pub fn forgetting(server: MemKube) -> MemKube {
     let forgetful = server.clone();
@@ -154,13 +155,13 @@ async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
     answer.map(drop).with_context(|| format!("memkube refuses {}", document.lines().take(6).collect::<String>()))
 }
 
-/// Runs cases on the real server, many at once.
+/// Runs cases on the real server, many at once. Returns the normalized answers.
 pub async fn run_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let results = futures::stream::iter(cases).map(|case| run_one(client, case));
     results.buffered(AT_ONCE).try_collect().await
 }
 
-/// Runs cases one after the other.
+/// Runs cases on memkube, one after the other. Returns the normalized answers.
 pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let mut results = Vec::new();
     for case in cases {
@@ -169,13 +170,13 @@ pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec
     Ok(results)
 }
 
-/// Runs one case. Returns the normal answers.
+/// Runs one case. Returns its normalized answers.
 pub async fn run_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
     let run = run_case(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
     Ok(normal(case, &run))
 }
 
-/// Runs a future on a runtime of one thread whose time is paused.
+/// Runs a future on a runtime of one thread with paused time.
 pub fn paused<T>(run: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(run)

@@ -1,28 +1,28 @@
-//! Events of a watch, one JSON document on each line.
+//! Events of a watch in a test, one JSON document on each line.
 
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Part of a watch that has arrived and is not read yet.
+/// Open watch, with the part that has arrived and is not read yet.
 pub(super) struct Events {
     body: Body,
     read: Vec<u8>,
 }
 
-/// Events that were read from a watch.
+/// Events that a step has read from a watch.
 #[derive(Default)]
 pub(super) struct Taken {
-    /// Events in order. If some are missing, the last says why.
+    /// Events in order. If some are missing, the last entry says why.
     pub(super) events: Vec<Value>,
-    /// Bytes of the events.
+    /// Lines of the events as bytes.
     pub(super) raw: Vec<u8>,
-    /// True if all requested events came.
+    /// True if all requested events have come.
     pub(super) whole: bool,
 }
 
-/// An event, and the bytes of its line.
+/// Event, and its line as bytes.
 type Line = (Value, Vec<u8>);
 
 impl Events {
@@ -42,7 +42,7 @@ impl Events {
         }
     }
 
-    /// Reads that many events, or fewer if no more come in time.
+    /// Reads this many events, or fewer if no more come in time.
     pub(super) async fn take(&mut self, count: usize, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         while taken.events.len() < count {
@@ -55,7 +55,7 @@ impl Events {
         Taken { whole: true, ..taken }
     }
 
-    /// Reads events up to the first about an object of that name.
+    /// Reads events up to the first about the object with this name.
     pub(super) async fn until(&mut self, name: &str, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    /// Next event; `None` at the end; or the reason why there is neither.
+    /// Returns the next event, `None` at the end of the watch, or the reason why no event comes.
     async fn next_in(&mut self, patience: Duration) -> Result<Option<Line>, String> {
         match tokio::time::timeout(patience, self.next()).await {
             Ok(Ok(line)) => Ok(line),
@@ -89,7 +89,7 @@ impl Events {
                 return Ok(Some((serde_json::from_slice(&line)?, line)));
             }
             let Some(frame) = self.body.frame().await else {
-                // An answer that is no watch need not end in a line end.
+                // An answer that is no watch, such as an error, need not end in a line end.
                 let rest = std::mem::take(&mut self.read);
                 return if rest.is_empty() { Ok(None) } else { Ok(Some((serde_json::from_slice(&rest)?, rest))) };
             };

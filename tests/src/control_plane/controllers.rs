@@ -1,23 +1,22 @@
-//! kube-controller-manager beside a control plane.
+//! kube-controller-manager for a test's control plane.
 
 use super::{CONTROLLER_MANAGER, ControlPlane, start};
 use crate::process::Process;
 use std::ffi::OsString;
 use xtask::controlplane::Program;
 
-/// Lease duration, renew deadline and retry period under a Lease: long enough for a process that gets no processor time for
-/// some seconds.
+/// Flags for leader election: a Lease long enough for a process that gets no processor time for some seconds.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=10s",
     "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=300ms",
 ];
-/// Controllers that empty deleted namespaces and delete objects without owners.
+/// Controllers that empty deleted namespaces and delete objects whose owners are gone.
 const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 
 impl ControlPlane {
-    /// Starts kube-controller-manager to finish the deletion of namespaces and to collect garbage, as in every cluster. It ends
+    /// Starts the controllers that finish the deletion of namespaces and collect garbage, as in every real cluster. They end
     /// with the control plane, which was started without controllers. Call this after the CRDs are applied: the garbage
     /// collector looks for new kinds only every 30 s.
     pub async fn clean_up(&mut self) -> anyhow::Result<()> {
@@ -25,16 +24,16 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// The same for as long as the process is kept.
+    /// Starts the same controllers as [`ControlPlane::clean_up`]. They end when the returned process is dropped.
     pub async fn start_cleaners(&self) -> anyhow::Result<Process> {
-        // By default its clients are limited to 20 requests a second, and a namespace costs two requests for each kind.
+        // Raises the default limit of 20 requests a second: emptying a namespace costs two requests for each kind.
         let unhurried = [("--kube-api-qps", "1000"), ("--kube-api-burst", "1000")];
         self.start_controller_manager(&CLEANERS, &unhurried).await
     }
 
-    /// Starts another kube-controller-manager, with controllers by upstream's names, as installers start it. It works under its
-    /// Lease in kube-system, and each controller under its own service account. The control plane must have been started with
-    /// the user [`CONTROLLER_MANAGER`].
+    /// Starts another kube-controller-manager with these controllers, as installers start it: under its Lease in kube-system,
+    /// and each controller under its own service account. The control plane must have been started with the user
+    /// [`CONTROLLER_MANAGER`].
     pub async fn start_elected_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let mut arguments = self.controller_manager_arguments(&controllers.join(","));
         arguments.extend(ELECTION.map(OsString::from));
@@ -43,8 +42,8 @@ impl ControlPlane {
         start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
     }
 
-    /// Starts another kube-controller-manager, with controllers by upstream's names and more flags. It works as the admin and
-    /// without a Lease.
+    /// Starts another kube-controller-manager with these controllers and additional flags. It works as the admin and without a
+    /// Lease.
     pub async fn start_controller_manager(
         &self,
         controllers: &[&str],
@@ -59,10 +58,10 @@ impl ControlPlane {
 
     fn controller_manager_arguments(&self, controllers: &str) -> Vec<OsString> {
         vec![
-            // It needs no port, because nobody sends it requests.
+            // No port, because nobody sends requests to kube-controller-manager.
             "--secure-port=0".into(),
             format!("--controllers={controllers}").into(),
-            // Key that signs the tokens that it puts into Secrets, and the authority that it adds.
+            // Key that signs the tokens in Secrets, and the certificate authority that is added to them.
             "--service-account-private-key-file".into(),
             self.folder.join("certificates/apiserver.key").into_os_string(),
             "--root-ca-file".into(),

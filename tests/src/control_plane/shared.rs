@@ -1,12 +1,12 @@
-//! Control plane of tests that need a server but no fleet.
+//! Control plane that all tests share that need a server but no fleet.
 
 use super::{ControlPlane, Options};
 use tokio::sync::OnceCell;
 
-/// Users of [`shared`], which have no rights until a test binds a role to them. Each belongs to one test.
+/// Users of the [`shared`] control plane, which have no rights until a test binds a role to them. Each belongs to one test.
 pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
 
-/// Control plane that all tests share that need a server but no fleet. Its deleted namespaces are emptied.
+/// Returns the control plane that all tests share that need a server but no fleet. Its deleted namespaces are emptied.
 pub async fn shared() -> anyhow::Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = || Options {

@@ -1,4 +1,4 @@
-//! [`Cluster`]: a control plane for one test at a time.
+//! Control plane for tests of the EndpointSlice controller, for one test at a time: [`Cluster`].
 
 use super::Workload;
 use crate::agent::{Agent, AgentSpec};
@@ -17,16 +17,16 @@ use kube::api::DeleteParams;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
 
-/// Kind of a cluster; a process has one of each.
+/// Kind of such a cluster. A test process has one of each.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// kube-controller-manager collects garbage and maintains Endpoints, and leaves EndpointSlices to others.
+    /// kube-controller-manager runs, but not its EndpointSlice controller.
     WithoutItsController,
-    /// There is no kube-controller-manager until the test starts one.
+    /// No kube-controller-manager runs until the test starts one.
     WithoutControllerManager,
 }
 
-/// A cluster of one kind.
+/// Cluster of one kind that the tests of a process share.
 struct Shared {
     control_plane: OnceCell<ControlPlane>,
     turn: Mutex<()>,
@@ -36,26 +36,26 @@ static CLUSTERS: [Shared; 2] =
     [const { Shared { control_plane: OnceCell::const_new(), turn: Mutex::const_new(()) } }; 2];
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
-/// A cluster, for as long as a test uses it.
+/// Shared cluster, for as long as one test uses it.
 #[derive(Debug)]
 pub struct Cluster {
     pub control_plane: &'static ControlPlane,
-    /// Namespace that no other test uses.
+    /// Namespace in the cluster that no other test uses.
     pub namespace: String,
-    // Last field: the next test gets its turn when all else of this one is dropped.
+    // Last field, so that it is dropped last: the next test then gets its turn.
     turn: Turn,
 }
 
 impl Cluster {
-    /// Takes the cluster of that kind, with a namespace whose name begins with `namespace`. The agent's account exists and has
-    /// the rights of `deploy/member-agent.yaml` and `deploy/endpointslices.yaml`.
+    /// Waits for the cluster of this kind. Creates a namespace whose name begins with `namespace`. The agent's account exists
+    /// and has the rights of `deploy/member-agent.yaml` and `deploy/endpointslices.yaml`.
     pub async fn take(kind: Kind, namespace: &str) -> anyhow::Result<Self> {
         let shared = &CLUSTERS[kind as usize];
         let turn = Turn::of(&shared.turn).await;
         let control_plane = shared.control_plane.get_or_try_init(|| start(kind)).await?;
-        // An earlier test may have revoked them.
+        // An earlier test may have revoked the agent's rights to EndpointSlices.
         manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
-        // The agent of an earlier test may have had no time to release them.
+        // The agent of an earlier test may have had no time to release its Leases.
         let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
         let namespace = format!("{namespace}-t{}", TESTS.fetch_add(1, Ordering::Relaxed) + 1);
@@ -63,57 +63,57 @@ impl Cluster {
         Ok(Self { control_plane, namespace, turn })
     }
 
-    /// Creates a Node, for workloads in the cluster's namespace.
+    /// Creates a Node. Returns the workload of the cluster's namespace, without Services and pods.
     pub async fn workload(&self) -> anyhow::Result<Workload> {
         Workload::begin(self.control_plane.admin(), &self.namespace).await
     }
 
-    /// Starts an agent that only makes EndpointSlices, with flags, and waits until it is ready.
+    /// Starts a member agent that only makes EndpointSlices, with these flags, and waits until it is ready.
     pub async fn serve(&self, flags: &[(&str, &str)]) -> anyhow::Result<Agent> {
         self.agent(flags).await?.start_ready().await
     }
 
-    /// Settings of such an agent.
+    /// Returns settings for a member agent that only makes EndpointSlices, with these flags.
     pub async fn agent(&self, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let spec = agent(self.control_plane).await?.within(&self.turn);
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 
-    /// The same over a proxy, whose line records this agent's writes: replicas share a user.
+    /// Returns the same settings over a proxy, whose line records this agent's writes: replicas share a user.
     pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
         let kubeconfig = access.write_kubeconfig(self.control_plane.folder())?;
         Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
     }
 
-    /// Starts kube-controller-manager under its Lease, with controllers by upstream's names. The next test waits until the
-    /// process has ended, also if this test drops it: otherwise its last writes would show up in the next test.
+    /// Starts kube-controller-manager with these controllers, under its Lease. The next test waits until the process has ended,
+    /// even if this test drops it: otherwise its last writes would show up in the next test.
     pub async fn start_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let process = self.control_plane.start_elected_controller_manager(controllers).await?;
         self.turn.outlasts(&process);
         Ok(process)
     }
 
-    /// Removes the traces of kube-controller-manager.
+    /// Removes kube-controller-manager's Lease and other traces of it.
     pub async fn forget_controller_manager(&self) -> anyhow::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.control_plane.admin(), "kube-system");
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
         Ok(())
     }
 
-    /// A mark in the audit log.
+    /// Returns a mark in the cluster's audit log.
     pub async fn mark(&self) -> anyhow::Result<Mark> {
         self.control_plane.audit().mark().await
     }
 
-    /// Writes of a user in the test's namespace since a mark, without Events.
+    /// Returns a user's writes in the test's namespace since a mark, without Events.
     pub async fn written_by(&self, user: &str, mark: Mark) -> anyhow::Result<Ledger> {
         let ledger = self.control_plane.audit().since(mark).await?.objects();
         Ok(ledger.of_user(user).filter(|entry| entry.namespace == self.namespace))
     }
 
-    /// Checks that the agent made exactly these writes in the test's namespace since a mark, without Events. The lines are
-    /// those of [`Ledger`], without the namespace.
+    /// Checks that the agent made exactly these writes in the test's namespace since a mark, without Events. Each is a count
+    /// and a line of [`Ledger`], without the namespace.
     pub async fn agent_wrote(&self, mark: Mark, expected: &[(usize, &str)]) -> anyhow::Result<()> {
         let written = self.written_by(MEMBER_AGENT, mark).await?;
         let namespace = &self.namespace;
@@ -127,7 +127,7 @@ impl Cluster {
     }
 }
 
-/// Settings of a member agent that only makes EndpointSlices, with the account of `deploy/member-agent.yaml`.
+/// Returns settings for a member agent that only makes EndpointSlices, with the account of `deploy/member-agent.yaml`.
 pub async fn agent(control_plane: &ControlPlane) -> anyhow::Result<AgentSpec> {
     let name = format!("member-agent of {}", control_plane.name());
     Ok(with_long_leases(on_free_ports(AgentSpec::new("member-agent", &name)))
@@ -159,7 +159,7 @@ async fn start(kind: Kind) -> anyhow::Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// True if the metrics of an agent say that it makes the slices of its cluster now.
+/// True if an agent's metrics say that it makes the slices of its cluster now.
 ///
 /// # Errors
 /// If the metrics do not say.
@@ -173,7 +173,7 @@ pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
     }
 }
 
-/// Waits until that is so, or is not so.
+/// Waits until an agent makes the slices of its cluster (`expected` is true), or no longer does (false).
 pub async fn serves(agent: &Agent, expected: bool) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while is_serving(agent).await? != expected {

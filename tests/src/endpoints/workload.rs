@@ -1,4 +1,4 @@
-//! [`Workload`]: Services, pods and Nodes, and their slices.
+//! Services, pods and Nodes that a test creates, and waits for their slices: [`Workload`].
 
 use super::describe;
 use crate::eventually;
@@ -12,19 +12,19 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Slices by `<namespace>/<name>`.
+/// EndpointSlices by `<namespace>/<name>`.
 type Slices = BTreeMap<String, EndpointSlice>;
 
-/// Objects of a user in one namespace.
+/// Services, pods and Nodes of a user in one namespace.
 pub struct Workload {
     pub user: User,
-    /// Node of the pods.
+    /// Name of the Node that the pods run on.
     pub node: String,
     client: Client,
     namespace: String,
 }
 
-/// A pod as its kubelet reports it.
+/// Pod to create, with the status that its kubelet would report.
 #[derive(Clone, Debug)]
 pub struct PodSketch {
     name: String,
@@ -37,7 +37,7 @@ pub struct PodSketch {
 }
 
 impl PodSketch {
-    /// A ready pod with this value of the label `app` and these addresses, of either family.
+    /// Returns a ready pod with the value `app` of the label `app` and these addresses, of either family.
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
@@ -52,25 +52,25 @@ impl PodSketch {
         }
     }
 
-    /// Makes it not ready.
+    /// Makes the pod not ready.
     #[must_use]
     pub fn unready(self) -> Self {
         Self { ready: false, ..self }
     }
 
-    /// Sets the time since which it is ready or not, in Kubernetes' format.
+    /// Sets the time since which the pod is ready or not, in Kubernetes' format.
     #[must_use]
     pub fn since(self, time: &str) -> Self {
         Self { since: Some(time.to_owned()), ..self }
     }
 
-    /// Puts it on a Node of that name.
+    /// Puts the pod on the Node with this name.
     #[must_use]
     pub fn on(self, node: &str) -> Self {
         Self { node: Some(node.to_owned()), ..self }
     }
 
-    /// Adds a named port of a container.
+    /// Adds a named port to the pod's container.
     #[must_use]
     pub fn port(mut self, name: &str, number: u16) -> Self {
         self.ports.push((name.to_owned(), number));
@@ -79,7 +79,7 @@ impl PodSketch {
 }
 
 impl Workload {
-    /// Creates only a Node, `node-<namespace>`.
+    /// Returns a workload with a Node, `node-<namespace>`, and nothing else.
     pub async fn begin(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let (user, node) = (User::new(client.clone(), namespace), format!("node-{namespace}"));
         let workload = Self { user, node, client, namespace: namespace.to_owned() };
@@ -100,19 +100,19 @@ impl Workload {
         Ok(())
     }
 
-    /// Creates a Service that selects pods whose label `app` is its name, with port 80 (`http`) to 8080.
+    /// Creates a Service with this name, which selects pods whose label `app` has that name, with port 80 (`http`) to 8080.
     #[allow(clippy::missing_errors_doc)]
     pub async fn service(&self, name: &str) -> anyhow::Result<Service> {
         self.service_with(name, json!({})).await
     }
 
-    /// The same with this patch of its spec: null removes a field.
+    /// Creates a Service as [`Self::service`] does, with this patch of its spec. Null removes a field.
     #[allow(clippy::missing_errors_doc)]
     pub async fn service_with(&self, name: &str, spec: Value) -> anyhow::Result<Service> {
         self.labelled_service(name, json!({}), spec).await
     }
 
-    /// The same with labels.
+    /// Creates a Service as [`Self::service_with`] does, with these labels.
     #[allow(clippy::missing_errors_doc)]
     pub async fn labelled_service(&self, name: &str, labels: Value, spec: Value) -> anyhow::Result<Service> {
         let mut service = json!({
@@ -125,7 +125,7 @@ impl Workload {
         self.user.create(service).await
     }
 
-    /// Creates a pod and reports its status.
+    /// Creates a pod and writes its status.
     #[allow(clippy::missing_errors_doc)]
     pub async fn pod(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
         let ports: Vec<Value> =
@@ -138,7 +138,7 @@ impl Workload {
         self.report(pod).await
     }
 
-    /// Creates ready pods of a Service, `<service>-0` and so on, with these addresses.
+    /// Creates ready pods `<service>-0` and so on with these addresses, which the Service selects.
     #[allow(clippy::missing_errors_doc)]
     pub async fn pods(&self, service: &str, addresses: &[&str]) -> anyhow::Result<()> {
         for (index, address) in addresses.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Reports the status of an existing pod.
+    /// Writes the status of an existing pod, in place of its kubelet.
     #[allow(clippy::missing_errors_doc)]
     pub async fn report(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
         let addresses: Vec<Value> = pod.addresses.iter().map(|address| json!({"ip": address})).collect();
@@ -159,20 +159,20 @@ impl Workload {
         self.user.merge_status(&pod.name, status).await
     }
 
-    /// Deletes a pod, which stays in termination: no kubelet reports that its containers have ended.
+    /// Deletes a pod, which then stays terminating: no kubelet reports that its containers have ended.
     #[allow(clippy::missing_errors_doc)]
     pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.delete::<Pod>(name).await
     }
 
-    /// Removes a pod at once.
+    /// Removes a pod at once, without grace period.
     #[allow(clippy::missing_errors_doc)]
     pub async fn remove_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.api::<Pod>().delete(name, &DeleteParams::default().grace_period(0)).await?;
         Ok(())
     }
 
-    /// Deletes every slice of the namespace, as somebody does by hand.
+    /// Deletes every slice in the namespace, as a user does by hand.
     #[allow(clippy::missing_errors_doc)]
     pub async fn delete_slices(&self) -> anyhow::Result<()> {
         let slices = self.user.api::<EndpointSlice>();
@@ -180,14 +180,14 @@ impl Workload {
         Ok(())
     }
 
-    /// Present slices of a Service.
+    /// Returns the present slices of a Service.
     #[allow(clippy::missing_errors_doc)]
     pub async fn slices(&self, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
         let labels = format!("kubernetes.io/service-name={service}");
         Ok(self.user.api::<EndpointSlice>().list(&ListParams::default().labels(&labels)).await?.items)
     }
 
-    /// The only slice of a Service.
+    /// Returns the only slice of a Service.
     ///
     /// # Errors
     /// If there is none or more than one.
@@ -197,7 +197,7 @@ impl Workload {
         slice.with_context(|| format!("{service} has one slice"))
     }
 
-    /// Waits until the slices of a Service are these, in the form of [`describe::slices`].
+    /// Waits until the slices of a Service are these, in the text form of [`describe::slices`].
     pub async fn sees(&self, service: &str, expected: &[&str]) -> anyhow::Result<Slices> {
         self.sees_all(service, &format!("slices\n    {}", expected.join("\n    ")), |objects| {
             describe::slices(objects.values()) == expected
@@ -205,7 +205,7 @@ impl Workload {
         .await
     }
 
-    /// Waits until a Service has one slice, with exactly these labels in addition to those with its name and its manager's.
+    /// Waits until a Service has exactly one slice, whose labels are these and those with the Service's and the manager's name.
     pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
         let all: BTreeMap<&str, &str> =
             [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
@@ -233,13 +233,13 @@ impl Workload {
         eventually::objects(&self.user.api(), &selection, &format!("{service} to have {what}"), condition).await
     }
 
-    /// Waits until the controller has seen all earlier requests: it then makes the slices of a new Service.
+    /// Waits until the controller has handled all earlier requests: it then makes the slices of a new Service.
     pub async fn settle(&self, marker: &str) -> anyhow::Result<()> {
         self.service(marker).await?;
         self.sees(marker, &["IPv4 no ports: nobody"]).await.map(drop)
     }
 
-    /// Watches the routes of a Service, from now on.
+    /// Watches the routes (ready endpoints) of a Service from now on.
     #[must_use]
     pub fn routes(&self, service: &str) -> Routes {
         Routes::watch(&self.client, &self.namespace, service)

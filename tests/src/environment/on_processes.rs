@@ -1,4 +1,4 @@
-//! A fleet on control planes, with agents in processes of their own.
+//! Backend with real control planes, and agents in processes of their own.
 
 use super::{AgentPlace, Backend, FleetSpec, Member};
 use crate::agent::{Agent, AgentSpec};
@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The fleet that the tests of a process share, for as long as one of them uses it.
+/// Fleet that the tests of a process share, for as long as one test uses it.
 #[derive(Debug)]
 pub struct OnProcesses {
     fleet: Fleet,
@@ -24,17 +24,17 @@ pub struct OnProcesses {
 }
 
 impl OnProcesses {
-    /// An environment on a fleet that no other test uses ([`Fleet::own`]).
+    /// Returns an environment with a fleet that no other test uses ([`Fleet::own`]).
     pub async fn with_own_servers(fleet_spec: FleetSpec) -> anyhow::Result<Self> {
         Ok(Self { fleet: Fleet::own(fleet_spec.members).await?, fleet_spec, agents: BTreeMap::new() })
     }
 
-    /// All places of agents.
+    /// Returns all clusters that have an agent.
     pub fn places(&self) -> impl Iterator<Item = AgentPlace> + use<> {
         std::iter::once(AgentPlace::Hub).chain((0..self.fleet.members.len()).map(AgentPlace::Member))
     }
 
-    /// Settings of the agent of a place, over proxies if there is a line.
+    /// Returns the settings for a cluster's agent. With a line, the agent reaches its servers through proxies.
     pub async fn spec(&self, place: AgentPlace, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let index = match place {
             AgentPlace::Hub => return self.fleet.hub_agent_over(line).await,
@@ -50,7 +50,7 @@ impl OnProcesses {
         Ok(spec)
     }
 
-    /// Access of a member's agent to the hub, with a token of its own.
+    /// Returns the access of a member's agent to the hub, with a token of its own.
     pub async fn hub_access(&self, member: usize) -> anyhow::Result<Access> {
         self.fleet.hub.access(&self.fleet.members[member].hub_user).await
     }
@@ -60,29 +60,29 @@ impl OnProcesses {
         self.fleet.hub.audit()
     }
 
-    /// Kubeconfig file with all rights in the hub.
+    /// Returns a kubeconfig file for the hub, for a user who may do everything.
     pub fn hub_kubeconfig(&self) -> anyhow::Result<PathBuf> {
         self.fleet.hub.admin_kubeconfig()
     }
 
-    /// Kubeconfig file with all rights in a member.
+    /// Returns a kubeconfig file for a member cluster, for a user who may do everything.
     pub fn member_kubeconfig(&self, member: usize) -> anyhow::Result<PathBuf> {
         self.fleet.members[member].control_plane.admin_kubeconfig()
     }
 
-    /// Starts the agent of a place and waits until it is ready.
+    /// Starts the agent of a cluster and waits until it is ready.
     pub async fn start(&mut self, place: AgentPlace, spec: &AgentSpec) -> anyhow::Result<()> {
         self.agents.insert(place, spec.start_ready().await?);
         Ok(())
     }
 
-    /// Ends the agent of a place by SIGKILL.
+    /// Ends the agent of a cluster by SIGKILL.
     pub async fn kill(&mut self, place: AgentPlace) -> anyhow::Result<()> {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
     }
 
-    /// Deletes the Leases of the agent of a place that was killed, so that its successor need not wait until they expire. The
-    /// result does not depend on that wait.
+    /// Deletes the Leases of a cluster's agent that was killed, so that its successor need not wait until they expire. That
+    /// wait has no influence on the result.
     pub async fn forget_leases(&self, place: AgentPlace) -> anyhow::Result<()> {
         let control_plane = match place {
             AgentPlace::Hub => &self.fleet.hub,
@@ -93,7 +93,7 @@ impl OnProcesses {
         Ok(())
     }
 
-    /// Stops the agent of a place as an operator does.
+    /// Stops the agent of a cluster as an operator does.
     ///
     /// # Errors
     /// If none runs, or it ends with an error.

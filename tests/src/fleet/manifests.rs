@@ -1,4 +1,4 @@
-//! The manifests of `deploy/`: the agents in these tests have exactly the rights that they have in production.
+//! Manifests of `deploy/`: the agents in these tests have exactly the rights that they have in production.
 
 use crate::control_plane::ControlPlane;
 use anyhow::Context as _;
@@ -6,32 +6,32 @@ use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
-/// The hub agent, in the hub.
+/// Manifest of the hub agent, for the hub.
 pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
-/// A member agent, in its cluster.
+/// Manifest of a member agent, for its own cluster.
 pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
-/// Additional rights of a member agent that makes its cluster's EndpointSlices.
+/// Manifest with the additional rights of a member agent that makes its cluster's EndpointSlices.
 pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
-/// Previous CRD of MemberAgent, without the owner of a cluster id.
+/// CRD of MemberAgent in its previous version, which has no field for the owner of a cluster id.
 pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/memberagents.yaml");
-/// Objects in the hub for a member.
+/// Manifest of a member, for the hub.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
-/// Cluster id in [`HUB_MEMBER`], which others replace.
+/// Cluster id in the manifest [`HUB_MEMBER`], which is replaced for each member.
 const EXAMPLE: &str = "member-1";
 
-/// `deploy/hub-member.yaml` for a member, edited as its first lines say.
+/// Returns `deploy/hub-member.yaml` for a member, edited as its first lines say.
 #[must_use]
 pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)
 }
 
-/// Objects of a manifest.
+/// Returns the objects in a manifest.
 pub fn objects(manifest: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let documents = manifest.split("\n---\n");
     documents.map(|document| serde_saphyr::from_str(document).with_context(|| document.to_owned())).collect()
 }
 
-/// Creates the objects of a manifest; existing ones stay as they are.
+/// Creates the objects of a manifest. Existing objects stay as they are.
 pub async fn apply(control_plane: &ControlPlane, manifest: &str) -> anyhow::Result<()> {
     for object in objects(manifest)? {
         let types = object.types.as_ref().context("an object has a kind")?;
@@ -102,7 +102,7 @@ mod tests {
             "count/memberagents.networking.fleet.azure.com": "4",
         });
         assert_eq!(quota["spec"], serde_json::json!({ "hard": expected }));
-        // Each kind that a member may create is counted.
+        // The quota must count each kind of which a member may create objects.
         let [role] = &of_kind(&of_member("west"), "Role")[..] else { panic!("one Role") };
         let creates = |rule: &&Value| rule["verbs"].as_array().is_some_and(|verbs| verbs.contains(&"create".into()));
         let rules = role["rules"].as_array().expect("rules").iter().filter(creates);

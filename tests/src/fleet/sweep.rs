@@ -1,4 +1,4 @@
-//! Removes what an earlier test left in a cluster. There may be no agent that would remove its finalizers, so this does it.
+//! Removal of what an earlier test left in a cluster, finalizers included: no agent may be there to remove them.
 
 use crate::control_plane::ControlPlane;
 use crate::fleet::FLEET_SYSTEM;
@@ -9,7 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind, ResourceExt as _};
 use kube::{Api, Client};
 use serde_json::json;
 
-/// Removes every object of our group, the agents' Leases, and every Service and EndpointSlice except the API server's own.
+/// Removes every object of our API group, the agents' Leases, and every Service and EndpointSlice except the API server's own.
 pub(super) async fn sweep(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let client = control_plane.admin();
     for definition in all(Form::Full) {
@@ -51,7 +51,7 @@ async fn remove_all(
     Ok(())
 }
 
-/// An object that is already gone is no error.
+/// Removes an object with its finalizers. An object that is already gone is no error.
 async fn remove(api: &Api<DynamicObject>, object: &DynamicObject) -> kube::Result<()> {
     let name = object.name_any();
     if !object.finalizers().is_empty() {

@@ -1,4 +1,4 @@
-//! Actions of users, for tests in which faults happen meanwhile.
+//! Actions of users for tests that cause faults while an action runs.
 
 use crate::environment::{Backend, Environment};
 use crate::scenarios::handover::{recreate_slices, slices_are_left_in_the_hub};
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
-/// Actions of users, each with its preparation.
+/// Action of a user, with a preparation before it and a visible result after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Action {
@@ -29,7 +29,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Actions of the main job.
+    /// Actions of the main job: export, import and their changes.
     pub const ALL: [Self; 7] = [
         Self::Export,
         Self::Import,
@@ -50,7 +50,7 @@ impl Action {
         Self::AllowImport,
     ];
 
-    /// Prepares the action. The fleet has settled once the agents are quiet.
+    /// Creates what the action needs. The fleet has settled once its agents are quiet.
     pub async fn prepare(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         match self {
             Self::Export => Ok(()),
@@ -89,7 +89,7 @@ impl Action {
         }
     }
 
-    /// Waits until a user sees the result.
+    /// Waits until the result of the action is visible to a user.
     #[allow(clippy::missing_errors_doc)]
     pub async fn is_visible(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         let (exporter, importer) = (env.user(0), env.user(1));
@@ -139,7 +139,7 @@ impl Action {
     }
 }
 
-/// A Service cannot become headless, so its user deletes it and creates it again.
+/// Makes a Service headless: it must be deleted and created again, because an existing Service cannot change.
 async fn turn_headless(exporter: &User) -> anyhow::Result<()> {
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.delete::<Service>("app").await?;

@@ -1,4 +1,4 @@
-//! Announcements of member and hub in a MemberAgent, and their effects.
+//! Scenarios of the announcements in a MemberAgent, by member agent and hub agent, and their effects.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -16,18 +16,18 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 const IMPORTER: AgentPlace = AgentPlace::Member(1);
-/// Version of the agents and of this crate.
+/// Version that the agents announce, which is also this crate's.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
 
-/// Services, slices and endpoints that a member exports, then Services and slices that it imports.
+/// Counts in a MemberAgent: Services, slices and endpoints that the member exports, then Services and slices that it imports.
 pub type Shares = [i64; 5];
 
 pub fn member_agents<B: Backend>(env: &Environment<B>, member: usize) -> Api<MemberAgent> {
     env.hub(&env.members[member].hub_namespace)
 }
 
-/// Counts of the hub for a member.
+/// Returns the hub agent's counts in a MemberAgent, if it has written them.
 #[must_use]
 pub fn shares(agent: &MemberAgent) -> Option<Shares> {
     let status = agent.status.as_ref()?;
@@ -40,7 +40,7 @@ pub fn shares(agent: &MemberAgent) -> Option<Shares> {
     ])
 }
 
-/// Waits until the member announces that it runs, and the hub announces these counts.
+/// Waits until the member agent announces that it runs, and the hub agent announces these counts.
 pub async fn sees_shares(
     env: &Environment<impl Backend>,
     member: usize,
@@ -93,7 +93,7 @@ pub async fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_wit
     rich::is_exported(&env, &rich::in_hub()).await?;
     exports_affinity(&env, true).await?;
 
-    // As a hub agent that supports nothing beyond the Go form.
+    // Play a hub agent that announces no features: stop the real one and write its status.
     env.backend.stop_agent(AgentPlace::Hub).await?;
     let mark = env.backend.mark().await?;
     let in_hub = User::new(env.backend.hub(), &from);
@@ -113,7 +113,7 @@ pub async fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_wit
     exports_affinity(&env, true).await
 }
 
-/// Waits until the export of `app` in the hub has session affinity, or has none.
+/// Waits until the InternalServiceExport of `app` has session affinity, or has none.
 async fn exports_affinity(env: &Environment<impl Backend>, expected: bool) -> anyhow::Result<()> {
     let exports = env.hub::<InternalServiceExport>(&env.members[0].hub_namespace);
     let says = |export: &InternalServiceExport| {
@@ -136,7 +136,7 @@ pub async fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return
     let mut routes = importer.routes("app");
     routes.are(&["10.1.0.1:8080", "fd00:1::1:8080"]).await?;
 
-    // As an importer's agent that supports nothing beyond the Go form.
+    // Play an importing agent that announces no features: stop the real one and write its announcement.
     env.backend.stop_agent(IMPORTER).await?;
     let mark = env.backend.mark().await?;
     let in_hub = User::new(env.backend.hub(), &to);

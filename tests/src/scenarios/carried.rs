@@ -1,4 +1,4 @@
-//! Fields that pass between clusters, and the Go form between agents that announce no features.
+//! Scenarios of the fields that pass from exporter to importer, and of the Go form if an agent announces no features.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -50,7 +50,7 @@ pub async fn all_supported_fields_arrive_and_each_change_of_them_costs_the_usual
     Ok(())
 }
 
-/// Each of the changes costs the same, and a change of other fields costs nothing.
+/// Changes exported fields, each of which costs the same writes, and other fields, which cost none.
 async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importer: &User) -> anyhow::Result<()> {
     let six = |addresses: &[&str]| {
         let endpoints: Value = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
@@ -84,7 +84,7 @@ async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importe
     Ok(())
 }
 
-/// One write for each object with that field on the way.
+/// Changes the session affinity, which costs one write for each object that has it between exporter and importer.
 async fn session_affinity_changes(
     env: &Environment<impl Backend>,
     exporter: &User,
@@ -131,7 +131,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
 
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
-    // It asks for a load balancer, and a headless Service cannot be one.
+    // An import of type LoadBalancer: a headless Service cannot have a load balancer, but the import works without one.
     importer.import("app", "app", Consume::LoadBalancer).await?;
     let named =
         json!([{"addresses": ["10.1.0.1"], "hostname": "db-0"}, {"addresses": ["10.1.0.2"], "hostname": "db-1"}]);
@@ -144,7 +144,8 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     let import = serde_json::to_value(imports.get("app").await?)?;
     assert_eq!(import["status"]["type"], "Headless");
 
-    // A headless Service cannot get an address later, so its user and the agent delete it and create it again.
+    // A headless Service cannot get an address later, so its user, and the agent for the derived Service, delete it and create
+    // it again.
     exporter.delete::<Service>("app").await?;
     exporter.create_service("app").await?;
     let is_ordinary = |service: &Service| shape(service) == (Some("LoadBalancer".to_owned()), None);
@@ -153,7 +154,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     importer.sees("app", &["10.1.0.1", "10.1.0.2"]).await.map(drop)
 }
 
-/// For CRDs without the new fields. The caller checks that a settled fleet makes no writes.
+/// Scenario for CRDs without fleetnet's fields. The caller checks that a settled fleet makes no writes.
 pub async fn go_form_fields_of_a_rich_service_arrive(env: &Environment<impl Backend>) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
     rich::create(&exporter).await?;

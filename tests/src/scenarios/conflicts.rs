@@ -1,4 +1,4 @@
-//! Several clusters export one Service: users see the winner, and a conflict ends with its cause.
+//! Scenarios of several clusters that export one Service: users see the winner, and a conflict ends with its cause.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -31,14 +31,14 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees("app", &["10.1.0.1"]).await?;
     assert_eq!(env.ledger(&mark).await?, conflict(&env));
 
-    // The loser gives way: it changes to the winner's port.
+    // The export in conflict gives way: it changes to the winner's port.
     let with_port = |port: u16| json!({"spec": {"ports": [{"name": "http", "port": port, "targetPort": 8080}]}});
     second.merge::<Service>("app", with_port(80)).await?;
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
 
-    // The export that changed last is in conflict until the other is removed. The mark lets time pass on a paused clock: two
-    // changes at the same moment would tie.
+    // The export whose ports changed last is in conflict until the other is removed. Taking a mark lets time pass on a paused
+    // clock; otherwise both changes would have the same time.
     let _ = env.backend.mark().await?;
     first.merge::<Service>("app", with_port(82)).await?;
     first.sees_export("app", "Conflict", "True", "ConflictFound").await?;
@@ -49,7 +49,7 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees_derived_port("app", 82).await?;
     second.sees("app", &["10.1.0.1"]).await?;
 
-    // Exports of a headless and of another Service conflict too.
+    // Exports of a headless Service and of one that is not headless conflict too.
     second.delete::<Service>("app").await?;
     let mut headless = rich::headless_service("app");
     headless["spec"]["ports"][0]["port"] = json!(82);
@@ -65,7 +65,7 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees("app", &["10.2.0.1"]).await.map(drop)
 }
 
-/// Costs of an export that is in conflict from the start.
+/// Returns the expected writes for an export that is in conflict from the start.
 fn conflict<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let (loser, user) = (&env.members[1].hub_namespace, &env.namespace);
     let of_hub = counts(&[

@@ -1,4 +1,5 @@
-//! CRDs of `deploy/crds`: a server accepts them, also over those of the Go agents, and rejects objects that they forbid.
+//! Scenarios of the CRDs in `deploy/crds`: a server accepts them, also over those of the Go agents, and rejects objects that
+//! they forbid.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -18,7 +19,8 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "default";
 
-/// Gives a new server the Go form and then the full form of the CRDs, as in an upgrade, and a valid object of each kind.
+/// Applies the Go form of the CRDs to a new server, and then the full form, as in an upgrade. Creates a valid object of each
+/// kind.
 pub async fn upgrade(client: &Client) -> anyhow::Result<()> {
     for definition in crds::all(Form::Go) {
         apply(client, &definition).await?;
@@ -36,7 +38,7 @@ pub async fn upgrade(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates a CRD or changes the existing one, as `kubectl apply` does.
+/// Creates a CRD or changes an existing one, as `kubectl apply` does.
 async fn apply(client: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = definition.metadata.name.as_deref().context("a definition has a name")?;
@@ -52,7 +54,7 @@ async fn apply(client: &Client, definition: &CustomResourceDefinition) -> anyhow
     eventually::usable(client, name).await
 }
 
-/// Contents of `deploy/crds`.
+/// Returns the CRD files of `deploy/crds`.
 fn committed() -> anyhow::Result<Vec<String>> {
     let folder = xtask::root().join("deploy/crds");
     let mut paths = Vec::new();
@@ -63,7 +65,7 @@ fn committed() -> anyhow::Result<Vec<String>> {
     paths.iter().map(|path| std::fs::read_to_string(path).with_context(|| path.display().to_string())).collect()
 }
 
-/// Waits until the server uses the new CRDs, which takes a moment.
+/// Waits until the server uses the new CRDs, which takes a moment after they are applied.
 async fn heeded(client: &Client) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while let Err(error) = create(client, &objects::MULTI_CLUSTER_SERVICE, cluster_ip()).await {
@@ -97,7 +99,7 @@ async fn create(client: &Client, kind: &Kind, value: Value) -> kube::Result<()> 
     client.request::<Value>(request).await.map(drop)
 }
 
-/// Tries each change of the kind's valid object, and compares the server's errors.
+/// Makes each invalid change of the kind's valid object, and compares the server's errors with the expected ones.
 async fn refuses(client: Client, kind: &Kind, cases: &[cases::Case]) -> anyhow::Result<()> {
     assert!(cases.len() >= 5, "at least five bad objects per kind");
     let mut surprises = Vec::new();

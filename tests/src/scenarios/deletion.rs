@@ -1,5 +1,5 @@
-//! Deletions that Kubernetes carries out itself: of namespaces with all their objects, and of objects with those that they own.
-//! On real servers kube-controller-manager does it; memkube does it at once.
+//! Scenarios of deletions that Kubernetes carries out: of namespaces with all their objects, and of objects with those that
+//! they own. On real servers kube-controller-manager does it; memkube does it at once.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -16,8 +16,8 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Limit of writes that fail while a namespace is being deleted, which takes up to half a minute on a real server. More would
-/// be a loop without back-off.
+/// Most failed writes of agents while a namespace is being deleted, which takes up to half a minute on a real server. More
+/// would be a loop without back-off.
 const REFUSED_AT_MOST: usize = 10;
 
 /// Deletes a namespace and waits until it is gone.
@@ -33,7 +33,7 @@ async fn begin(client: Client, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that few of the agents' writes since then failed.
+/// Checks that few of the agents' writes since a mark failed.
 async fn few_were_refused(env: &Environment<impl Backend>, mark: &FleetMark) -> anyhow::Result<()> {
     let ledger = env.backend.since(mark).await?;
     let ledger = ledger.objects();
@@ -102,7 +102,7 @@ pub async fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members(
     few_were_refused(&env, &mark).await
 }
 
-/// The member's agent loses its account with the namespace.
+/// With its namespace in the hub, the member's agent also loses its account there.
 pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -113,7 +113,7 @@ pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_i
     eventually::gone(&env.hub::<ServiceImport>(&env.namespace), "app").await
 }
 
-/// The distributed slices have the finalizer of the member's agent, which may no longer remove it.
+/// The distributed slices have the finalizer of the member's agent, which loses the right to remove it.
 pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -131,8 +131,8 @@ pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     eventually::object(&imports, "app", "the ServiceImport without claims", is_unclaimed).await.map(drop)
 }
 
-/// Checks that a MultiClusterService is deleted with all that was created for it, for each propagation policy. A new one of its
-/// name imports again.
+/// Checks that a deleted MultiClusterService is removed with all that was created for it, for this propagation policy. A new
+/// one with its name imports again.
 async fn is_unimported(env: &Environment<impl Backend>, importer: &User, how: &DeleteParams) -> anyhow::Result<()> {
     let wishes = importer.api::<MultiClusterService>();
     let mark = env.backend.mark().await?;
@@ -175,7 +175,8 @@ pub async fn a_service_export_is_removed_with_any_propagation_of_its_deletion(
     Ok(())
 }
 
-/// The slices of a Service with a selector belong to it: the garbage collector deletes them after it, or before it is gone.
+/// The slices of a Service with a selector belong to the Service: the garbage collector deletes them after it, or before it is
+/// gone.
 pub async fn a_deleted_service_is_removed_with_its_slices_and_their_exports(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -203,7 +204,7 @@ pub async fn a_deleted_service_is_removed_with_its_slices_and_their_exports(
     Ok(())
 }
 
-/// A restore from a backup gives objects other UIDs, with this effect.
+/// A restore from a backup gives objects other UIDs, so that owner references name an owner that does not exist.
 pub async fn a_service_import_without_its_owner_is_garbage_collected_and_created_again(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -1,15 +1,15 @@
-//! Expected ledgers of scenarios.
+//! Expected ledgers: the numbers of writes that a scenario must cost.
 
 use crate::environment::Environment;
 use std::collections::BTreeMap;
 
-/// Lines of a ledger with their counts, in the form of [`crate::audit::Ledger::counts`].
+/// Returns lines of a ledger with their counts, in the form of [`crate::audit::Ledger::counts`].
 pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
     lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
 }
 
-/// Costs of that many changes of slices that the first member exports and the second imports: in the hub, in the exporter, in
-/// the importer.
+/// Returns the expected writes for this many changes of slices that the first member exports and the second imports: in the
+/// hub, the exporter and the importer.
 pub(super) fn changes<B>(env: &Environment<B>, count: usize) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     [

@@ -1,5 +1,5 @@
-//! The main job: Services exported in one member are imported in others, at the number of writes in ARCHITECTURE.md. An audit
-//! log has every write of an agent, so the ledgers here are exact.
+//! Scenarios of the main job: Services exported in one member are imported in others, with the number of writes that
+//! ARCHITECTURE.md states. An audit log has every write of an agent, so the ledgers here are exact.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -120,7 +120,7 @@ pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cos
     ]});
     exporter.merge::<EndpointSlice>("app-1", not_ready).await?;
 
-    // The marker: when it has arrived, all that came before it has been seen.
+    // When this change has arrived, the agents have seen everything before it.
     exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
     env.user(1).sees("app", &["10.1.0.2"]).await?;
     assert_eq!(env.ledger(&mark).await?, changes(&env, 1));
@@ -215,7 +215,7 @@ pub async fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_ser
     eventually::gone(&imports, "app").await?;
     assert_eq!(env.ledger(&mark).await?, unexport(&env));
 
-    // A new export is imported again.
+    // A Service that was unexported can be exported and imported again.
     env.user(0).export("app").await?;
     env.user(1).sees("app", &["10.1.0.1"]).await?;
     env.user(1).sees_import("app", "True").await
@@ -235,7 +235,7 @@ pub async fn a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_i
     env.hub_is_empty(1).await?;
     assert_eq!(env.ledger(&mark).await?, unimport(&env));
 
-    // A new import works too, also right after the old one.
+    // A new import works, even right after the old one was deleted.
     env.user(1).import("app", "app", Consume::LoadBalancer).await?;
     env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
 }
@@ -257,7 +257,7 @@ pub async fn a_service_deleted_and_created_again_is_exported_again(
     let ledger = env.backend.since(&mark).await?.objects();
     assert_eq!(ledger.clusters().map(refused).sum::<usize>(), 0, "{ledger}");
 
-    // In one go: the agents may never see that it was deleted.
+    // Delete and create without a pause: the agents may never see that the Service was deleted.
     exporter.delete::<Service>("app").await?;
     exporter.create_service_with_port("app", 82).await?;
     let has_port_82 = |service: &Service| {
@@ -269,8 +269,8 @@ pub async fn a_service_deleted_and_created_again_is_exported_again(
     env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
 }
 
-/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. The API server writes Events
-/// of its own there too.
+/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. Events of the API server there
+/// do not count.
 async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
     let what = format!("Events with the reasons {reasons:?}");
     let are_there = |objects: &BTreeMap<String, Event>| {

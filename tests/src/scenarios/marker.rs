@@ -1,4 +1,4 @@
-//! A Service whose changes show that all that came before has been seen.
+//! Marker: a Service of its own in a scenario. When a change of it has arrived, the agents have handled everything before.
 
 use crate::audit::Ledger;
 use crate::environment::{Backend, Environment};
@@ -6,10 +6,10 @@ use crate::user::{Consume, User};
 use anyhow::ensure;
 
 pub const MARKER: &str = "marker";
-/// Writes of a change: one in the hub for the export, one in the hub for the import, one in the importer.
+/// Writes for one change of the marker: one in the hub for the export, one in the hub for the import, one in the importer.
 const CHANGE: usize = 3;
 
-/// The Service, exported by the first member and imported by the second.
+/// Service of the marker, exported by the first member and imported by the second.
 pub struct Marker {
     exporter: User,
     importer: User,
@@ -17,7 +17,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Creates it in the users' namespace.
+    /// Creates the marker's Service in the users' namespace, exports it and imports it.
     pub async fn make(env: &Environment<impl Backend>) -> anyhow::Result<Self> {
         let (exporter, importer) = (env.user(0), env.user(1));
         exporter.create_service(MARKER).await?;
@@ -29,7 +29,7 @@ impl Marker {
         Ok(Self { exporter, importer, changes: 0 })
     }
 
-    /// Changes it and waits until that has arrived.
+    /// Changes the marker's Service and waits until the importer has the change.
     #[allow(clippy::missing_errors_doc)]
     pub async fn change(&mut self) -> anyhow::Result<()> {
         self.changes += 1;
@@ -38,9 +38,9 @@ impl Marker {
         self.importer.sees(MARKER, &[&address]).await.map(drop)
     }
 
-    /// Checks that a change makes its own writes and no others.
+    /// Checks that a change of the marker costs its own writes and no others, so that the fleet has settled.
     pub async fn is_settled(&mut self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
-        // Effects of earlier actions may still be under way: they are over once a change has come after them.
+        // Agents may still be making writes for earlier actions. Once a change of the marker has arrived, those are made.
         self.change().await?;
         let mark = env.backend.mark().await?;
         self.change().await?;

@@ -1,4 +1,4 @@
-//! A Service that uses every feature, and the fields of it that arrive.
+//! Service that uses every feature, and the content that its exporter, the hub and its importer must have.
 
 use crate::environment::{Backend, Environment};
 use crate::eventually;
@@ -10,15 +10,15 @@ use kube::Api;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Name of the slice of IPv4 addresses.
+/// Name of the Service's slice with IPv4 addresses.
 pub const SLICE: &str = "app-4";
-/// Name of the slice of IPv6 addresses.
+/// Name of the Service's slice with IPv6 addresses.
 pub const SIXES: &str = "app-6";
-/// Timeout of its session affinity.
+/// Timeout of the Service's session affinity.
 pub const AFFINITY_SECONDS: i32 = 600;
 
-/// Creates `app` with session affinity and a slice of each family. Each slice has a ready endpoint with a host name and a zone,
-/// one that drains, and one that does not serve.
+/// Creates the Service `app` with session affinity and a slice of each family. Each slice has a ready endpoint with a host name
+/// and a zone, one that drains, and one that does not serve.
 pub async fn create(exporter: &User) -> anyhow::Result<()> {
     let mut service = sticky();
     service["metadata"] = json!({"name": "app"});
@@ -29,7 +29,7 @@ pub async fn create(exporter: &User) -> anyhow::Result<()> {
     create_slice(exporter, SIXES, "IPv6", sixes()).await
 }
 
-/// Makes the same of an ordinary `app` with one slice.
+/// Turns an ordinary Service `app` with one slice into the Service that uses every feature.
 #[allow(clippy::missing_errors_doc)]
 pub async fn enrich(exporter: &User, slice: &str) -> anyhow::Result<()> {
     exporter.merge::<Service>("app", sticky()).await?;
@@ -42,7 +42,7 @@ fn sticky() -> Value {
     json!({"spec": {"sessionAffinity": "ClientIP", "sessionAffinityConfig": config}})
 }
 
-/// True if a Service has its session affinity.
+/// True if a Service has the session affinity of the Service that uses every feature.
 #[must_use]
 pub fn is_sticky(service: &Service) -> bool {
     let Some(spec) = &service.spec else { return false };
@@ -71,13 +71,13 @@ pub fn headless_service(name: &str) -> Value {
     })
 }
 
-/// Annotation that asks for the export of a headless Service.
+/// Returns the annotation that requests the export of a headless Service.
 #[must_use]
 pub fn export_headless() -> Value {
     json!({"metadata": {"annotations": {"networking.fleet.azure.com/export-headless": "true"}}})
 }
 
-/// Creates a slice of `app`.
+/// Creates a slice of the Service `app`.
 #[allow(clippy::missing_errors_doc)]
 pub async fn create_slice(exporter: &User, name: &str, family: &str, endpoints: Value) -> anyhow::Result<()> {
     let slice = json!({
@@ -94,13 +94,13 @@ pub fn ready() -> Value {
     json!({"ready": true, "serving": true, "terminating": false})
 }
 
-/// Conditions of a draining endpoint: it serves existing clients and gets no new ones.
+/// Returns the conditions of a draining endpoint: it serves existing clients and gets no new ones.
 #[must_use]
 pub fn draining() -> Value {
     json!({"ready": false, "serving": true, "terminating": true})
 }
 
-/// Contents of its slices in the hub.
+/// Returns the content that the Service's slices must have in the hub.
 #[must_use]
 pub fn in_hub() -> Vec<Value> {
     vec![
@@ -118,13 +118,13 @@ pub fn in_hub() -> Vec<Value> {
     ]
 }
 
-/// Part of them that is in the Go form.
+/// Returns the content that these slices must have in the Go form.
 #[must_use]
 pub fn in_go_form() -> Vec<Value> {
     vec![slice("IPv4", json!([{"addresses": ["10.1.0.1"]}]))]
 }
 
-/// Contents of its slices in an importer.
+/// Returns the content that the Service's slices must have in an importer.
 #[must_use]
 pub fn imported() -> Vec<Value> {
     vec![
@@ -139,7 +139,7 @@ pub fn imported() -> Vec<Value> {
     ]
 }
 
-/// A slice with its ports, in the form in which slices are compared.
+/// Returns a slice of the Service with its ports, in the form in which slices are compared.
 #[must_use]
 pub fn slice(family: &str, endpoints: Value) -> Value {
     json!({"addressType": family, "endpoints": endpoints, "ports": ports()})
@@ -149,7 +149,7 @@ fn ports() -> Value {
     json!([{"name": "http", "port": 8080, "protocol": "TCP"}])
 }
 
-/// Waits until the imported slices of `app` are exactly these, by family.
+/// Waits until the imported slices of `app` have exactly this content, sorted by family.
 #[allow(clippy::missing_errors_doc)]
 pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> {
     let are_there = |objects: &BTreeMap<String, EndpointSlice>| {
@@ -159,19 +159,19 @@ pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> 
     importer.sees_slices("app", &format!("to be {}", json!(expected)), are_there).await.map(drop)
 }
 
-/// Waits until the first member's slices of the users' namespace in the hub are exactly these, by family.
+/// Waits until the first member's exported slices in the hub have exactly this content, sorted by family.
 #[allow(clippy::missing_errors_doc)]
 pub async fn is_exported(env: &Environment<impl Backend>, expected: &[Value]) -> anyhow::Result<()> {
     have_content(env, &env.hub::<EndpointSliceExport>(&env.members[0].hub_namespace), expected).await
 }
 
-/// Waits until the distributed slices of the second member in the users' namespace are exactly these, by family.
+/// Waits until the slices distributed to the second member have exactly this content, sorted by family.
 #[allow(clippy::missing_errors_doc)]
 pub async fn is_distributed(env: &Environment<impl Backend>, expected: &[Value]) -> anyhow::Result<()> {
     have_content(env, &env.hub::<EndpointSliceImport>(&env.members[1].hub_namespace), expected).await
 }
 
-/// Slices that are being deleted do not count.
+/// Waits until the slices of a kind have this content. Slices that are being deleted do not count.
 async fn have_content<K: eventually::Shown>(
     env: &Environment<impl Backend>,
     api: &Api<K>,
@@ -193,7 +193,7 @@ fn by_family(slices: impl Iterator<Item = Value>) -> Vec<Value> {
     slices
 }
 
-/// Content of a slice, without its name and origin. Default conditions are left out.
+/// Returns the content of a slice without its name and origin. Conditions with default values are omitted.
 fn content(of: &Value) -> Value {
     let mut content = Value::Object(Default::default());
     for field in ["addressType", "endpoints", "drainingEndpoints", "ports"] {

@@ -1,4 +1,5 @@
-//! Limits of trust in a member: who may export from a namespace and who may import from it.
+//! Scenarios of limited trust in a member: who may export from a namespace, who may import from it, and what a member can
+//! forge.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
 
@@ -18,8 +19,8 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Sets the annotation of the hub namespace that says who may export from the users' namespace, or import. `None` allows
-/// everybody.
+/// Sets the annotation of the users' namespace in the hub that lists its exporters or importers (`members`). `None` allows all
+/// clusters.
 pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Option<&str>) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{members}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
@@ -28,12 +29,12 @@ pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Opti
     Ok(())
 }
 
-/// User with access to a member's objects in the hub.
+/// Returns a user in a member's namespace of the hub.
 fn in_hub(env: &Environment<impl Backend>, member: usize) -> User {
     User::new(env.backend.hub(), &env.members[member].hub_namespace)
 }
 
-/// Waits until the InternalServiceExport of `app` has this status and reason.
+/// Waits until the condition of the InternalServiceExport of `app` has this status and reason.
 async fn hub_says(
     env: &Environment<impl Backend>,
     status: &str,
@@ -97,7 +98,7 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
     Ok(())
 }
 
-/// Costs if the only exporter of an imported Service with one slice may no longer export it.
+/// Returns the expected writes when the only exporter of an imported Service with one slice loses the right to export it.
 fn exporter_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -172,7 +173,7 @@ pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
     Ok(())
 }
 
-/// Costs if the only importer of a Service with one slice may no longer import it.
+/// Returns the expected writes when the only importer of a Service with one slice loses the right to import it.
 fn importer_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -216,7 +217,7 @@ pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_repo
     assert_eq!(env.ledger(&mark).await?, changes(&env, 2));
     assert_eq!(events("10.2.0.1").await?, 1, "it is no news the second time");
 
-    // A change of addresses outside the ranges only arrives in the hub and changes nothing here.
+    // A change of an address outside of the allowed ranges arrives in the hub and changes nothing in the importer.
     let mark = env.backend.mark().await?;
     exporter.set_endpoints("app-1", &["10.1.0.3", "10.2.0.2"]).await?;
     let outside = rich::slice("IPv4", endpoints(&["10.1.0.3", "10.2.0.2"]));
@@ -230,7 +231,7 @@ pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_repo
     Ok(())
 }
 
-/// Somebody with the credentials of the second member, whose agent does not run, writes there.
+/// Plays somebody with the credentials of the second member, whose agent does not run, who writes to that member's namespace.
 pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -1,21 +1,22 @@
-//! Values in texts that differ on any two servers.
+//! Normalization of values inside texts that differ on any two servers.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// Patterns in texts.
+/// Patterns of such values.
 pub(super) struct Patterns {
     pub(super) uid: Regex,
     pub(super) time: Regex,
-    /// A version from a client or an object.
+    /// resourceVersion of a client's request or of an object.
     pub(super) version: Regex,
-    /// The server's newest version, or one in a YAML document, which may be that of a list.
+    /// Newest resourceVersion of the server, or one in a YAML document, which may be that of a list.
     pub(super) current: Regex,
-    /// A client's version, and the oldest that the server still has.
+    /// Two resourceVersions: the client's, and the oldest that the server still has.
     pub(super) too_old: Regex,
     pub(super) quoted: Regex,
-    /// Name from the only generateName of the table that is rejected, so that no object has the name.
+    /// Generated name in the table's only rejected create with generateName: no object has the name, so it is found by this
+    /// pattern.
     pub(super) refused_name: Regex,
 }
 
@@ -32,7 +33,7 @@ pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// An object that a message quotes, with its fields in order. Values that are quoted as text are escaped twice.
+/// Returns an object that a message quotes with its fields sorted. Values that are quoted as text are escaped twice.
 pub(super) fn ordered(found: &Captures<'_>) -> String {
     let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
     let value = unescaped.as_deref().unwrap_or(&found[1]);

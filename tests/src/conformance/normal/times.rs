@@ -1,31 +1,31 @@
-//! Times: only their plausibility is compared.
+//! Normalization of times, of which only the plausibility is compared.
 
 use super::super::run::CaseRun;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tolerance for two clocks that are read in whole seconds, and for the way of an answer.
+/// Tolerance for comparing two clocks in whole seconds, and for the time that an answer takes.
 const SLACK_SECONDS: i64 = 2;
-/// Greatest age of anything on a server, which is started for the table alone.
+/// Greatest plausible age of anything on a server that was started for the table.
 const OLDEST_SECONDS: i64 = 3_600;
 
-/// Seconds since 1970; `None` if the text is no time.
+/// Parses a time into seconds since 1970; `None` if the text is no time.
 pub(in super::super) fn seconds(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }
 
-/// Known times of a case.
+/// Times found in the answers of a case so far.
 #[derive(Default)]
 pub(super) struct Times {
     began_seconds: i64,
-    /// Time of the current answer.
+    /// Time of the current answer, in seconds.
     now_seconds: i64,
-    /// First creationTimestamp of each UID.
+    /// First creationTimestamp seen for each UID.
     created: BTreeMap<String, String>,
     /// UIDs of objects that the case itself created.
     own: BTreeSet<String>,
-    /// First deletionTimestamp of each UID and grace period.
+    /// First deletionTimestamp seen for each UID and grace period.
     deleted: BTreeMap<(String, i64), String>,
 }
 
@@ -38,12 +38,12 @@ impl Times {
         times
     }
 
-    /// Sets the time of the answers that follow.
+    /// Sets the time of the answers that are normalized next.
     pub(super) fn at(&mut self, seconds: i64) {
         self.now_seconds = seconds;
     }
 
-    /// Placeholder for a time in any place.
+    /// Returns the placeholder for a time anywhere in an answer.
     pub(super) fn form(&self, text: &str, with_micros: bool) -> &'static str {
         match seconds(text) {
             Some(at) if at > self.now_seconds + SLACK_SECONDS => "<time to come>",

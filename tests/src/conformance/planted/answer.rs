@@ -11,19 +11,19 @@ use memkube::Service;
 use regex::{Captures, Regex};
 use std::task::{Context, Poll};
 
-/// Part of an answer that faults change.
+/// Part of memkube's answer that a fault can change.
 pub(super) struct Answered {
     /// Method of the request.
     method: Method,
     headers: HeaderMap,
-    /// Whole body, or one event of a watch.
+    /// Whole body of the answer, or one event of a watch.
     text: String,
 }
 
-/// Changes an answer.
+/// Function that changes an answer.
 pub(super) type Change = fn(&mut Answered);
 
-/// Faults, each with the theme that should detect it.
+/// Faults in answers: name, theme that should detect it, and change.
 pub(super) const ALL: [(&str, &str, Change); 6] = [
     ("updates move creationTimestamp", "verbs", |answered| {
         if answered.method == Method::PUT || answered.method == Method::PATCH {
@@ -58,10 +58,10 @@ impl Answered {
     }
 }
 
-/// Body that a client gets.
+/// Body of the answer that a client gets.
 type Seen = UnsyncBoxBody<Bytes, BoxError>;
 
-/// memkube behind a fault.
+/// Service that runs memkube and changes its answers.
 #[derive(Clone)]
 pub(super) struct FaultyAnswers {
     inner: Service,

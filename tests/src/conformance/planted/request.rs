@@ -8,21 +8,21 @@ use memkube::Service;
 use serde_json::Value;
 use std::task::{Context, Poll};
 
-/// Part of a request that faults change.
+/// Part of a request that a fault can change.
 pub(super) struct Asked {
     method: http::Method,
     headers: http::HeaderMap,
     path: String,
-    /// `name=value`, encoded.
+    /// Query parameters, each as encoded `name=value`.
     query: Vec<String>,
-    /// Null if there is no body, or one that is not JSON.
+    /// Body of the request as JSON. Null if there is none, or one that is not JSON.
     body: Value,
 }
 
-/// Changes a request.
+/// Function that changes a request.
 pub(super) type Change = fn(&mut Asked);
 
-/// Faults, each with the theme that should detect it.
+/// Faults in reading requests: name, theme that should detect it, and change.
 pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
     ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
@@ -65,7 +65,7 @@ impl Asked {
         }
     }
 
-    /// Turns a list or watch of all namespaces into one of a single namespace.
+    /// Changes a list or watch of all namespaces into one of a single namespace.
     fn take_one_namespace(&mut self, watches: bool) {
         let is_watch = self.query.iter().any(|pair| pair.starts_with("watch="));
         for (all, plural) in [("/api/v1", "configmaps"), ("/apis/conformance.test/v1", "widgets")] {
@@ -102,7 +102,7 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-/// memkube behind a fault.
+/// Service that changes requests before memkube gets them.
 #[derive(Clone)]
 pub(super) struct FaultyRequests {
     inner: Service,
@@ -127,7 +127,7 @@ impl FaultyRequests {
         };
         let body = asked.body.clone();
         (self.change)(&mut asked);
-        // An unchanged body is passed on as it is: encoding it again would lose duplicate members.
+        // Pass on an unchanged body byte by byte: encoding it again would lose duplicate JSON members.
         let bytes = if asked.body == body { bytes.to_vec() } else { serde_json::to_vec(&asked.body)? };
         parts.uri = Uri::try_from(format!("{}?{}", asked.path, asked.query.join("&")))?;
         (parts.method, parts.headers) = (asked.method, asked.headers);

@@ -1,10 +1,10 @@
-//! Faults in what reads and watches show.
+//! Faults in what memkube's reads and watches show.
 
 use memkube::Call;
 use memkube::faults::{Fate, Fault, Faults, State, WatchFaults, WatchedEvent};
 use memkube::store::ChangeKind;
 
-/// A fault.
+/// Fault in reads or watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchFault {
     /// Watches omit deletions.
@@ -19,7 +19,7 @@ pub(super) enum WatchFault {
     Breaks,
 }
 
-/// Faults, each with the theme that should detect it.
+/// Faults in reads and watches: name, theme that should detect it, and fault.
 pub(super) const ALL: [(&str, &str, WatchFault); 5] = [
     ("watches do not show deletions", "watches", WatchFault::LosesDeletions),
     ("watches lose an event", "watches", WatchFault::LosesSecond),

@@ -1,25 +1,25 @@
-//! Invalid objects: their difference from a valid one, and the server's error.
+//! Invalid objects: how each differs from a valid one, and the server's error.
 
 use serde_json::{Value, json};
 
-/// Change that makes a kind's valid object invalid.
+/// Change that makes the valid object of a kind invalid.
 pub(super) struct Case {
     pub(super) change: Change,
-    /// Part of the server's error.
+    /// Text that the server's error must contain.
     pub(super) refusal: &'static str,
 }
 
 pub(super) enum Change {
-    /// Another name.
+    /// Gives the object this name.
     Name(String),
-    /// A merge patch of the object.
+    /// Applies this merge patch to the object.
     Object(Value),
-    /// A merge patch of its status, without the `status` around it.
+    /// Applies this merge patch to the object's status, without `status` around it.
     Status(Value),
 }
 
 impl Case {
-    /// The change, for messages.
+    /// Returns the change as text, for messages.
     pub(super) fn change(&self) -> String {
         match &self.change {
             Change::Name(name) => format!("the name {name}"),
@@ -45,7 +45,7 @@ fn status(patch: Value, refusal: &'static str) -> Case {
     Case { change: Change::Status(patch), refusal }
 }
 
-/// A status with one valid condition that `patch` makes invalid.
+/// Returns a case with one valid condition in the status that `patch` makes invalid.
 fn condition(patch: Value, refusal: &'static str) -> Case {
     let mut condition = good_condition();
     if let (Some(condition), Value::Object(patch)) = (condition.as_object_mut(), patch) {
@@ -97,7 +97,7 @@ pub(super) fn service_export() -> Vec<Case> {
     ]
 }
 
-/// Invalid statuses of ServiceImport and InternalServiceImport, which share it.
+/// Returns invalid statuses, the same for ServiceImport and InternalServiceImport.
 fn import_status() -> Vec<Case> {
     vec![
         status(json!({"type": "NodePort"}), "status.type: Unsupported value: \"NodePort\""),
@@ -116,7 +116,7 @@ pub(super) fn service_import() -> Vec<Case> {
     cases
 }
 
-/// Invalid specs of EndpointSliceExport and EndpointSliceImport, which share it.
+/// Returns invalid specs, the same for EndpointSliceExport and EndpointSliceImport.
 fn slice_spec() -> Vec<Case> {
     vec![
         object(json!({"spec": null}), "spec: Required value"),

@@ -1,18 +1,18 @@
-//! A valid object of each kind.
+//! Valid object of each kind, from which the invalid ones are made.
 
 use serde_json::{Value, json};
 
-/// A kind, and the content of a valid object of it.
+/// Kind, and the content of a valid object of it.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) kind: &'static str,
     pub(super) version: &'static str,
-    /// Everything except the metadata.
+    /// Returns everything in the object except its metadata.
     pub(super) body: fn() -> Value,
 }
 
 impl Kind {
-    /// A valid object, named `valid`.
+    /// Returns a valid object of the kind, named `valid`.
     pub(super) fn valid(&self) -> Value {
         let mut object = (self.body)();
         object["metadata"] = json!({"name": "valid"});

@@ -1,10 +1,10 @@
-//! Costs of the main job in writes: in the hub, in the exporter, in the importer.
+//! Expected writes for the main job: in the hub, in the exporter, in the importer.
 
 use crate::environment::Environment;
 use crate::scenarios::ledger::counts;
 use std::collections::BTreeMap;
 
-/// Costs of the first export of a Service with one slice.
+/// Returns the expected writes for the first export of a Service with one slice.
 pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let (exporter, user) = (&env.members[0].hub_namespace, &env.namespace);
     [
@@ -24,7 +24,7 @@ pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Costs of its first import.
+/// Returns the expected writes for the first import of that Service.
 pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -50,7 +50,7 @@ pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Costs of removing the only export of an imported Service with one slice.
+/// Returns the expected writes for the removal of an imported Service's only export, with one slice.
 pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -78,7 +78,7 @@ pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] 
     ]
 }
 
-/// Costs of removing an import with one slice.
+/// Returns the expected writes for the removal of an import with one slice.
 pub(super) fn unimport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
