@@ -1,4 +1,4 @@
-//! Checks of the addresses, ports, names and labels of distributed slices before they are imported.
+//! Tests of the validation of distributed slices (addresses, ports, names and labels) before they are imported.
 
 use crate::support::build::{
     Build, BuildImport, BuildWish, IntoObject, SYSTEM, accepted_export, content, derived_service, found,
@@ -13,14 +13,15 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::{ObjectName, WatchState};
 
-/// Objects of an importing member that slices of `work/app` can belong to.
+/// Returns the objects of an importing member to which slices of `work/app` can belong: MultiClusterService, ServiceImport,
+/// derived Service.
 fn imported() -> [Object; 3] {
     let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
     [wish.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
-/// Distributed slice of member-2's `work/app` with the given generation.
+/// Returns a slice of member-2's Service `work/app` as the hub distributes it, with this source generation.
 fn given(addresses: &[&str], generation: i64) -> HubSlice {
     let mut given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     given.spec.content = content(addresses);
@@ -37,7 +38,7 @@ fn view_of(given: &HubSlice, held: Option<EndpointSlice>) -> View {
     member_view(objects.chain(held.map(IntoObject::object)))
 }
 
-/// Imported slice with these addresses, as of the generation of the distributed slice.
+/// Returns the imported slice with these addresses, as of this generation of the distributed slice `given`.
 fn held(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
     let held = imported_slice(&given.meta.name.name, "work-app");
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
@@ -98,12 +99,12 @@ fn what_is_left_out_of_what_was_imported_is_told_though_its_source_is_the_same()
         let plan = planned(view, &key(given));
         told_by(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
-    // This generation was imported before ranges were declared, for example.
+    // The present generation is imported already. For example, address ranges were configured since.
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(held(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
-    // A forged slice: somebody wrote to the hub under its member's name.
+    // A forged slice: somebody wrote to the hub with the credentials of another member.
     let first = given(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(held(&first, &["10.0.0.1"], 4)));
     let forged = given(&["10.0.0.2", "127.0.0.1"], 4);
@@ -228,7 +229,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
     let table = [
         (Number(8080), true),
         (Name("http".into()), true),
-        (Number(0), false), // the server completes it to another number each time
+        (Number(0), false), // the API server would complete it to another number each time
         (Number(-1), false),
         (Number(65_536), false),
         (Name("".into()), false),

@@ -1,4 +1,4 @@
-//! Bugs of the Go agents that must not exist here. The number is that of B1 to B22 in docs/behaviour.md.
+//! Tests for bugs of the Go agents that must not exist here. Each number is that of B1 to B22 in docs/behaviour.md.
 
 use crate::support::agent::removed;
 use crate::support::build::{
@@ -21,7 +21,7 @@ fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()
 }
 
-/// Sorted endpoints of a member's imported slices.
+/// Returns the endpoints of a member's imported slices, sorted.
 fn imported(world: &World, member: usize) -> Vec<String> {
     let slices = world.members[member].cluster.list(Kind::EndpointSlice);
     let mut all: Vec<String> = slices
@@ -43,7 +43,7 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// Keeps a deleted object from going, as another controller's finalizer does.
+/// Keeps a deleted object in existence, as another controller's finalizer does. With `held` false, lets it go.
 fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -88,7 +88,7 @@ fn b1b_a_recycled_slice_keeps_its_export() {
     let first = exports(&world);
     for endpoints in [&[][..], &["10.0.0.7"][..]] {
         let mark = world.ledger.len();
-        set_endpoints(&mut world, "work/app-1", endpoints); // same name and same UID; nothing else of the old one is left
+        set_endpoints(&mut world, "work/app-1", endpoints); // same name and same UID, everything else is new
         world.run();
         assert_eq!(exports(&world), first);
         assert_eq!(imported(&world, 2), endpoints);
@@ -124,7 +124,7 @@ fn b2_a_view_that_lags_never_exports_a_slice_twice() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let mark = world.ledger.len();
     let export = world.hub.list(Kind::EndpointSliceExport).next().cloned().expect("exported");
-    // The agent does not know of the export that it created.
+    // The agent does not see the export that it has just created.
     let name = export.meta().name.clone();
     let lost = removed(Kind::EndpointSliceExport, name, export.meta().uid.clone());
     world.members[0].agent.notify(lost);
@@ -274,7 +274,7 @@ fn b4_a_slice_exported_anew_while_its_export_is_dying_is_not_lost() {
     };
     set_weight(&mut world, Some("0"));
     assert_eq!(imported(&world, 1), [""; 0]);
-    set_weight(&mut world, None); // the same ServiceExport, so the slice's export gets the name that is still in use
+    set_weight(&mut world, None); // the ServiceExport is the same, so the slice's new export gets the name of the old one
     assert_eq!(imported(&world, 1), [""; 0]);
     hold(&mut world, Who::Hub, Kind::EndpointSliceExport, &export, false);
     world.run();
@@ -289,7 +289,7 @@ fn b5_a_dying_import_is_not_resolved_into_and_is_made_anew_when_it_is_gone() {
     world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
     world.run();
     let dying = world.hub.get(Kind::ServiceImport, &named("work/app")).cloned();
-    // A second exporter joins. The import that is being deleted does not add it.
+    // A second exporter joins. It is not added to a ServiceImport that is being deleted.
     world.create(Who::Member(1), service("work/app").object());
     world.create(Who::Member(1), service_export("work/app").object());
     world.run();
@@ -340,7 +340,7 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
     let kinds: Vec<Kind> = planned.iter().map(|write| write.kind).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "its stamp, and nothing about the import: {planned:#?}");
-    // The import goes when it has no export.
+    // A ServiceImport without exports is deleted.
     let import = service_import("work/app");
     let view = hub_view([import.clone().object()]);
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
@@ -357,7 +357,7 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     let key = hub::Key::Service(named("work/app"));
     let status = Patch::ImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &key), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
-    // The outcomes of several exports do not wait for each other.
+    // The outcomes of several exports are written in one plan, not one after the other.
     told(&mut view, import.showing(resolved(&["member-1"])).object());
     let verdicts = writes(&view, &key).len();
     assert_eq!(verdicts, 2);
@@ -400,13 +400,13 @@ fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
-    // The MultiClusterService is deleted.
+    // The other MultiClusterService, which does not control the ServiceImport, is deleted.
     let dying = loser.deleting();
     let view = member_view(others.iter().cloned().chain([dying.object()]));
     let kinds: Vec<(Kind, ObjectName)> = writes(&view, &key).into_iter().map(|write| (write.kind, write.at)).collect();
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
-    // The MultiClusterService imports another Service now.
+    // The other MultiClusterService now requests another Service.
     let turned = wish("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
@@ -469,7 +469,7 @@ fn b12_a_slice_that_comes_before_its_wish_is_imported_when_there_is_something_to
 
 #[test]
 fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
-    // The finalizer went with the earlier export. The outcome of that export is still in the status.
+    // The ServiceExport lost its finalizer with the earlier export, but its status still shows that export's outcome.
     let export = service_export("work/app").saying(&[valid("work/app"), no_conflict("work/app")]);
     let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);

@@ -1,4 +1,5 @@
-//! Bugs of the Go agents about weights, outcomes and conflicts that must not exist here. For the numbers see docs/behaviour.md.
+//! Tests for bugs of the Go agents about weights, outcomes and conflicts that must not exist here. For the numbers see
+//! docs/behaviour.md.
 
 use crate::scenes::{
     count, edit_service, export, export_of, export_says, hold, import_in_hub, imported, says, set_endpoints, weigh,
@@ -42,7 +43,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
         assert_eq!(world.lines_since(mark), ["member-1 patches conditions of ServiceExport"], "{weight:?}");
         assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "{weight:?}");
         assert_eq!(imported(&world, 1), EXPORTED, "{weight:?}");
-        // An existing export continues to follow its source, also after a restart.
+        // The existing export continues to follow its source slice, even after a restart.
         world.restart(Who::Member(0));
         set_endpoints(&mut world, "work/app-1", &["10.0.0.7"]);
         edit_service(&mut world, 0, &named("work/app"), |service| service.ports = vec![port("http", 81)]);
@@ -57,7 +58,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
     }
 }
 
-/// Writes to EndpointSliceExports in the hub since a mark.
+/// Returns the writes to EndpointSliceExports in the hub since a mark.
 fn slices_exported(world: &World, mark: usize) -> Vec<String> {
     let written = world.ledger[mark..].iter().filter(|entry| entry.write.kind == Kind::EndpointSliceExport);
     written.map(Entry::line).filter(|line| !line.contains("deletes") && !line.contains("finalizers")).collect()
@@ -283,7 +284,7 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
     let unfit = condition("Valid", "False", "ServiceIneligible", "service work/app is not eligible for export", 1);
     for withdrawn in [vec![weight_of_zero, because_of_it], vec![missing], vec![unfit]] {
         let case = withdrawn[0].message.clone();
-        // The hub has removed the export; its finalizer is removed next.
+        // The hub has removed the export, but the ServiceExport still has its finalizer.
         let said: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
         let export = service_export("work/app").marked().saying(&said);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
@@ -301,8 +302,8 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
     }
 }
 
-/// Two members export the same ports. Member-2's Service is deleted, and its agent crashes after `writes` writes. When the
-/// agent is back, there is another Service with other ports.
+/// Returns a fleet in which two members export the same ports. Member-2's Service is deleted, and its agent crashes after
+/// `writes` writes. When the agent restarts, the Service exists again, with other ports.
 fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u64) -> World {
     let anew = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);
@@ -316,7 +317,7 @@ fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u
     let mark = world.ledger.len();
     let written = |world: &World| world.ledger[mark..].iter().filter(|entry| entry.who == Who::Member(1)).count();
     while written(&world) < writes && world.step() {}
-    world.members[1].agent = Agent::new(member::View::new(settings(1))); // it crashes before it has listed anything
+    world.members[1].agent = Agent::new(member::View::new(settings(1))); // the agent crashes before it has listed anything
     world.run();
     if !at_once {
         world.create(Who::Member(1), anew());

@@ -1,4 +1,4 @@
-//! Bugs of the Go agents about names and imports that must not exist here. For the numbers see docs/behaviour.md.
+//! Tests for bugs of the Go agents about names and imports that must not exist here. For the numbers see docs/behaviour.md.
 
 use crate::scenes::{bound, count, derived, edit_wish, export, imported, names, wish_says};
 use crate::support::build::{
@@ -13,10 +13,10 @@ use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Text};
 
-/// Two Services whose namespace and name, joined by a hyphen, give the same text.
+/// Two Services whose names collide: namespace and name joined by a hyphen give the same text, `a-b-c`.
 const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
 
-/// A fleet where member-1 exports both and member-2 imports both.
+/// Returns a fleet in which member-1 exports both of these Services and member-2 imports both.
 fn alike(seed: u64) -> World {
     let mut world = World::new(2).in_any_order(seed);
     for (path, endpoint) in ALIKE.iter().zip(["10.0.0.1", "10.0.0.2"]) {
@@ -27,7 +27,7 @@ fn alike(seed: u64) -> World {
     world
 }
 
-/// Endpoints that member-2 routes each of the two to.
+/// Returns the endpoints that member-2 has for each of these Services.
 fn routed(world: &World) -> [Vec<String>; 2] {
     ALIKE.map(|path| {
         let services = world.cluster(Who::Member(1)).list(Kind::Service);
@@ -60,7 +60,7 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
         world.restart_all();
         world.run();
         assert_eq!(world.lines_since(mark), [""; 0], "seed {seed}: nobody fights for a name");
-        // When one goes, the other stays as it is, also if the one that goes has the plain name.
+        // When one of the two Services is removed, the other stays as it is, even if the removed one has the plain name.
         for gone in 0..2 {
             let mut world = world.clone();
             world.delete(Who::Member(0), Kind::ServiceExport, &named(ALIKE[gone]));
@@ -77,7 +77,7 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
     }
 }
 
-/// Asserts that the name is valid for a Service and ends in the first five hex digits of the UID.
+/// Asserts that a name is valid for a Service and ends in the first five hex digits of the UID.
 fn assert_is_label_ending_in_uid(name: &str, uid: &str) {
     let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     assert!(name.ends_with(&format!("-{digits}")), "{name} ends in {digits} of {uid}");

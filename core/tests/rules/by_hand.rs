@@ -1,4 +1,4 @@
-//! Objects that somebody creates or edits by hand: agents remove or restore what they own, and leave everything else.
+//! Tests of objects that somebody creates or edits by hand: agents remove or restore what they own, and leave everything else.
 
 use crate::scenes::{bound, derived, edit_service, names};
 use crate::support::build::{
@@ -15,7 +15,7 @@ use fleetnet_core::reasons::Reason;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
-/// The only object of a kind that the agents created.
+/// Returns the only object of a kind that the agents created in a cluster.
 fn the_only(world: &World, who: Who, kind: Kind) -> Object {
     let mut all = world.cluster(who).list(kind).cloned();
     let only = all.next().expect("there is one");
@@ -23,7 +23,7 @@ fn the_only(world: &World, who: Who, kind: Kind) -> Object {
     only
 }
 
-/// Copy of an object under another name, as `kubectl get -o yaml`, an edit and `kubectl create` make it.
+/// Returns a copy of an object under another name, as `kubectl get -o yaml`, an edit and `kubectl create` make it.
 fn copied_as(object: &Object, name: &str) -> Object {
     let mut copy = object.clone();
     copy.meta_mut().name.name = name.into();
@@ -38,7 +38,7 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let first = claim("member-1", &import).marked().answered(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
-    // The hub's answer to the second claim does not count: two answers would overwrite each other.
+    // The status of the second claim does not count: two claims would overwrite each other's outcome in the ServiceImport.
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };
         let view = member_view([
@@ -70,7 +70,7 @@ fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_addres
     }
 }
 
-/// Our hub reads the cluster id from the namespace. A Go hub reads it from this field.
+/// Our hub agent reads the cluster id from the namespace, but a Go hub reads it from this field, so the member repairs it.
 #[test]
 fn the_cluster_that_an_export_names_is_mended() {
     for seed in 0..10 {

@@ -1,4 +1,4 @@
-//! Changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
+//! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
 
 use crate::scenes::{derived, edit_wish, import_in_hub, imported, wish_says};
 use crate::support::build::{
@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
-/// Limit of steps; each of these changes takes fewer.
+/// Number of steps after which a fleet that does not settle fails the test. Each change of type takes fewer.
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
     edit_wish(world, member, "work/app", |wish| wish.consumer_type = consumer_type);
 }
 
-/// Claims of a member in the hub that are not being deleted.
+/// Returns a member's claims in the hub that are not being deleted.
 fn claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     let namespace = format!("fleet-member-member-{}", member + 1);
     let claims = world.hub.list(Kind::InternalServiceImport).filter_map(|object| match object {
@@ -45,12 +45,12 @@ fn service_type(world: &World, member: usize) -> Option<ServiceType> {
     derived(world, member, "work-app").map(|service| service.service_type)
 }
 
-/// Cluster ids of all importers of `work/app`.
+/// Returns the cluster ids of all importers of `work/app`.
 fn importers(world: &World) -> Vec<Text> {
     import_in_hub(world, "work/app").expect("it is exported").claims.importers.values().cloned().collect()
 }
 
-/// Runs until nothing is left to do, and asserts after each step that member-2 has all endpoints.
+/// Runs the fleet until it settles, and asserts after each step that member-2 has all endpoints.
 fn run_with_endpoints(world: &mut World, case: &str) {
     for _ in 0..STEPS_MAX {
         if !world.step() {
@@ -61,11 +61,12 @@ fn run_with_endpoints(world: &mut World, case: &str) {
     panic!("{case}: no end after {STEPS_MAX} steps");
 }
 
-/// A fleet where `member-2` and another member share the import. The other member then asks for LoadBalancer and gets it.
+/// Returns a fleet in which `member-2` and another member share the import, and the other member then requests LoadBalancer and
+/// gets it.
 fn with_a_rival() -> World {
     let mut world = fleet(2, ConsumerType::ClusterIp);
     turn(&mut world, 2, ConsumerType::LoadBalancer);
-    world.run_for(2_000_000); // the order of claims of one second is not fixed
+    world.run_for(2_000_000); // the order of claims that are created in one second is not fixed
     assert_eq!(
         (types(&world, 2), service_type(&world, 2)),
         (vec![ConsumerType::LoadBalancer], Some(ServiceType::LoadBalancer))
@@ -81,7 +82,7 @@ fn assert_exclusive(world: &World, case: &str) {
 }
 
 fn assert_waits_beside(world: &World, case: &str) {
-    // The waiting claim has no finalizer: a finalizer means that the hub has begun to grant the claim.
+    // The claim that waits has no finalizer: with a finalizer the hub would have begun to grant it.
     let mut claims: Vec<_> = claims(world, 1).iter().map(|it| (it.consumer_type, it.meta.finalizers.ours)).collect();
     claims.sort_by_key(|(consumer_type, _)| *consumer_type == ConsumerType::LoadBalancer);
     assert_eq!(claims, [(ConsumerType::ClusterIp, true), (ConsumerType::LoadBalancer, false)], "{case}");
@@ -121,31 +122,32 @@ fn where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_tol
         turn(&mut world, 1, ConsumerType::LoadBalancer);
         run_with_endpoints(&mut world, &case);
         assert_waits_beside(&world, &case);
-        // Agents that start in this state write nothing, in any order in which their watches complete.
+        // Agents that restart now write nothing, whatever the order in which their watches complete.
         let mark = world.ledger.len();
         world.restart_all();
         world.run_for(2 * GRACE_MICROS);
         assert_eq!(world.lines_since(mark), Vec::<String>::new(), "{case}");
-        // The exporter leaves and comes back, so the hub creates the import again.
+        // The exporter is removed and added again, so the hub creates the ServiceImport again.
         world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
         world.run();
         assert_eq!(imported(&world, 1), NONE, "{case}");
         world.create(Who::Member(0), crate::support::build::service_export("work/app").object());
         world.run();
         assert_waits_beside(&world, &case);
-        // The other importer leaves.
+        // The other importer is removed.
         world.delete(Who::Member(2), Kind::MultiClusterService, &named("work/app"));
         run_with_endpoints(&mut world, &case);
         assert_exclusive(&world, &case);
     }
 }
 
-/// Number of steps that the change takes in a fixed order.
+/// Returns the number of steps that the change of type takes in a fixed order.
 fn steps_of(mut world: World) -> usize {
     (0..STEPS_MAX).find(|_| !world.step()).expect("it ends")
 }
 
-/// Name of the case, a fleet in which type LoadBalancer was just asked for, and the check of the end.
+/// Case of a change of type: its name, a fleet in which a user has just requested LoadBalancer, and the check of the settled
+/// fleet.
 type Turned = (&'static str, World, fn(&World, &str));
 
 fn turned() -> [Turned; 2] {
@@ -165,7 +167,7 @@ fn an_import_that_turns_back_at_any_moment_is_never_without_endpoints() {
             turn(&mut world, 1, ConsumerType::ClusterIp);
             run_with_endpoints(&mut world, &case);
             assert_shared(&world, &case);
-            // The same change a second time.
+            // The user makes the same change a second time.
             turn(&mut world, 1, ConsumerType::LoadBalancer);
             run_with_endpoints(&mut world, &case);
         }
@@ -209,7 +211,8 @@ fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_no
 
 // === A hub agent of the version before, which reads only the member of a claim ===
 
-/// Does what that hub agent does with the claims: it answers each claim of a member that imports the Service.
+/// Handles claims as the hub agent of the previous version did: it grants each claim of a member that already imports the
+/// Service.
 fn previous_hub(world: &mut World) -> bool {
     let Some(import) = import_in_hub(world, "work/app").cloned() else { return false };
     let all: Vec<InternalServiceImport> =
@@ -251,7 +254,7 @@ fn previous_hub(world: &mut World) -> bool {
         })
 }
 
-/// Claims of a member, also those that are being deleted.
+/// Returns a member's claims in the hub, including those that are being deleted.
 fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     let namespace = format!("fleet-member-member-{}", member + 1);
     let claims = world.hub.list(Kind::InternalServiceImport).filter_map(|object| match object {
@@ -261,7 +264,7 @@ fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     claims.filter(|claim| *claim.meta.name.namespace == *namespace).collect()
 }
 
-/// Runs until nothing is left to do, with that hub agent's rule in place of our hub agent's plans for claims.
+/// Runs the fleet until it settles, with the previous version's rule for claims in place of our hub agent's.
 fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
     for _ in 0..STEPS_MAX {
         world.hub_agent.in_flight.retain(|(write, _)| {
@@ -286,8 +289,8 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
     assert_exclusive(&world, "the version before");
 }
 
-/// That hub agent answers the second claim although another cluster holds the import. So the change ends as it did in that
-/// version: the importer waits, and takes over when the other one leaves.
+/// The previous version's hub agent grants the second claim although another cluster has the exclusive one. So the change ends
+/// as it did in that version: the importer waits, and takes over when the other importer is removed.
 #[test]
 fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_holds_loadbalancer() {
     let mut world = with_a_rival();
@@ -346,7 +349,7 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
-    // The newer claim stays even if the type has changed back: the deletion of the older one may already be on its way.
+    // The newer claim stays even if the type has changed back: the deletion of the older claim may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(Kind::InternalServiceImport, &claim.meta, turned.clone());
     assert_eq!(plan(&shared_wish(), &[&first, &waits]), [turned(&waits)]);
@@ -399,14 +402,15 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
-    // A later claim does not take it away. When the shared claim is gone, the import records a single importer.
+    // A claim that another member makes later gets nothing. When the shared claim is gone, the record has a single importer.
     let granted = second.clone().answered(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);
     assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
     assert_eq!(planned(&alone, &[&granted]), []);
 
-    // Another cluster holds the import, so what a hub agent of the version before has answered is removed.
+    // Another cluster has the exclusive claim, so the status that a previous version's hub agent wrote to this claim is
+    // removed.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
     let held = both.claimed_alone_by("member-3");
     let holder = claim("member-3", &service_import("work/app")).marked().answered(status());

@@ -1,4 +1,5 @@
-//! Cases of conflict resolution: exports of one Service and their import as the hub agent finds them, and what happens then.
+//! Random cases of conflict resolution: the exports of one Service and their ServiceImport as the hub agent finds them at its
+//! start, and later events.
 
 use crate::support::build::{
     BuildService, IntoObject, conflict, in_hub_of, internal_export, named, no_conflict, port, resolved, seconds,
@@ -12,11 +13,11 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
-/// Time of all that happens in a case. No time passes, so the hub's stamps say nothing about the order.
+/// Time of every event in a case. No time passes, so the hub's stamps do not show the order of events.
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PORT_LISTS: usize = 7;
 
-/// Lists of ports: 0 and 1 are the same set, and so are 2 and 3.
+/// Returns one of four lists of ports: 0 and 1 have the same ports, and so have 2 and 3.
 pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     let http = port("http", 80);
     match which {
@@ -38,32 +39,32 @@ pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
     ports.iter().map(key).collect()
 }
 
-/// Stamp of an export.
+/// Stamp that an export has when the hub agent starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stamp {
     None,
-    /// Second of the stamp.
+    /// Stamp for the present ports, at this second.
     Since(i64),
-    /// Second of a stamp for ports that the export has no more.
+    /// Stamp for ports that the export no longer has, at this second.
     Stale(i64),
 }
 
-/// An export that exists when the agent starts.
+/// Export that exists when the hub agent starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
     pub(crate) cluster: usize,
-    /// True for a second export of the same cluster.
+    /// True if this is a second export of the same cluster.
     pub(crate) second: bool,
     pub(crate) ports: usize,
     pub(crate) stamp: Stamp,
     pub(crate) marked: bool,
     pub(crate) dying: bool,
     pub(crate) created: i64,
-    /// Earlier outcome, true or no longer true: `Some(true)` for a conflict, `Some(false)` for none.
+    /// Outcome in the export's status, which may be out of date: `Some(true)` for a conflict, `Some(false)` for none.
     pub(crate) told: Option<bool>,
 }
 
-/// Event that happens to one export afterwards.
+/// Event that happens to one export after the hub agent has started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Later {
     Joins { ports: usize },
@@ -74,9 +75,9 @@ pub(crate) enum Later {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) offers: Vec<Offer>,
-    /// The import: the clusters that it names, and their ports.
+    /// ServiceImport that exists at the start: the clusters in its status, and their ports.
     pub(crate) import: Option<(Vec<usize>, usize)>,
-    /// Keyed by cluster.
+    /// Later event for each cluster.
     pub(crate) later: BTreeMap<usize, Later>,
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
         |(cluster, second, ports, stamp, unmarked, dying, created, told)| {
-            // A second export, or one that is being deleted, existed before: it has its stamp and its finalizer.
+            // A second export, or one that is being deleted, existed before the start: it has its stamp and its finalizer.
             let stamp = if second { Stamp::Since(52) } else { stamp };
             Offer { cluster, second, ports, stamp, marked: !unmarked || dying || second, dying, created, told }
         },
@@ -125,8 +126,8 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// An export that a Go hub had accepted, and one that our hub had stamped before the first was created. The second loses, and
-/// only the import says how long the first has had its ports.
+/// Returns two exports: one that a Go hub accepted, and one that our hub stamped earlier. The second loses, and only the
+/// ServiceImport shows how long the first has had its ports.
 fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     let accepted = Offer {
         cluster: 0,
@@ -142,7 +143,7 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     [accepted, older]
 }
 
-/// True if the outcome depends on who is faster. Two cases are races:
+/// True if the outcome depends on which of two events comes first. Two cases are races:
 ///
 /// - A name is free only once its old export is gone.
 /// - An export had other ports when the agent started, and then gets those that a Go hub had accepted.
@@ -180,7 +181,7 @@ pub(crate) fn object_of(offer: &Offer) -> InternalServiceExport {
     export
 }
 
-/// The hub of a case; its agent has not started.
+/// Returns a hub with the objects of a case, whose agent has not started.
 pub(crate) fn hub_of(case: &Case) -> World {
     let mut world = World::new(0);
     world.tick_micros = 0;

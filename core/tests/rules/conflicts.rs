@@ -1,9 +1,10 @@
-//! Conflict resolution depends on the objects alone. The same exports with the same stamps have the same winner, order of
-//! exporters, outcomes and import. The order of watch events, duplicates and restarts of the hub agent do not matter.
+//! Tests that conflict resolution depends on the objects alone. The same exports with the same stamps have the same winner,
+//! order of exporters, outcomes and ServiceImport. The order of watch events, duplicates and restarts of the hub agent do not
+//! matter.
 //!
-//! The generator draws what exists in the hub when its agent starts: up to five exports of one Service and an import. Our hub,
-//! a Go hub or a crash left them. It also draws up to three events that follow. [`classes`] names what a case covers; the test
-//! counts the classes and fails if one of them is rare.
+//! The generator draws what exists in the hub when its agent starts: up to five exports of one Service and a ServiceImport. Our
+//! hub, a Go hub or a crash left them. It also draws up to three events that follow. [`classes`] names what a case covers; the
+//! test counts the classes and fails if one of them is rare.
 
 use crate::conflict_cases::{
     CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
@@ -28,7 +29,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Restarts the agent, which sees all objects in another order and some of them twice.
+/// Restarts the hub agent. Its watches deliver all objects in another order, and some of them twice.
 fn start(world: &mut World, random: &mut Rng) {
     world.restart(Who::Hub);
     for queue in world.hub_agent.inbox.values_mut() {
@@ -49,7 +50,7 @@ fn exports(objects: &[Object]) -> impl Iterator<Item = &InternalServiceExport> {
     })
 }
 
-/// The live export of each namespace that counts.
+/// Returns the export of each namespace that counts: the first one that is not being deleted.
 fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
     let mut first: BTreeMap<Text, &InternalServiceExport> = BTreeMap::new();
     for export in exports(objects).filter(|export| !export.meta.deleting) {
@@ -62,21 +63,21 @@ fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
     first
 }
 
-/// Clusters with their ports, oldest stamp first. This repeats the rule independently of the code under test.
+/// Returns clusters with their ports, the oldest stamp first. This repeats the rule independently of the code under test.
 fn ranked<'a>(stamps: impl Iterator<Item = (Timestamp, &'a Text, &'a [ServicePort])>) -> Vec<(Text, Vec<ServicePort>)> {
     let mut ranked: Vec<_> = stamps.collect();
     ranked.sort_by_key(|(since, cluster, _)| (*since, (*cluster).clone()));
     ranked.into_iter().map(|(_, cluster, ports)| (cluster.clone(), ports.to_vec())).collect()
 }
 
-/// Accepted clusters, and the ports of the first of them.
+/// Returns the accepted clusters, and the ports of the first of them. `ranked` has the oldest stamp first.
 fn accepted(ranked: &[(Text, Vec<ServicePort>)]) -> (Vec<Text>, Vec<ServicePort>) {
     let Some((_, ports)) = ranked.first() else { return Default::default() };
     let alike = ranked.iter().filter(|(_, other)| set_of(other) == set_of(ports));
     (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
 }
 
-/// Expected result, from the objects at the end and the stamps that each of them had or must have got.
+/// Returns the expected result, from the objects at the end and from the stamps that each export had or must have got.
 fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
         let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
@@ -87,7 +88,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
         match offer.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
-            // Its ports changed under a Go hub, which accepted them.
+            // The export's ports changed while a Go hub ran, and the Go hub accepted them.
             Stamp::Stale(since) if !turned && by_go && offer.told == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
@@ -98,7 +99,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Asserts that each outcome that the agent is about to write follows from all that it has seen, so that it is never false.
+/// Asserts that each outcome that the agent is about to write follows from everything that it has seen, so that it is never
+/// wrong.
 fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -109,7 +111,7 @@ fn assert_new_verdicts_are_true(world: &World) {
     };
     let told = |export: &InternalServiceExport| verdict_of(export) == Some("False");
     let since = |cluster: &Text, export: &InternalServiceExport| match &export.offered {
-        // No stamp is older than its export.
+        // A stamp does not count if it is older than its export.
         Some(offered)
             if offered.ports == names::ports_fingerprint(&export.ports) || told(export) && shown(cluster, export) =>
         {
@@ -130,7 +132,7 @@ fn assert_new_verdicts_are_true(world: &World) {
         let is_fresh =
             exports(&held).any(|it| it.meta.name == write.at && it.meta.resource_version == *resource_version);
         if !is_fresh {
-            continue; // rejected for its version: no watch shows it
+            continue; // the write was rejected for its version, so no watch shows it
         }
         assert_eq!(view.watches.state(Kind::InternalServiceExport), WatchState::Complete, "of a half-told view");
         let export = exports(&held).find(|export| export.meta.name == write.at).expect("it is held");
@@ -139,7 +141,7 @@ fn assert_new_verdicts_are_true(world: &World) {
     }
 }
 
-/// Plays a case to its end in an order drawn from a seed, with duplicates and restarts.
+/// Runs a case to its end in an order drawn from the seed, with duplicate events and restarts.
 fn play(case: &Case, seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
     let mut world = hub_of(case).in_any_order(seed);
@@ -164,7 +166,8 @@ fn play(case: &Case, seed: u64) -> World {
     }
 }
 
-/// One line for each object, without identities, versions and transition times: this part must not depend on the order.
+/// Returns one line for each object, without identities, versions and transition times: these lines must not depend on the
+/// order of events.
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {
         Object::InternalServiceExport(export) => {
@@ -218,7 +221,7 @@ fn assert_ends_right(case: &Case, world: &World) {
     }
 }
 
-/// Classes that a case covers.
+/// Returns the classes of situations that a case covers.
 fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
     let any = |test: &dyn Fn(&Offer) -> bool| case.offers.iter().any(test);
     let later = |test: &dyn Fn(&Later) -> bool| case.later.values().any(test);
@@ -354,7 +357,7 @@ fn offer(world: &mut World, name: &ObjectName, ports: &[ServicePort]) {
     });
 }
 
-/// All permutations of the indices below `length`.
+/// Returns all permutations of the indices below `length`.
 fn permutations(length: usize) -> Vec<Vec<usize>> {
     if length == 0 {
         return vec![Vec::new()];
@@ -370,7 +373,7 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // All were created after these stamps, and a stamp that is older than its export does not count.
+    // All exports were created after these stamps, and a stamp that is older than its export does not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [Text; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());
@@ -421,7 +424,7 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false",

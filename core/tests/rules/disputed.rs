@@ -1,4 +1,5 @@
-//! Objects that another writer changes back again and again: the user of the export or import sees who does it.
+//! Tests of disputes: another writer changes an object back again and again, and the user of the export or import sees who does
+//! it.
 
 use crate::support::build::{
     BuildImport, BuildInternalExport, BuildWish, IntoObject, accepted_export, condition, derived_service, found,
@@ -13,12 +14,12 @@ use fleetnet_types::ObjectName;
 
 const MESSAGE: &str = "another writer undoes what this agent writes to EndpointSlice fleet-system/a";
 
-/// Status, reason and message of the condition `Disputed`.
+/// Returns status, reason and message of the condition `Disputed`.
 fn said(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
     conditions::find(conditions, "Disputed").map(|held| (&*held.status, &*held.reason, &*held.message))
 }
 
-/// Conditions that the only write of a plan sets.
+/// Returns the conditions that the only write of a plan sets.
 fn set(writes: &[Write]) -> Vec<Condition> {
     let [Write { action: Action::Patch { patch, .. }, .. }] = writes else { panic!("{writes:?}") };
     match patch {
@@ -55,7 +56,7 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     assert_eq!(said(&disputed), Some(("True", "WritesUndone", MESSAGE)));
     assert_eq!(conditions::find(&disputed, "Valid"), Some(&found()), "it is imported all the same");
 
-    // A restart forgets this; a writer that continues is detected again.
+    // A restarted agent does not know the dispute any more. If the other writer continues, the agent notices it again.
     let view = importer(&disputed[1..]);
     let no_more = "no other writer undoes what the agents write";
     let over = set(&writes(&view, &key));

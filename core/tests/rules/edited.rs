@@ -1,8 +1,8 @@
-//! Random histories in which somebody edits the agents' objects while users, agents and namespaces come and go: fleets still
-//! settle.
+//! Tests of random histories in which somebody edits the agents' objects while users, agents and namespaces come and go: fleets
+//! still settle.
 //!
-//! Edits that no later event repairs are left out. They change finalizers and labels of users' objects and of derived
-//! Services, the owner of an import, or fields that the API server keeps from changing.
+//! Edits that no later event repairs are left out. They change finalizers and labels of users' objects and of derived Services,
+//! the owner of an import, or fields that the API server keeps from changing.
 
 use crate::hindered::{Hindered, Hindrances, a_hindered_event};
 use crate::histories::{MEMBERS, happen, prelude};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Name, kind and function of an edit.
+/// Edit of an object: its name, the kind, and the change.
 type Edit = (&'static str, Kind, fn(&mut Object));
 
 fn of_slice(object: &mut Object, change: impl FnOnce(&mut HubSliceSpec)) {
@@ -39,7 +39,7 @@ fn of_reference(object: &mut Object, change: impl FnOnce(&mut Reference)) {
     }
 }
 
-/// Edits of everything that names its source in a member.
+/// Returns edits of the references with which objects in the hub name their sources in members.
 fn edits_of_references() -> impl Iterator<Item = Edit> {
     let of = |kind: Kind| -> [Edit; 6] {
         [
@@ -153,7 +153,7 @@ fn edits_in_members() -> [Edit; 8] {
     ]
 }
 
-/// Edits that remove our finalizer.
+/// Returns edits that remove our finalizer from an object.
 fn edits_of_marks() -> impl Iterator<Item = Edit> {
     const MARKED: [Kind; 5] = [
         Kind::EndpointSliceExport,
@@ -173,7 +173,7 @@ fn edits() -> Vec<Edit> {
 #[derive(Clone, Debug)]
 enum Event {
     Usual(Hindered),
-    /// Index of the edit, and of the object of its kind.
+    /// Somebody makes the edit with this index, on the object of its kind with that index.
     Edited(usize, usize),
 }
 
@@ -184,7 +184,7 @@ fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Applies an edit to one of the agents' objects that it fits. Returns its name and kind.
+/// Makes an edit on one of the agents' objects that have its kind. Returns the edit's name and kind.
 fn edit(world: &mut World, index: usize, which: usize) -> Option<(&'static str, Kind)> {
     let edits = edits();
     let (what, kind, change) = edits[index % edits.len()];
@@ -237,7 +237,7 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
     assert_eq!(seldom.collect::<Vec<_>>(), [], "every edit is made, and not by chance");
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history",
     a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history,

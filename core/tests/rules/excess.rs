@@ -1,5 +1,5 @@
-//! Fields that the agents own and that hold more than they write: edits are repaired, and the additions of a webhook are not
-//! written again.
+//! Tests of excess: content in fields that the agents own, beyond what they write. Edits are repaired; the additions of a
+//! webhook are left.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, content, derived_service,
@@ -12,7 +12,7 @@ use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
 use fleetnet_types::Timestamp;
 
-/// A distributed slice and its imported slice; the agent has just started.
+/// Returns a member that has just started with a distributed slice and its imported slice.
 fn imported() -> (Key, EndpointSlice, View) {
     let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
@@ -92,7 +92,7 @@ fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
     assert_eq!(writes(&view, &key), [repair(&edited)]);
 }
 
-/// An exported slice whose change was seen at 5.4 s, its distributed slice, and the hub's view of both.
+/// Returns an exported slice whose change was seen at 5.4 s, its distributed slice after `change`, and the hub's view of both.
 fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::View) {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));

@@ -1,4 +1,4 @@
-//! Exports of Services and slices by a member.
+//! Tests of a member's exports of Services and slices.
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export,
@@ -26,7 +26,7 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
-/// Condition that a plan at second 20 sets.
+/// Returns a condition with the transition time at which the tests' plans are made.
 fn now(condition: Condition) -> Condition {
     Condition { last_transition: seconds(20), ..condition }
 }
@@ -150,7 +150,7 @@ fn what_may_not_be_exported_is_withdrawn_and_told() {
         let view = member_view(objects().chain([export.clone().object(), internal.clone().object()]));
         let mut verdict = condition("Valid", status, reason, message, 1);
         if status == "False" {
-            verdict = now(verdict); // the status did not change for weight 0, so its time does not change
+            verdict = now(verdict); // the status of the condition was the same for weight 0, so its transition time stays
         }
         let mut expected = vec![verdict, no_conflict("work/app")];
         if case == "weight 0" {
@@ -191,13 +191,13 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 
-    // No new export starts.
+    // While the weight is malformed, no new export starts.
     let fresh = service_export("work/app").weighing("many").saying(&[invalid]);
     let view = member_view([source.object(), fresh.object()]);
     assert_eq!(writes(&view, &app()), []);
 }
 
-/// `work/app` with that many ports.
+/// Returns the Service `work/app` with this many ports.
 fn with_ports(count: i32) -> Service {
     let ports: Vec<ServicePort> = (1..=count).map(|number| port(&format!("port-{number}"), number)).collect();
     service("work/app").ports(&ports)
@@ -384,7 +384,7 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
         let planned = writes(&view, &app_slice());
         assert_eq!(planned, if expected { &[][..] } else { &withdrawn[..] }, "{case}: what was exported");
     }
-    // Labels can be edited. A slice in our namespace that has an import's name stays an import.
+    // Anybody can edit labels. A slice without labels in our namespace that has an imported slice's name is still not exported.
     let system = [service("fleet-system/app").object(), accepted_export("fleet-system/app").object()];
     let view = member_view(system.into_iter().chain([unlabelled.object(), imported_here]));
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/app-1"))), []);
@@ -406,7 +406,7 @@ fn a_slice_whose_short_name_is_held_by_another_source_gets_the_long_one() {
     assert_eq!(name, "member-1-work-app-1-e095fccc09");
 }
 
-/// Stamp of the export that is planned after the slice changed at these seconds.
+/// Returns the `exportedSince` of the export that is planned after the slice changed at these seconds.
 fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
     let source = slice("work/app-1");
     let mut view = member_view([
@@ -443,7 +443,7 @@ fn the_stamp_is_when_the_oldest_change_that_the_hub_lacks_was_first_seen() {
 fn the_stamp_of_content_that_the_hub_has_is_kept() {
     let source = slice("work/app-1").generation(2);
     let mut export = slice_export("member-1", &source);
-    export.spec.owner = named("work/old"); // something else needs repair
+    export.spec.owner = named("work/old"); // another field needs repair too
     let view = member_view([
         service("work/app").object(),
         accepted_export("work/app").object(),
@@ -489,7 +489,7 @@ fn nothing_is_exported_before_the_views_are_complete() {
         view.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
         assert!(planned(&view, &app()).is_empty(), "{kind:?}");
     }
-    // To report that the Service is missing, the agent does not need the hub's state.
+    // The condition that the Service is missing does not depend on the hub's state.
     let mut view = member_view([service_export("work/app").object()]);
     view.watch_state(Kind::InternalServiceExport, WatchState::Unknown, SEEN, &mut Vec::new());
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();

@@ -1,4 +1,4 @@
-//! The importer gets each field of a Service and its slices that all agents on the way support.
+//! Tests that the importer gets each field of a Service and its slices that all agents on the way support.
 
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, accepted_export, content,
@@ -28,7 +28,7 @@ fn app() -> Key {
     Key::Export(named("work/app"))
 }
 
-/// View of the exporter, whose hub supports these features.
+/// Returns the view of an exporter whose hub agent supports these features.
 fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
     member_view([
         service.clone().object(),
@@ -208,7 +208,7 @@ fn a_derived_service_has_its_imports_session_affinity() {
     assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
 }
 
-/// Distributed slice of `work/app` with IPv6 addresses.
+/// Returns a slice of `work/app` with IPv6 addresses, as the hub distributes it.
 fn given_six() -> Object {
     let mut six = slice("work/app-1");
     six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
@@ -289,7 +289,7 @@ fn any_features() -> impl Strategy<Value = Features> {
     prop_oneof![Just(Features::ALL), Just(Features::NONE), some.prop_map(|set| set.into_iter().collect())]
 }
 
-/// Part of a slice that passes between two agents with these features, if any.
+/// Returns the part of a slice that arrives if the hub and the importer support these features, if any.
 fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<SliceContent> {
     let both = |feature| hub.has(feature) && importer.has(feature);
     if content.address_type == AddressType::IPv6 && !both(Feature::IPv6) {
@@ -303,13 +303,13 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
     Some(SliceContent { endpoints: told(&content.endpoints), draining, ..content.clone() })
 }
 
-/// Fleet where member-2 imports `work/app` of member-1 with that one slice.
+/// Returns a fleet in which member-2 imports `work/app` of member-1 with this slice, after it has settled.
 fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
     let mut world = World::new(2);
     world.run();
     for (member, understood, hub) in [(0, Features::NONE, hub), (1, importer, Features::ALL)] {
         world.create(Who::Hub, member_agent(&cluster_id(member), understood, hub).object());
-        announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // create does not write a status
+        announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // a create does not write the status
     }
     let source = EndpointSlice { content: content.clone(), ..slice("work/app-1") };
     world.create(Who::Member(0), Service { session_affinity, ..service("work/app") }.object());
@@ -328,7 +328,7 @@ fn imports(world: &World) -> Vec<SliceContent> {
     world.members[1].cluster.all().filter_map(slice).collect()
 }
 
-/// Classes that the cases of fidelity must cover.
+/// Classes that the random cases of this file must cover.
 const SHOWN: [&str; 4] = ["a slice arrives", "no slice arrives", "IPv6 arrives", "session affinity arrives"];
 
 #[test]
@@ -350,7 +350,7 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, given_six);
 
-        // The result depends on the present features only, not on earlier ones; and a settled fleet then makes no writes.
+        // The result depends only on the present features, not on earlier ones. A settled fleet then makes no writes.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
@@ -386,7 +386,7 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     assert_settled(&world);
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "export_then_import_gives_back_every_field_that_all_on_the_way_understand",
     export_then_import_gives_back_every_field_that_all_on_the_way_understand,

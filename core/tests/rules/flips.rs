@@ -1,6 +1,7 @@
-//! Features that peers announce change and vanish at any time. Meanwhile a Service becomes headless and back, importers change
-//! their type, slices come and go, and agents crash. In the end everybody has what all agents on the way support now. Nothing
-//! is written for a peer that did not announce it, nothing is removed by half, and a restart writes nothing.
+//! Tests of random histories in which the peers' announced features change and vanish. Meanwhile a Service becomes headless and
+//! back, importers change their type, slices come and go, and agents crash. In the end every member has what all agents on the
+//! way support now. Nothing is written for a peer that did not announce it, nothing is removed by half, and a restart writes
+//! nothing.
 //!
 //! The test counts what its cases cover, and fails if a class is rare.
 
@@ -23,22 +24,22 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
-/// The first exports, the others import.
+/// Number of members. The first exports, the others import.
 const MEMBERS: usize = 3;
 const IMPORTERS: std::ops::Range<usize> = 1..MEMBERS;
-/// Longer than any wait of an agent.
+/// Time longer than any wait of an agent.
 const LONG_MICROS: i64 = 600_000_000;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The hub announces this to a member; `None` is a Go hub agent, which announces nothing.
+    /// The hub announces these features to a member. `None` is a Go hub agent, which announces nothing.
     HubSays(usize, Option<Features>),
     MemberSays(usize, Option<Features>),
-    /// The member's MemberAgent is deleted. The next announcement creates it again.
+    /// The MemberAgent of a member is deleted. The next announcement creates it again.
     Vanishes(usize),
     Headless(bool),
     Consumer(usize, ConsumerType),
-    /// A slice of the exporter exists or does not.
+    /// A slice of the exporter is created or deleted.
     Slice(usize, bool),
     Crash(usize),
     Pass(i64),
@@ -66,7 +67,7 @@ fn a_step() -> impl Strategy<Value = Step> {
 
 const SLICES: usize = 3;
 
-/// Slices that use every feature: two of IPv4, one of IPv6.
+/// Returns the content of a slice that uses every feature: 0 and 1 are IPv4, 2 is IPv6.
 fn rich(index: usize) -> SliceContent {
     let is_six = index == 1;
     let endpoint = |last: usize, zone: Option<&str>| Endpoint {
@@ -83,7 +84,7 @@ fn rich(index: usize) -> SliceContent {
     }
 }
 
-/// Part of a slice that an agent with these features gets, if any.
+/// Returns the part of a slice that an agent which supports these features gets, if any.
 fn for_who_understands(content: &SliceContent, understood: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
     if content.address_type == AddressType::IPv6 && !understood(Feature::IPv6) {
         return None;
@@ -100,7 +101,7 @@ fn for_who_understands(content: &SliceContent, understood: &dyn Fn(Feature) -> b
     Some(told)
 }
 
-/// `work/app` of member-1, imported by the others, and the latest announcements.
+/// Fleet in which the others import `work/app` of member-1, with the latest announcements.
 struct Fleet {
     world: World,
     hub: [Option<Features>; MEMBERS],
@@ -121,7 +122,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // Claims do not get what the Service does not have, so that only a slice's own plan keeps the slice right.
+            // Without session affinity, claims do not change with the features, so only a slice's own plan keeps the slice
+            // right.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -132,7 +134,7 @@ impl Fleet {
         fleet.world.create(Who::Member(0), export.object());
         (0..2).for_each(|index| fleet.set_slice(index, true));
         for importer in IMPORTERS {
-            // A member that imports with type ClusterIP keeps its claim when it asks for LoadBalancer. So some ask for
+            // A member that imports with type ClusterIP keeps its claim when it requests LoadBalancer. So some members request
             // LoadBalancer from the start.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
             let wish = wish("work/app").consumed_as(consumer);
@@ -141,7 +143,7 @@ impl Fleet {
         fleet
     }
 
-    /// Writes both announcements into the MemberAgent, and creates it if it is missing.
+    /// Writes the announcements of the hub and of the member into the member's MemberAgent. Creates it if it is missing.
     fn say(&mut self, member: usize) {
         let word =
             |said: Option<Features>| said.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it));
@@ -187,7 +189,7 @@ impl Fleet {
                 (self.hub[member], self.members[member]) = (None, None);
                 self.world.delete(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster));
             }
-            // This field is immutable, so the Service is deleted and created again.
+            // `clusterIP: None` is immutable, so the user deletes the Service and creates it again.
             Step::Headless(headless) if headless != self.headless => {
                 self.headless = headless;
                 self.world.delete(Who::Member(0), Kind::Service, &named("work/app"));
@@ -217,7 +219,7 @@ impl Fleet {
         self.members[member].is_some_and(|said| said.has(feature))
     }
 
-    /// True if the hub and the importer both support the feature.
+    /// True if both the hub and the importer support the feature.
     fn understood(&self, importer: usize, feature: Feature) -> bool {
         self.hub_understands(feature) && self.member_understands(importer, feature)
     }
@@ -230,7 +232,7 @@ impl Fleet {
         sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
     }
 
-    /// Asserts that an importer has what is exported, as far as all support it. Returns the classes that this covers.
+    /// Asserts that an importer has everything exported that all agents support. Returns the classes that this covers.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let wish = wish_of(&self.world, importer, "work/app").expect("it is there");
         let derived = wish.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
@@ -283,12 +285,12 @@ impl Fleet {
                 _ => false,
             })
         };
-        // A member that imported with type ClusterIP before keeps its import.
+        // A member that imported with type ClusterIP before keeps its import when it requests LoadBalancer.
         let holds = asks.iter().filter(|(importer, wish)| wish.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 
-    /// Deletes the CRD of MemberAgent and its objects. Agents notice that, and its return, each in its own time, and some
+    /// Deletes the CRD of MemberAgent and its objects, and restores the CRD. Agents notice both, each in its own time, and some
     /// restart meanwhile. Asserts that nothing is written because of it.
     fn assert_a_lost_definition_takes_nothing_back(&mut self, seed: u64) {
         let mark = self.world.ledger.len();
@@ -392,7 +394,7 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
     whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,

@@ -1,4 +1,5 @@
-//! Make before break: a slice is removed only after its replacement serves, on every hop and in every order of events.
+//! Tests of the handover (make before break): a slice is removed only after its replacement serves, on every hop and in every
+//! order of events.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, SYSTEM, accepted_export, content,
@@ -87,7 +88,7 @@ fn hub_key(export: &HubSlice) -> hub::Key {
     hub::Key::Slice(export.meta.name.name.clone())
 }
 
-/// Exports of `work/app` by member-1 with these names and our finalizer.
+/// Returns member-1's exports of these slices of `work/app`, with our finalizer.
 fn exports<const N: usize>(slices: [&str; N]) -> [HubSlice; N] {
     slices.map(|name| slice_export("member-1", &slice(name)).marked())
 }
@@ -192,7 +193,7 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
 
 #[test]
 fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
-    // member-1's replacement has the name of another cluster's slice, and loses it to that cluster.
+    // member-1's replacement slice has a name that belongs to another cluster, so that cluster's slice gets the name.
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let rightful = slice_export("member-3", &slice("work/web-1")).marked();
     let new = new.called(&rightful.meta.name.name);
@@ -216,7 +217,7 @@ fn import_key(given: &HubSlice) -> member::Key {
     member::Key::SliceImport(given.meta.name.name.clone())
 }
 
-/// A MultiClusterService of member-1 with its derived Service.
+/// Returns a MultiClusterService of member-1 with its derived Service.
 fn bound() -> Vec<Object> {
     let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
@@ -317,7 +318,7 @@ fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
 
 // === In every order ===
 
-/// Addresses that an importer's kube-proxy routes to.
+/// Returns the addresses that an importer's kube-proxy routes to.
 fn routed(world: &World, importer: usize) -> Vec<String> {
     let of_service = |object: &Object| match object {
         Object::EndpointSlice(slice) if &*slice.meta.name.namespace == SYSTEM && slice.service.is_some() => {

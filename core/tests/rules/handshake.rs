@@ -1,4 +1,4 @@
-//! MemberAgents: heartbeats, the features that each side announces, and what follows from them.
+//! Tests of MemberAgents: heartbeats, the features that member agent and hub agent announce, and what follows from them.
 
 use crate::support::agent::{View as _, removed};
 use crate::support::build::{
@@ -27,12 +27,12 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// A member that renews its MemberAgent, has seen these objects, and renewed four seconds ago.
+/// Returns a member that announces features, has seen these objects, and renewed its MemberAgent four seconds ago.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }
 
-/// The same, where it has seen them at that time.
+/// Returns a member that announces features, has seen these objects at this time, and renewed four seconds before the plan.
 fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::View {
     let mut view = member::View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
@@ -138,7 +138,7 @@ fn who_stops_as_planned_says_so_last() {
 
 // === What the hub announces ===
 
-/// A hub that announces its features and has seen these objects.
+/// Returns a hub that announces its features and has seen these objects.
 fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
     let mut view = hub_view(objects);
     view.announces = announcement();
@@ -196,7 +196,7 @@ fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
 
 // === What follows from features ===
 
-/// A slice with everything that is added to the Go form, and its Go form.
+/// Returns a slice with everything that fleetnet adds to the Go form, and the same slice in the Go form.
 fn rich() -> (EndpointSlice, EndpointSlice) {
     let plain = slice("work/app-1").endpoints(&["10.0.0.1"]);
     let mut rich = plain.clone();
@@ -206,7 +206,7 @@ fn rich() -> (EndpointSlice, EndpointSlice) {
     (rich, plain)
 }
 
-/// Slice that a member exports to a hub with these features.
+/// Returns the writes for the export of a slice, if the hub announces these features. `held` is the existing export.
 fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice>) -> Vec<Write> {
     let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
     objects.extend(held.map(|held| Object::EndpointSliceExport(held.clone())));
@@ -214,7 +214,7 @@ fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice
     writes(&member_view(objects), &Key::SliceExport(named("work/app-1")))
 }
 
-/// Contents of the slices that are written.
+/// Returns the contents of the slices in these writes.
 fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
@@ -271,7 +271,8 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
 }
 
-/// The distributed slice for member-2 of an export of member-1, where member-2 has these features.
+/// Returns the hub's view of an export of member-1 with its distributed slice for member-2 (`held`), if member-2 announces
+/// these features.
 fn given(export: &HubSlice, importer: Option<Features>, held: Option<&HubSlice>) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
@@ -341,7 +342,7 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
     let (key, copy) = (slice_key(&export), slice_import("member-2", &export));
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let mut view = given(&export, Some(Features::ALL), Some(&copy));
-    let dirty = gone(&mut view, &agent); // at second 20
+    let dirty = gone(&mut view, &agent); // the deletion is seen at second 20
     assert!(dirty.contains(&key), "{dirty:?}");
     let end = seconds(80);
     let waits = Plan { again: Some(end), ..Plan::default() };

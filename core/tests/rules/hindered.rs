@@ -1,5 +1,5 @@
-//! Random histories in which other controllers keep deleted objects, and namespaces vanish and return. Once that ends, fleets
-//! settle as usual.
+//! Tests of random histories in which other controllers' finalizers keep deleted objects, and namespaces vanish and return.
+//! Once that ends, fleets settle as usual.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::scenes::{export, hold, reappear, vanish};
@@ -15,18 +15,18 @@ use std::collections::BTreeSet;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Event that may happen next.
+/// Event of a history: a fault or a normal event.
 #[derive(Clone, Debug)]
 pub(crate) enum Hindered {
     Usual(Event),
-    /// Adds another controller's finalizer to some object.
+    /// Adds another controller's finalizer to one of the objects.
     Hold {
         who: usize,
         which: usize,
     },
-    /// Removes all those finalizers.
+    /// Removes all finalizers of other controllers.
     LetGo,
-    /// Removes the Service's namespace in the hub, or `fleet-system` in a member.
+    /// Deletes the Service's namespace in the hub, or `fleet-system` in a member.
     Vanish {
         who: usize,
     },
@@ -45,7 +45,7 @@ pub(crate) fn a_hindered_event() -> impl Strategy<Value = Hindered> {
     ]
 }
 
-/// Objects that others keep, and namespaces that are missing.
+/// Objects with another controller's finalizer, and namespaces that are missing.
 #[derive(Default)]
 pub(crate) struct Hindrances {
     held: BTreeSet<(Who, Kind, ObjectName)>,
@@ -81,7 +81,7 @@ impl Hindrances {
         }
     }
 
-    /// Ends all faults once the fleet is at rest.
+    /// Ends all faults after the fleet has settled.
     pub(crate) fn end(&mut self, world: &mut World) {
         world.run();
         self.let_go(world);
@@ -124,13 +124,13 @@ fn a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_the
     });
 }
 
-/// Two Services whose namespace and name, joined by a hyphen, give the same text.
+/// Two Services whose names collide: namespace and name joined by a hyphen give the same text, `a-b-c`.
 const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
 
 const ALIKE_CLASSES: &[&str] =
     &["both exported at once", "both imported at once", "an export made again while it goes", "a restart"];
 
-/// True if any object of this Service's export is still in the hub.
+/// True if the hub still has any object of this Service's export.
 fn is_in_hub(world: &World, service: &ObjectName) -> bool {
     world.hub.all().any(|object| match object {
         Object::InternalServiceExport(export) => export.reference.source == *service,
@@ -139,7 +139,7 @@ fn is_in_hub(world: &World, service: &ObjectName) -> bool {
     })
 }
 
-/// Derived Services that imported slices belong to.
+/// Returns the names of the derived Services that imported slices belong to.
 fn imported(world: &World) -> BTreeSet<Text> {
     let slices = world.cluster(Who::Member(1)).all().filter_map(|object| match object {
         Object::EndpointSlice(slice) if slice.imported => slice.service.clone(),
@@ -201,7 +201,7 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     });
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there",

@@ -1,5 +1,5 @@
-//! Random histories of users, agents and clusters. In any order of events a fleet settles, what is imported equals what is
-//! exported, and nothing is left over.
+//! Tests of random histories of users, agents and clusters. In any order of events a fleet settles, what is imported equals
+//! what is exported, and nothing is left over.
 
 use crate::support::build::{
     BuildSlice, BuildWish, IntoObject, address, content, named, port, service, service_export, slice, wish,
@@ -14,10 +14,10 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::BTreeMap;
 
 pub(crate) const MEMBERS: usize = 3;
-/// One day: all grace periods have ended.
+/// One day in microseconds, after which all grace periods have ended.
 const LONG_MICROS: i64 = 86_400_000_000;
 
-/// Event that may happen next.
+/// Event of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     MakeService {
@@ -58,14 +58,14 @@ pub(crate) enum Event {
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// Scale to zero and back: Kubernetes' controller fills the slice again under its old name and UID.
+    /// A user scales to zero and back: kube-controller-manager fills the slice again under its old name and UID.
     RecycleSlice {
         member: usize,
         app: usize,
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// A change that importers cannot see: a pod that is not ready comes or goes.
+    /// A slice changes in a way that importers cannot see: a pod that is not ready comes or goes.
     TouchSlice {
         member: usize,
         app: usize,
@@ -101,7 +101,7 @@ pub(crate) enum Event {
         member: usize,
         name: usize,
     },
-    /// Somebody deletes an object of the agents.
+    /// Somebody deletes an object that agents created.
     Meddle {
         hub: bool,
         member: usize,
@@ -114,7 +114,7 @@ pub(crate) enum Event {
         who: usize,
         kind: usize,
     },
-    /// Agents make that many steps before the next event.
+    /// Agents make this many steps before the next event.
     Run {
         steps: usize,
     },
@@ -130,7 +130,7 @@ fn ports(variant: usize) -> Vec<ServicePort> {
     match variant {
         0 => vec![port("http", 80)],
         1 => vec![port("http", 80), port("admin", 81)],
-        _ => vec![port("admin", 81), port("http", 80)], // the same set in another order
+        _ => vec![port("admin", 81), port("http", 80)], // the same ports in another order
     }
 }
 
@@ -146,7 +146,7 @@ fn addresses(member: usize, endpoints: &[u8]) -> Vec<String> {
     endpoints.iter().map(|last| format!("10.{member}.0.{last}")).collect()
 }
 
-/// Kinds to choose from.
+/// Kinds of which a history deletes objects.
 const KINDS: [Kind; 9] = [
     Kind::Service,
     Kind::EndpointSlice,
@@ -159,7 +159,7 @@ const KINDS: [Kind; 9] = [
     Kind::EndpointSliceImport,
 ];
 
-/// Applies an event.
+/// Applies an event to a fleet.
 pub(crate) fn happen(world: &mut World, event: &Event) {
     match event.clone() {
         Event::MakeService { member, app, ports: variant } => {
@@ -270,7 +270,7 @@ fn edit_service(world: &mut World, member: usize, app: usize, change: impl FnOnc
     });
 }
 
-/// Creates the slice, or gives it these endpoints.
+/// Creates a slice in a member, or replaces its endpoints.
 pub(crate) fn set_slice(world: &mut World, member: usize, slice: EndpointSlice, endpoints: &[String]) {
     let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
     let name = slice.meta.name.clone();
@@ -282,7 +282,7 @@ pub(crate) fn set_slice(world: &mut World, member: usize, slice: EndpointSlice, 
     }
 }
 
-/// Deletes one of the agents' objects.
+/// Deletes one of the objects that agents created.
 fn meddle(world: &mut World, hub: bool, member: usize, which: usize) {
     let who = if hub { Who::Hub } else { Who::Member(member) };
     let ours = |object: &Object| match object {
@@ -302,7 +302,7 @@ fn meddle(world: &mut World, hub: bool, member: usize, which: usize) {
     }
 }
 
-/// Deletes all objects of users.
+/// Deletes all objects of users, so that the fleet must end empty.
 fn delete_everything(world: &mut World) {
     for who in world.everyone() {
         let users: Vec<(Kind, ObjectName)> = world
@@ -359,7 +359,7 @@ pub(crate) fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Events that put a fleet to use first: an exporter, an importer, and most often more of both.
+/// Returns events with which a history starts: an exporter, an importer, and most often more of both.
 pub(crate) fn prelude(seed: u64) -> Vec<Event> {
     let mut random = Rng::with_seed(seed);
     let mut events = Vec::new();
@@ -409,7 +409,7 @@ fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over() {
     });
 }
 
-/// A history that covers everything once: exports, imports of both types, changes, a conflict, and the removal of all.
+/// Returns a history that covers everything once: exports, imports of both types, changes, a conflict, and the removal of all.
 fn a_whole_life() -> Vec<Event> {
     vec![
         Event::MakeService { member: 0, app: 0, ports: 0 },
@@ -440,7 +440,7 @@ fn a_whole_life() -> Vec<Event> {
     ]
 }
 
-/// All objects once the fleet is at rest.
+/// Returns all objects once the fleet has settled.
 fn state_at_rest(mut world: World) -> BTreeMap<String, Object> {
     world.run_for(LONG_MICROS);
     state(&world)
@@ -460,7 +460,7 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
             }
             for victims in &victims {
                 let mut crashed = world.clone();
-                victims.iter().for_each(|victim| crashed.restart(*victim)); // the agent does not see the answer
+                victims.iter().for_each(|victim| crashed.restart(*victim)); // the agent does not see the answer to its write
                 let last = world.lines_since(world.ledger.len() - 1);
                 assert_eq!(state_at_rest(crashed), expected, "{victims:?} crashed after {last:?} after {event:?}");
             }
@@ -473,7 +473,7 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
     assert!(writes > 150, "a whole life is more than {writes} writes");
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "any_history_settles_with_imported_equal_to_exported_and_nothing_left_over",

@@ -1,5 +1,5 @@
-//! A hostile member may write anything in its own namespace of the hub, and what others get from others does not change. Each
-//! history is played with and without the hostile member, and both fleets must end equal.
+//! Tests of a hostile member that may write anything in its own namespace of the hub: what other members get from each other
+//! does not change. Each history is played with and without the hostile member, and both fleets must end equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::undecodable;
@@ -21,7 +21,7 @@ use fleetnet_types::{ObjectName, Text, Uid};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// First of all by name, where the name decides.
+/// Id of the hostile member. It is first in the order of names, where rules prefer the first.
 const HOSTILE: &str = "member-0";
 const SECOND_MICROS: i64 = 1_000_000;
 const DAY_MICROS: i64 = 86_400_000_000;
@@ -34,7 +34,7 @@ const KINDS: [Kind; 5] = [
     Kind::MemberAgent,
 ];
 
-/// Acts of a hostile member that enough cases must have.
+/// Kinds of hostile acts, each of which enough cases must contain.
 const ACTS: [&str; 7] = [
     "deletes",
     "leaves an undecodable object",
@@ -45,7 +45,7 @@ const ACTS: [&str; 7] = [
     "writes a MemberAgent",
 ];
 
-/// Values that a hostile member draws from: some it may have seen of others, some nonsense.
+/// Generator of values that a hostile member writes: some are copied from others' objects, some are nonsense.
 struct Hostile {
     random: Rng,
     names: Vec<Text>,
@@ -54,7 +54,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// Starts with knowledge of all objects in the hub.
+    /// Returns a generator that knows all objects in the hub.
     fn new(world: &World, seed: u64) -> Self {
         let mut names: BTreeSet<Text> = ["work-app", "work-web", "member-1", "x.y", "X Y"].map(Text::from).into();
         let mut uids: BTreeSet<Uid> = ["", "forged"].map(Uid::from).into();
@@ -141,7 +141,7 @@ impl Hostile {
         }
     }
 
-    /// A slice that may refer to slices of others.
+    /// Returns the content of a slice, which may refer to slices of other members.
     fn slice(&mut self) -> HubSliceSpec {
         let mut spec = HubSliceSpec { reference: self.reference(), owner: self.owner(), content: self.content() };
         if !self.slices.is_empty() && !self.one_in(3) {
@@ -161,7 +161,7 @@ impl Hostile {
         self.pick(&[ImportStatus::default(), resolved(&["member-1"]), resolved(&[&clusters])])
     }
 
-    /// An object in its namespace, with any finalizers, stamps and status.
+    /// Returns an object for the hostile member's namespace, with any finalizers, stamps and status.
     fn object(&mut self) -> Object {
         let kind = self.pick(&KINDS);
         let names = self.names.clone();
@@ -203,7 +203,7 @@ impl Hostile {
         object
     }
 
-    /// Writes something, deletes something, or leaves something undecodable. Returns which of [`ACTS`] that was.
+    /// Lets the hostile member write, delete, or make an object undecodable. Returns which of [`ACTS`] that was.
     fn act(&mut self, world: &mut World) -> &'static str {
         let object = self.object();
         let (kind, name) = (object.kind(), object.meta().name.clone());
@@ -231,7 +231,7 @@ impl Hostile {
     }
 }
 
-/// Overwrites all that a writer may change, including the status.
+/// Overwrites everything in an object that a writer can change, including the status.
 fn overwrite(held: &mut Object, by: Object) {
     let mut meta = held.meta().clone();
     meta.finalizers.clone_from(&by.meta().finalizers);
@@ -239,7 +239,7 @@ fn overwrite(held: &mut Object, by: Object) {
     *held.meta_mut() = meta;
 }
 
-/// All objects except those of the hostile member.
+/// Returns all objects except those of the hostile member.
 fn others(world: &World) -> BTreeMap<String, Object> {
     let mut state = state(world);
     let prefix = format!("{}/", names::member_namespace(HOSTILE));
@@ -248,7 +248,7 @@ fn others(world: &World) -> BTreeMap<String, Object> {
     state
 }
 
-/// The same without what the hostile member exports and claims legitimately.
+/// Returns the same objects, without what the hostile member exports and claims legitimately.
 fn given_by_others(world: &World) -> BTreeMap<String, Object> {
     let hostile = |cluster: &Text| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
@@ -275,12 +275,12 @@ fn given_by_others(world: &World) -> BTreeMap<String, Object> {
             _ => {}
         }
     }
-    // A Service that it alone exports is its own.
+    // A Service that only the hostile member exports is its own, so its ServiceImport does not count.
     state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
     state
 }
 
-/// A fleet where time passes only with events.
+/// Returns a fleet in which time passes only with events.
 fn world() -> World {
     let mut world = World::new(MEMBERS);
     world.tick_micros = 0;
@@ -288,12 +288,13 @@ fn world() -> World {
     world
 }
 
-/// True for events that concern members that are not hostile. Steps are counted, and a hostile member causes more of them.
+/// True for events that concern the other members only. `Run` counts steps, of which a hostile member causes more, so it is
+/// excluded.
 fn of_honest(event: &Event) -> bool {
     !matches!(event, Event::Run { .. } | Event::Meddle { .. })
 }
 
-/// Lets the hostile member act in one of two fleets, applies the same events to both, and compares them.
+/// Plays the same events in two fleets, with hostile acts in one of them, and compares the fleets.
 fn play(
     worlds: &mut [World; 2],
     event: &Event,
@@ -320,8 +321,8 @@ fn play(
     done
 }
 
-/// Asserts that the fleet without the hostile member ends as its users want, so that the comparison means something. Returns
-/// its classes.
+/// Asserts that the fleet without the hostile member ends as its users requested, so that the comparison means something.
+/// Returns its classes.
 fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     let [mut without, _] = worlds;
     without.run_for(DAY_MICROS);
@@ -329,13 +330,13 @@ fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     classes(&without)
 }
 
-/// Classes that must occur. `established` fleets have neither conflicts nor waiting claims.
+/// Returns the classes that must occur, without conflicts and waiting claims, which established fleets do not have.
 fn established_and_acts() -> Vec<&'static str> {
     let established = ["endpoints are imported", "two exporters are accepted", "two importers share"];
     [&established[..], &ACTS].concat()
 }
 
-/// A fleet with exporters and importers of `work/app` that stay; their slices come, change and go.
+/// Returns a fleet with exporters and importers of `work/app` that stay; their slices come, change and go.
 fn established() -> World {
     let mut world = world();
     let consumers = [(0, 1), (1, 0), (2, 1)];
@@ -406,7 +407,7 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
     );
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_a_hostile_member_writes_importers_get_the_same_from_the_others",

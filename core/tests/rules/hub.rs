@@ -1,4 +1,5 @@
-//! The hub: it merges exports to one import, decides who may import it, and which importer gets which slice.
+//! Tests of the hub agent: it merges exports to one ServiceImport, decides who may import it, and which importer gets which
+//! slice.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
@@ -20,7 +21,7 @@ fn app() -> Key {
     Key::Service(named("work/app"))
 }
 
-/// Export of `work/app` by a cluster, with these ports.
+/// Returns a cluster's export of `work/app` with these ports.
 fn export_of(cluster: &str, ports: &[ServicePort]) -> InternalServiceExport {
     internal_export(cluster, &service("work/app").ports(ports))
 }
@@ -75,7 +76,7 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
-    // Our hub had stamped the earlier ports. A Go hub that led in between accepted the present ports and put others in
+    // Our hub agent stamped earlier ports. Then a Go hub led, which accepted the present ports and put other exports in
     // conflict.
     let turned = InternalServiceExport {
         offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
@@ -110,7 +111,7 @@ fn the_import_is_made_then_shows_its_exporters_then_they_are_told() {
     assert_eq!(writes(&view, &app()), [verdict(&offered, no_conflict("work/app"))]);
 }
 
-/// Import that follows from exports, each a cluster, the second of its stamp, and ports.
+/// Returns the accepted clusters and the ports for exports, each given as cluster, second of its stamp, and ports.
 fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<Text>, Vec<ServicePort>) {
     let exports = offers.iter().map(|(cluster, since, ports)| export_of(cluster, ports).offered_since(seconds(*since)));
     let view = hub_view(exports.map(IntoObject::object).chain([service_import("work/app").object()]));
@@ -230,7 +231,7 @@ fn the_import_goes_with_its_last_export() {
 
 // === Claims ===
 
-/// Objects of an exported Service with its import.
+/// Returns the objects of an exported Service with this ServiceImport.
 fn exported(import: &ServiceImport) -> Vec<Object> {
     let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
     vec![offered.object(), import.clone().object()]
@@ -254,7 +255,7 @@ fn answer(claim: &InternalServiceImport, status: ImportStatus) -> Write {
     Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status))
 }
 
-/// Plan for these claims on an import.
+/// Returns the writes that are planned for these claims on a ServiceImport.
 fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport]) -> Vec<Write> {
     let claims = claims.iter().map(|claim| (*claim).clone().object());
     writes(&hub_view(exported(import).into_iter().chain(claims)), &app())
@@ -358,7 +359,7 @@ fn a_claim_waits_for_exporters_and_is_kept_without_them() {
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "only the stamp");
 
-    // The only exporter changes its ports: for a moment no export is accepted.
+    // The only exporter changes its ports, so for a moment no export is accepted. The importer keeps its claim.
     let held = service_import("work/app").claimed_by(&["member-2"]);
     let holder = fresh.marked();
     let view = hub_view([held.object(), export_of("member-1", &http()).object(), holder.object()]);
@@ -469,7 +470,7 @@ fn stamps_that_differ_below_the_second_are_equal() {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
     let mut copy = slice_import("member-2", &export);
-    copy.spec.reference.exported_since = Some(seconds(5)); // as a Go hub truncates it
+    copy.spec.reference.exported_since = Some(seconds(5)); // as a Go hub cuts it to seconds
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let with = |copy: &HubSlice| {
         claimed_hub_view([
@@ -537,7 +538,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     };
     let [stays, goes] = [namespace("fleet-member-member-2"), namespace("fleet-member-member-2").deleting()];
     let released = [Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false)];
-    // The order in which they are seen does not matter.
+    // The result does not depend on the order in which the agent sees the objects.
     let mut view = objects(&dying, &[stays.object()]);
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
     assert!(told(&mut view, goes.clone().object()).contains(&key));
@@ -546,7 +547,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     assert_eq!(writes(&view, &key), [], "it is not deleted yet");
     assert_eq!(told(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
     assert_eq!(writes(&view, &key), released);
-    // While the state of the namespace is unknown, the member's agent removes the finalizer, not the hub.
+    // While the namespace's state is unknown, the hub does not remove the finalizer: the member's agent does.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key), []);
     let others = dying.held_by("example.com/other");

@@ -1,4 +1,4 @@
-//! Two clusters with one id: which of them writes to the hub, and what the other does meanwhile.
+//! Tests of two clusters with one id: which of them writes to the hub, and what the other does meanwhile.
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
@@ -22,7 +22,7 @@ const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 /// Default of `--member-takeover-after`.
 const TAKEOVER: i64 = 30 * MINUTE;
-/// UID of the cluster that the views of this file are in.
+/// UID that identifies the cluster of the views in this file.
 const OWN: &str = "uid-kube-system";
 
 #[test]
@@ -67,7 +67,7 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// View of member-1, in the cluster with the UID [`OWN`], that has seen these objects at that second.
+/// Returns the view of member-1, in the cluster with the UID [`OWN`], that has seen these objects at that second.
 fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
@@ -79,13 +79,13 @@ fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     view
 }
 
-/// MemberAgent that the cluster with this UID renewed last.
+/// Returns a MemberAgent that the cluster with this UID renewed last.
 fn owned_by(uid: &str) -> MemberAgent {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     MemberAgent { cluster_uid: Some(uid.into()), leader: Some(format!("leader in {uid}").into()), ..agent }
 }
 
-/// A Service that is exported and one whose import is being withdrawn, and the keys that they concern.
+/// Returns an exported Service, a Service whose import is being withdrawn, and the keys that they concern.
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
@@ -366,20 +366,20 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
 
 // === Any history of two clusters ===
 
-/// A cluster with one process, as far as the ownership of its id goes.
+/// Cluster with one agent process, modelled only as far as the ownership of its id.
 struct Side {
     uid: Uid,
-    /// Error of its clock, in microseconds.
+    /// Error of the cluster's wall clock, in microseconds.
     skew: i64,
-    /// Processes that it has had.
+    /// Number of agent processes that the cluster has had.
     starts: u32,
     view: Option<View>,
-    /// Versions that its watch has not delivered yet.
+    /// Versions of the MemberAgent that the cluster's watch has not delivered yet.
     inbox: VecDeque<Option<MemberAgent>>,
     connected: bool,
 }
 
-/// Two clusters with one id, and the MemberAgent between them.
+/// Two clusters with the same id, and the MemberAgent that they compete for.
 struct Pair {
     now: i64,
     version: u64,
@@ -390,7 +390,7 @@ struct Pair {
     seen: Coverage,
 }
 
-/// Counts over all histories.
+/// Counts of situations over all histories.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coverage {
     expiries: u32,
@@ -401,7 +401,7 @@ struct Coverage {
     overdue: u32,
 }
 
-/// Event that may happen in a history besides lost connections, answers and time.
+/// Event of a history besides lost connections, lost answers and time.
 #[derive(Clone, Copy, PartialEq)]
 enum Upheaval {
     None,
@@ -433,7 +433,7 @@ impl Pair {
         Timestamp(self.now + self.sides[index].skew)
     }
 
-    /// Starts a new process, which lists the objects.
+    /// Starts a new agent process in a cluster, which lists the objects.
     fn start(&mut self, index: usize) {
         let at = self.clock(index);
         let side = &mut self.sides[index];
@@ -484,7 +484,7 @@ impl Pair {
         view.observe(change, at, &mut Vec::new());
     }
 
-    /// Plans the heartbeat of a side and writes it. The answer may be lost; the watch shows the write later.
+    /// Plans a cluster's heartbeat and writes it. The answer may be lost; the watch shows the write later.
     fn renew(&mut self, index: usize) {
         let now = self.clock(index);
         let Some(view) = self.sides[index].view.as_ref().filter(|_| self.sides[index].connected) else { return };
@@ -499,7 +499,7 @@ impl Pair {
             self.seen.lost_answers += 1;
             return;
         }
-        // The answer is newer than all that its watch has not delivered.
+        // The answer is newer than everything that the cluster's watch has not delivered yet.
         let answer = self.agent.clone().expect("it was written");
         let side = &mut self.sides[index];
         side.inbox.clear();
@@ -508,7 +508,8 @@ impl Pair {
         view.renewal_written(now, &mut Vec::new());
     }
 
-    /// Returns true if the precondition was met. Only a side that may take the id writes its UID.
+    /// Executes a write. Returns true if its precondition was met. Asserts that only a cluster that may take the id writes its
+    /// UID.
     fn carry_out(&mut self, index: usize, write: &Write) -> bool {
         let (renewal, made) = match &write.action {
             Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {
@@ -551,7 +552,7 @@ impl Pair {
             8..=9 => self.now += self.random.i64(0..12) * SECOND,
             10 => self.sides[index].connected = self.random.usize(..3) > 0,
             11 => self.now += self.random.i64(0..90) * SECOND,
-            12 => self.start(index), // after a crash
+            12 => self.start(index), // the agent starts again after a crash
             13 => {
                 let now = self.clock(index);
                 let last = self.sides[index].view.as_ref().and_then(|view| farewell(view, now));
@@ -577,7 +578,7 @@ impl Pair {
         }
     }
 
-    /// Lets both run connected and renew in time; nothing else happens.
+    /// Lets both clusters run connected and renew in time; nothing else happens.
     fn settle(&mut self) {
         for index in [0, 1] {
             self.sides[index].connected = true;

@@ -1,4 +1,4 @@
-//! Imports that a member makes of the hub's exports.
+//! Tests of a member's imports.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildService, BuildSlice, BuildWish, IntoObject, SYSTEM, address,
@@ -117,7 +117,7 @@ fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
     assert_eq!(planned(&view, &app()), Plan::default());
 }
 
-/// A MultiClusterService with all objects that belong to it.
+/// Returns a MultiClusterService with all objects that belong to it.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
     let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
@@ -139,7 +139,8 @@ fn a_derived_service_is_mended_in_what_we_own() {
         let (_, objects) = standing(wrong.clone());
         assert_eq!(writes(&member_view(objects), &app()), [mend(&wrong)]);
     }
-    // Somebody removed our labels before the agent started, so nothing says that the Service is ours. Another name is used.
+    // Somebody removed our labels before the agent started, so nothing shows that the Service is ours. The agent creates
+    // another one under another name.
     let foreign = Service { derived_from: None, ..service };
     let (_, objects) = standing(foreign);
     let view = member_view(objects);
@@ -179,7 +180,7 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let mut view = member_view(objects);
     told(&mut view, wish.clone().object());
     let lost = service_import("work/app").controlled_by(&wish);
-    told(&mut view, lost.object()); // at second 20
+    told(&mut view, lost.object()); // the deletion is seen at second 20
     let until = seconds(20).plus_micros(GRACE_MICROS);
     let mut waiting = Plan::one(status(&wish, now(not_found()), address("192.0.2.1")));
     waiting.look_again(until);
@@ -232,7 +233,7 @@ fn a_deleted_wish_takes_the_import_that_was_orphaned_by_its_deletion() {
     let mut objects = vec![dying.clone().object(), orphaned.clone().object()];
     let delete = Write::delete(Kind::ServiceImport, &orphaned.meta);
     assert_eq!(writes(&member_view(objects.clone()), &app()), [delete]);
-    // A Service that another MultiClusterService controls, or may take over, is not its own.
+    // A ServiceImport that another MultiClusterService controls, or may take over, stays.
     let other = wish("work/other").importing("app").taken_on();
     let taken = orphaned.controlled_by(&other);
     let goes = [labels(&dying, false, "app", Some("work-app"))];
@@ -312,7 +313,7 @@ fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
     let shows = Write::patch(Kind::ServiceImport, &held.meta, Patch::ImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [says, shows]);
 
-    // A MultiClusterService that imports another Service by now has no effect on this claim.
+    // A MultiClusterService that now imports another Service has no effect on the first import's claim.
     let turned = wish.importing("web");
     let answered = answered.answered(ImportStatus::default());
     let view = member_view([turned.object(), held.object(), answered.object()]);
@@ -374,7 +375,7 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 
 // === Slices ===
 
-/// Distributed slice of member-2's `work/app`, with all objects it can belong to.
+/// Returns a slice of member-2's `work/app` as the hub distributes it, and all objects that it can belong to.
 fn given() -> (HubSlice, Vec<Object>) {
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
     let (_, objects) = standing(derived_service("work-app", "work/app"));
@@ -420,7 +421,7 @@ fn a_given_slice_is_marked_then_written_and_measured_once() {
     let view = view_of(Some(&changed), Some(&held), &objects);
     assert_eq!(writes(&view, &key(&given)), [patch.measured(sample(false))]);
 
-    // A repair without a new generation is no latency sample.
+    // A repair of an edited slice, without a new generation, gives no latency sample.
     let bent = held.endpoints(&["10.6.6.6"]);
     let patch = Write::patch(Kind::EndpointSlice, &bent.meta, Patch::ImportedSlice(wanted(&["10.0.0.1"], 4)));
     assert_eq!(writes(&view_of(Some(&given), Some(&bent), &objects), &key(&given)), [patch]);
@@ -493,7 +494,7 @@ fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_t
     };
     assert_eq!((&*conditions[0].status, &*conditions[0].reason), ("False", "NameHeldByAnother"));
 
-    // An agent that has just started finds the condition, also before it knows all slices.
+    // A restarted agent finds the condition in the MultiClusterService, even before it has listed all slices.
     let said = told_of(&objects, conditions);
     let mut view = view_of(Some(&given), Some(&theirs), &said);
     assert_eq!(writes(&view, &wish), []);
@@ -510,7 +511,7 @@ fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_t
     assert_eq!(events(&view, &wish), ["FoundServiceImport"]);
 }
 
-/// Objects with these conditions in the MultiClusterService.
+/// Returns the objects, with these conditions set in the MultiClusterService.
 fn told_of(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
     let said = |object: &Object| match object {
         Object::MultiClusterService(wish) => {
@@ -556,11 +557,11 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     let delete = Write::delete(Kind::EndpointSlice, &held.meta);
     assert_eq!(view.plan(&key(&given), until).writes, std::slice::from_ref(&delete));
 
-    // If it is distributed again in time, it stays.
+    // If the hub distributes the slice again in time, the imported slice stays.
     told(&mut view, Object::EndpointSliceImport(given.clone()));
     assert_eq!(view.plan(&key(&given), until), Plan::default());
 
-    // Without its derived Service nobody needs it.
+    // Without its derived Service the imported slice is removed at once.
     objects.pop();
     assert_eq!(writes(&view_of(None, Some(&held), &objects), &key(&given)), [delete]);
 }
@@ -572,7 +573,8 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
         let mut some = objects.clone();
         let gone = some.remove(missing);
         let view = view_of(Some(&given), None, &some);
-        // The ServiceImport only decides who comes first. Its replacement may not exist yet.
+        // The ServiceImport only decides which of several MultiClusterServices comes first, and it may be missing for a moment.
+        // So the imported slice stays.
         let expected = usize::from(gone.kind() == Kind::ServiceImport);
         let plan = planned(&view, &key(&given));
         assert_eq!((plan.writes.len(), plan.again), (expected, None), "without {:?}", gone.kind());
@@ -598,7 +600,7 @@ fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it()
 
 #[test]
 fn times_are_seen_not_read() {
-    // Two plans of one view at different times differ only by what the view has seen.
+    // Two plans from one view at different times differ only by what the view has seen.
     let (given, objects) = given();
     let view = view_of(Some(&given), None, &objects);
     assert_eq!(view.plan(&key(&given), SEEN), view.plan(&key(&given), NOW));

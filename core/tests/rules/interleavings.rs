@@ -1,4 +1,4 @@
-//! Decisions that span several objects of the hub, planned from views that lack the last write to any of them.
+//! Tests of decisions that span several objects of the hub, planned from views that lack the last write to any of them.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export,
@@ -11,7 +11,7 @@ use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, 
 use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeMap;
 
-/// Stores an object with its status, created at that second.
+/// Stores an object with its status in the hub, created at this second.
 fn put(hub: &mut Cluster, object: Object, second: i64) {
     let (kind, name) = (object.kind(), object.meta().name.clone());
     assert!(hub.create(object.clone(), seconds(second)), "{kind:?} {name} is there already");
@@ -27,7 +27,7 @@ fn app() -> Key {
     Key::Service(named("work/app"))
 }
 
-/// Hub where `work/app` is exported by member-1, resolved, and shared by these importers.
+/// Returns a hub in which member-1 exports `work/app`, conflicts are resolved, and these members share the import.
 fn exported(sharers: &[&str]) -> Cluster {
     let mut hub = Cluster::default();
     let offer = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
@@ -51,7 +51,7 @@ fn claim_at(hub: &mut Cluster, cluster: &str, second: i64) {
 }
 
 fn forge_mark(hub: &mut Cluster, cluster: &str) {
-    // If the hub was first, nothing changes.
+    // If the hub agent has added the finalizer first, the member's own write of it changes nothing.
     hub.edit(Kind::InternalServiceImport, &claim_name(cluster), |claim| claim.meta_mut().finalizers.ours = true);
 }
 
@@ -73,7 +73,8 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
     })
 }
 
-/// A recorded claim that is removed, or an answer that is removed, although the claim lives.
+/// Describes a loss: a granted claim that is removed from the record, or whose status is cleared, although the claim exists.
+/// `None` if there is none.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {
@@ -87,7 +88,8 @@ fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     })
 }
 
-/// The recorded importers; and for each claim, by hub namespace, if it has a finalizer and an answer.
+/// Outcome of an exploration: the recorded importers; and for each claim, by hub namespace, whether it has a finalizer and a
+/// status.
 type Outcome = (Vec<Text>, BTreeMap<Text, (bool, bool)>);
 
 fn outcome(hub: &Cluster) -> Outcome {
@@ -98,7 +100,7 @@ fn outcome(hub: &Cluster) -> Outcome {
     )
 }
 
-/// Explores these changes in all orders. Returns each outcome once.
+/// Explores these changes in all orders. Returns each distinct outcome once.
 fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome> {
     let exploration = Exploration { start, keys: vec![app()], changes, in_order, wrong: loses_what_is_granted };
     let (ends, states) = exploration.run();
@@ -109,7 +111,7 @@ fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome
     outcomes
 }
 
-/// Outcome where `holder` is recorded, with finalizer and answer, and the claim of `other` has neither.
+/// Returns the outcome in which `holder` is recorded and has finalizer and status, and the claim of `other` has neither.
 fn held_by(holder: &str, other: &str) -> Outcome {
     let namespace = |cluster: &str| Text::from(format!("fleet-member-{cluster}"));
     (vec![holder.into()], [(namespace(holder), (true, true)), (namespace(other), (false, false))].into())
@@ -129,7 +131,7 @@ fn of_two_exclusive_claims_of_one_second_the_first_holds_in_every_interleaving()
     assert_eq!(outcomes(exported(&[]), first_by_name, true), [held_by("member-3", "member-2")]);
 }
 
-/// One watch shows them in order; a view that is filled in another order must not do harm either.
+/// A watch shows objects in the order of their creation. A view that is filled in another order must not do harm either.
 #[test]
 fn in_whatever_order_claims_become_visible_one_holds_and_nothing_that_was_granted_is_taken_away() {
     let changes: Vec<Change> = vec![
@@ -150,7 +152,7 @@ fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
     assert_eq!(outcomes(exported(&[]), changes, true), [held_by("member-3", "member-2")]);
 }
 
-/// Within one second a forged finalizer may win, but it removes nothing that was granted.
+/// Within one second a forged finalizer may win, but nothing that was granted is removed because of it.
 #[test]
 fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
     let changes: Vec<Change> = vec![
@@ -198,8 +200,8 @@ fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
     assert_eq!(outcomes(exported(&[]), changes, true), [(holder, claims)]);
 }
 
-/// A member that shares the import asks for LoadBalancer, and another member does so within the same second. Its first claim
-/// goes once the second is answered, as with the member agent.
+/// A member that shares the import requests LoadBalancer, and another member does so within the same second. The first member's
+/// shared claim is deleted once its second claim is granted, as with the member agent.
 #[test]
 fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_granted() {
     let changes: Vec<Change> = vec![
@@ -238,7 +240,7 @@ fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_gra
     assert!(ends.iter().any(|end| claims(end).count() == 2), "the first one is let go in some of them");
 }
 
-/// `work/app`, exported by member-1 and member-2 and imported by member-3. No slice is exported yet.
+/// Returns a hub in which member-1 and member-2 export `work/app` and member-3 imports it. No slice is exported yet.
 fn exported_twice() -> Cluster {
     let mut hub = Cluster::default();
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"])).claimed_by(&["member-3"]);
@@ -248,7 +250,7 @@ fn exported_twice() -> Cluster {
     hub
 }
 
-/// Export of the source slice `work/app-1` by a member, with the same UID for each member.
+/// Returns a member's export of the source slice `work/app-1`, with the same UID for each member.
 fn app_1_of(cluster: &str) -> HubSlice {
     slice_export(cluster, &slice("work/app-1"))
 }
@@ -257,7 +259,7 @@ fn export_app_1(hub: &mut Cluster, export: HubSlice, second: i64) {
     put(hub, Object::EndpointSliceExport(export), second);
 }
 
-/// Name and exporting member of each distributed slice that is not being deleted.
+/// Returns name and exporting member of each distributed slice that is not being deleted.
 fn distributed(hub: &Cluster) -> Vec<(Text, Text)> {
     let copies = hub.list(Kind::EndpointSliceImport).filter_map(|object| match object {
         Object::EndpointSliceImport(copy) if !copy.meta.deleting => Some(copy),
@@ -266,7 +268,8 @@ fn distributed(hub: &Cluster) -> Vec<(Text, Text)> {
     copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
 }
 
-/// Exploration of two members' exports of one source slice, of which that of member-2 is the holder.
+/// Explores two members' exports of one source slice, of which that of member-2 is the holder. Returns the distributed slices
+/// of each outcome.
 fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, Text)>> {
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {

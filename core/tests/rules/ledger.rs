@@ -1,4 +1,4 @@
-//! Costs: every write of an export, an import and a change, with its writer and its kind.
+//! Tests of costs: every write of an export, an import and a change, with its writer and its kind.
 
 use crate::support::build::{
     BuildSlice, BuildWish, IntoObject, address, content, derived_service, named, pending, service, service_export,
@@ -10,7 +10,7 @@ use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
 use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 
-/// Lines with their counts, sorted.
+/// Returns lines with their counts, sorted.
 fn sorted(lines: Vec<String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {
@@ -132,16 +132,16 @@ fn changes_that_importers_cannot_see_cost_nothing() {
     let app = named("work/app");
     let slice = named("work/app-1");
     let derived = ObjectName::new("fleet-system", "work-app");
-    // A pod that is not ready came: the generation rises, the ready endpoints stay.
+    // A pod that is not ready is added: the slice's generation rises, but its ready endpoints stay.
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().generation += 1);
-    // Versions rise for reasons that no view stores: annotations, and labels of other controllers.
+    // resourceVersions also rise because of fields that no view stores: annotations, and labels of other controllers.
     world.edit(Who::Member(0), Kind::Service, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(1), Kind::MultiClusterService, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(1), Kind::Service, &derived, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Hub, Kind::ServiceImport, &app, |object| object.meta_mut().resource_version = 0);
-    // Another weight, which nothing uses yet, and a condition of another writer.
+    // A change of the weight, which nothing uses yet, and a condition of another writer.
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| {
         let Object::ServiceExport(export) = object else { return };
         export.weight = Some("7".into());
@@ -149,7 +149,7 @@ fn changes_that_importers_cannot_see_cost_nothing() {
             .conditions
             .push(fleetnet_core::model::Condition { condition_type: "Theirs".into(), ..pending("work/app") });
     });
-    // A Service and a slice that nobody exports.
+    // A Service and a slice that are not exported.
     world.create(Who::Member(0), service("work/web").object());
     world.create(Who::Member(0), crate::support::build::slice("work/web-1").object());
     world.run();
@@ -222,7 +222,7 @@ fn an_unexport_costs_each_side_what_it_must_undo() {
             "member-1 deletes InternalServiceExport",
             "member-1 patches finalizers of ServiceExport",
             "member-2 deletes EndpointSlice",
-            "member-2 deletes Service", // after its grace period
+            "member-2 deletes Service", // after the Service's grace period
             "member-2 patches finalizers of EndpointSliceImport",
             "member-2 patches labels of MultiClusterService",
             "member-2 patches status of MultiClusterService",

@@ -1,4 +1,4 @@
-//! Services and their exports that come, go, change and return, in whole fleets.
+//! Tests of Services and their exports that come, go, change and return, in whole fleets.
 
 use crate::scenes::{
     bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, names, reappear,
@@ -35,7 +35,7 @@ fn a_weight_that_comes_back_from_zero_begins_the_export_anew() {
     world.run();
     let lines = world.lines_since(mark);
     let order = [
-        "member-1 patches conditions of ServiceExport", // valid, and pending: the old outcome no longer holds
+        "member-1 patches conditions of ServiceExport", // valid, and pending: the old outcome no longer applies
         "member-1 patches finalizers of ServiceExport",
         "member-1 creates InternalServiceExport",
         "hub patches conditions of InternalServiceExport",
@@ -195,7 +195,7 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
 #[test]
 fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has_it_again() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
-    // The waiting claim is older than the claim that holds the import.
+    // The waiting claim gets an older creationTimestamp than the claim that is granted.
     world.edit(Who::Hub, Kind::InternalServiceImport, &in_hub_of("member-3", "work-app"), |claim| {
         claim.meta_mut().created = Timestamp::default();
     });
@@ -253,7 +253,7 @@ fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
     assert_settled(&world);
 }
 
-/// Exporters that member-2's user sees (of the claim and of the import), and the ports of the derived Service.
+/// Returns the exporters in the claim and in the ServiceImport of member-2, and the ports of its derived Service.
 fn shown(world: &World) -> (Vec<String>, Vec<i32>) {
     let Some(Object::ServiceImport(import)) =
         world.cluster(Who::Member(1)).get(Kind::ServiceImport, &named("work/app"))
@@ -329,7 +329,7 @@ fn whatever_of_ours_somebody_deletes_is_made_anew() {
 
 type Edit = fn(&mut Object);
 
-/// Edits of the agents' objects, at least one for each kind.
+/// Returns edits of the agents' objects, at least one for each kind.
 fn edits() -> [(Who, Kind, Edit); 13] {
     fn names_source(object: &mut Object, path: &str) {
         let Object::EndpointSliceExport(slice) = object else { return };

@@ -1,4 +1,4 @@
-//! MultiClusterServices that come, go, change, compete and are replaced, in whole fleets.
+//! Tests of MultiClusterServices that come, go, change, compete and are replaced, in whole fleets.
 
 use crate::scenes::{
     bound, count, derived, edit_service, edit_wish, export, import_in_hub, imported, names, reappear, vanish, wish_of,
@@ -17,7 +17,7 @@ fn in_system(name: &str) -> ObjectName {
     ObjectName::new("fleet-system", name)
 }
 
-/// Cluster ids that hold a claim on `work/app`.
+/// Returns the cluster ids that have a granted claim of `work/app`.
 fn claimers(world: &World) -> Vec<Text> {
     import_in_hub(world, "work/app").into_iter().flat_map(|import| import.claims.importers.values().cloned()).collect()
 }
@@ -63,7 +63,7 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
         (EXPORTED.map(Into::into).to_vec(), EXPORTED.map(Into::into).to_vec())
     );
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
-    // The type changes back while another cluster holds the import: the import continues as it is.
+    // The user changes the type back while another cluster has the exclusive claim: the import continues as it is.
     edit_wish(&mut world, 1, "work/app", |wish| wish.consumer_type = ConsumerType::LoadBalancer);
     world.run_for(2 * GRACE_MICROS);
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);
@@ -173,13 +173,13 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     let shown = wish_of(&world, 1, "work/app").map(|wish| wish.load_balancer.clone());
     assert_eq!(shown, Some(address("192.0.2.1")), "its address is shown as long as it stands");
     assert_eq!(wish_says(&world, 1, "work/app"), "UnknownServiceImport");
-    // An exporter that returns in time finds the derived Service.
+    // If the exporter returns within the grace period, the derived Service still exists.
     let mut back = world.clone();
     back.create(Who::Member(0), service_export("work/app").object());
     back.run_for(2 * GRACE_MICROS);
     assert_eq!(derived(&back, 1, "work-app").map(|service| service.meta.uid.clone()), uid);
     assert_eq!(bound(&back, 1, "work-app"), EXPORTED);
-    // Otherwise the derived Service is deleted.
+    // After the grace period, the derived Service is deleted.
     world.run_for(1);
     assert!(derived(&world, 1, "work-app").is_none());
     let shown = wish_of(&world, 1, "work/app").map(|wish| wish.load_balancer.clone());

@@ -1,5 +1,5 @@
-//! The CRD of MemberAgent is missing: the last features hold for a minute, then changes are written in the Go form. Nothing is
-//! removed or rewritten because of that.
+//! Tests of a missing CRD of MemberAgent: the last features count for a minute, then changes are written in the Go form.
+//! Nothing is removed or rewritten because of that.
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,
@@ -19,7 +19,7 @@ use fleetnet_types::WatchState;
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
 
-/// A slice with everything that is added to the Go form.
+/// Returns a slice with everything that fleetnet adds to the Go form.
 fn rich() -> EndpointSlice {
     let mut rich = slice("work/app-1").endpoints(&["10.0.0.1"]);
     rich.content.endpoints[0].hostname = Some("db-0".into());
@@ -28,7 +28,7 @@ fn rich() -> EndpointSlice {
     rich
 }
 
-/// The same with one more endpoint.
+/// Returns the same slice with one more endpoint.
 fn changed() -> EndpointSlice {
     let mut changed = rich().version(2).generation(2);
     changed.content.endpoints.push(endpoint("10.0.0.3"));
@@ -40,7 +40,7 @@ fn six(address: &str) -> EndpointSlice {
     EndpointSlice { content: SliceContent { address_type: AddressType::IPv6, ..content(&[address]) }, ..six }
 }
 
-/// Contents of the slices that are written.
+/// Returns the contents of the slices in these writes.
 fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
@@ -56,8 +56,8 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 // === The hub ===
 
-/// The hub's view of an export of member-1 and of member-2's distributed slice, if any. The CRD vanishes at second 20, or never
-/// existed.
+/// Returns the hub's view of an export of member-1 and of member-2's distributed slice, if any. The CRD vanishes at second 20,
+/// or never existed.
 fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
@@ -134,7 +134,7 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     assert_eq!(view.plan(&key_of(&export), seconds(460)), Plan::default(), "it announces them again");
 }
 
-/// The hub's plan for a Service that member-1 exports and member-2 claims.
+/// Returns the hub's writes for a Service that member-1 exports and member-2 claims, while the CRD is missing.
 fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
     let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     (offer.headless, offer.session_affinity) = (status.is_headless(), status.session_affinity);
@@ -243,7 +243,7 @@ fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() 
     assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
 }
 
-/// Objects of a headless Service that asks to be exported, with a slice that has changed.
+/// Returns the objects of a headless Service whose user requests its export, with a slice that has changed.
 fn headless_export(held: Option<&InternalServiceExport>) -> Vec<Object> {
     let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };
     let slice = slice("work/app-1").endpoints(&["10.0.0.1"]);

@@ -4,7 +4,7 @@ use crate::support::sabotage::{self, Sabotage};
 use crate::{conflicts, edited, fidelity, flips, hindered, histories, hostile, told_once};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// All tests that play random histories and check their end.
+/// Returns all tests that play random histories and check how they end.
 fn histories() -> Vec<(&'static str, fn())> {
     [
         conflicts::HISTORIES,

@@ -1,5 +1,5 @@
-//! Decisions do not depend on the messages of conditions. `support::reworded` checks this for every plan of every test here; these
-//! tests are about what a message once decided: weight 0.
+//! Tests that decisions do not depend on the messages of conditions. `support::reworded` checks this for every plan of every
+//! test here; these tests are about weight 0, which earlier versions read from a message.
 
 use crate::support::build::{
     Build, BuildExport, BuildInternalExport, IntoObject, condition, internal_export, named, no_conflict, seconds,
@@ -17,12 +17,12 @@ fn export_key() -> Key {
     Key::Export(named("work/app"))
 }
 
-/// `Valid` of an export with weight 0, as the Go agents and fleetnet 0.1.0 write it.
+/// Returns the condition `Valid` of an export with weight 0, as the Go agents and fleetnet 0.1.0 write it.
 fn weight_is_zero() -> Condition {
     condition("Valid", "True", "ServiceIsValid", "exported service work/app with 0 weight", 1)
 }
 
-/// The same in other words.
+/// Returns the same condition with another message.
 fn reworded() -> Condition {
     condition("Valid", "True", "ServiceIsValid", "other words", 1)
 }
@@ -31,7 +31,7 @@ fn withdrawn(status: &str) -> Condition {
     condition("Withdrawn", status, "WeightIsZero", "other words", 1)
 }
 
-/// A view of an export with these conditions and the cleanup finalizer, which the hub still has.
+/// Returns the view of an export with these conditions and the cleanup finalizer, whose objects are still in the hub.
 fn view_of(weight: &str, conditions: &[Condition]) -> View {
     let export = service_export("work/app").marked().weighing(weight).saying(conditions);
     let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));

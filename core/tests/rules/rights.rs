@@ -1,4 +1,4 @@
-//! Annotations of a hub namespace that say who may export from it and who may import from it.
+//! Tests of the annotations of a hub namespace that list who may export from it and who may import from it.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, condition,
@@ -270,7 +270,7 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
 
 // === While the annotations of a namespace are unknown ===
 
-/// The same view where the annotations of `work` are unknown, in each way in which that can be.
+/// Returns the same view with unknown annotations of the namespace `work`, for each reason for which they can be unknown.
 fn unknown(view: &View) -> Vec<(&'static str, View)> {
     let in_state = |state| {
         let mut view = view.clone();
@@ -421,7 +421,7 @@ fn told_since(world: &World, mark: usize) -> Vec<&'static str> {
     world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason.as_str()).collect()
 }
 
-/// Ledger without the writes of users' conditions.
+/// Returns the ledger without the writes of users' conditions.
 fn beside_status(world: &World, mark: usize) -> Vec<String> {
     let told = "member-1 patches conditions of ServiceExport";
     world.lines_since(mark).into_iter().filter(|line| line != told).collect()

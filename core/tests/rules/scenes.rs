@@ -1,4 +1,4 @@
-//! Helpers for the tests of whole fleets.
+//! Helpers for tests of whole fleets.
 
 use crate::support::build::{
     BuildService, BuildSlice, IntoObject, content, named, port, service, service_export, slice,
@@ -17,7 +17,7 @@ pub(crate) fn export(world: &mut World, member: usize, path: &str, number: i32, 
     world.create(who, service_export(path).object());
 }
 
-/// Number of objects of a kind.
+/// Returns the number of objects of a kind in a cluster.
 pub(crate) fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()
 }
@@ -41,12 +41,12 @@ fn addresses<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> Vec<String>
     all
 }
 
-/// Sorted endpoints of all imported slices of a member.
+/// Returns the endpoints of all imported slices of a member, sorted.
 pub(crate) fn imported(world: &World, member: usize) -> Vec<String> {
     addresses(imported_slices(world, member))
 }
 
-/// Sorted endpoints of the imported slices of one derived Service.
+/// Returns the endpoints of the imported slices of one derived Service, sorted.
 pub(crate) fn bound(world: &World, member: usize, derived: &str) -> Vec<String> {
     addresses(imported_slices(world, member).filter(|slice| slice.service.as_deref() == Some(derived)))
 }
@@ -76,7 +76,7 @@ pub(crate) fn wish_of<'a>(world: &'a World, member: usize, path: &str) -> Option
     the!(MultiClusterService, world, Who::Member(member), &named(path))
 }
 
-/// Status and reason of a condition.
+/// Returns status and reason of a condition.
 pub(crate) fn says(conditions: &[Condition], condition_type: &str) -> Option<(String, String)> {
     let held = conditions.iter().find(|condition| &*condition.condition_type == condition_type)?;
     Some((held.status.to_string(), held.reason.to_string()))
@@ -124,7 +124,7 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// Keeps a deleted object from going, as another controller's finalizer does.
+/// Keeps a deleted object in existence, as another controller's finalizer does. With `held` false, lets it go.
 pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -146,7 +146,7 @@ pub(crate) fn vanish(world: &mut World, who: Who, namespace: &str) {
     }
 }
 
-/// Creates the namespace again, empty.
+/// Creates a namespace again, empty.
 pub(crate) fn reappear(world: &mut World, who: Who, namespace: &str) {
     let found = match who {
         Who::Hub => world.hub.missing_namespaces.remove(namespace),

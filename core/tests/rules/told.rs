@@ -1,4 +1,4 @@
-//! Messages to users: each reason with its exact words, the same in condition, Event and log.
+//! Tests of the messages to users: each reason with its exact text, the same in condition, Event and log.
 
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService,
@@ -20,7 +20,8 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_types::Text;
 use std::collections::BTreeSet;
 
-/// Messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking reasons.
+/// Returns the messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking
+/// reasons.
 fn words(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     let events = events.map(|event| format!("{:?} {}: {}", event.source, event.reason, event.message));
@@ -28,7 +29,7 @@ fn words(plan: &Plan) -> Vec<String> {
     events.chain(hindrances).collect()
 }
 
-/// Name of the case, its plan, and the messages of that plan.
+/// Name of a case, its plan, and the expected messages of that plan.
 type Case = (&'static str, Plan, Vec<String>);
 
 fn case<const N: usize>(what: &'static str, plan: Plan, words: [&str; N]) -> Case {
@@ -220,7 +221,7 @@ fn taken_on() -> MultiClusterService {
     wish("work/app").taken_on()
 }
 
-/// A MultiClusterService whose import had exporters.
+/// Returns a MultiClusterService whose ServiceImport had exporters before.
 fn had() -> MultiClusterService {
     taken_on().deriving("work-app").told(&[found()])
 }
@@ -264,7 +265,7 @@ fn of_wishes() -> Vec<Case> {
     ]
 }
 
-/// Cases in which there is nothing to import.
+/// Returns cases of MultiClusterServices without anything to import.
 fn of_unknown_imports() -> Vec<Case> {
     let empty = |wish| service_import("work/app").controlled_by(&wish).object();
     let lost = "service work/app is not imported into cluster member-1";
@@ -303,7 +304,7 @@ fn of_unknown_imports() -> Vec<Case> {
     ]
 }
 
-/// Messages about a MultiClusterService to its user and to the log.
+/// Returns the same message about a MultiClusterService twice: as an Event for its user and as a line of the log.
 fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
@@ -569,7 +570,8 @@ fn of_claims() -> Vec<Case> {
     ]
 }
 
-/// Cases of a slice that one member exports and another claims as its own, distributed to an importer until then.
+/// Returns cases of a slice that one member exports and another claims as its own, and that is distributed to an importer until
+/// then.
 fn of_slices_in_the_hub() -> Vec<Case> {
     let held = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
@@ -636,20 +638,20 @@ fn every_reason_has_its_words() {
         told.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
         told.extend(plan.hindrances.iter().map(|hindrance| hindrance.reason));
     }
-    // The agents' own tests check the messages about writes and rights.
+    // The tests of the agents' crates check the messages about writes and rights.
     told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
-    // `disputed` checks the messages about other writers.
+    // `disputed.rs` checks the messages about other writers.
     told.extend([Reason::WritesUndone, Reason::WritesStand]);
-    // `reworded` checks the condition `Withdrawn`, which has no Event of its own.
+    // `reworded.rs` checks the condition `Withdrawn`, which has no Event of its own.
     told.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
-    // `identity` checks the messages about the owner of a cluster id.
+    // `identity.rs` checks the messages about the owner of a cluster id.
     told.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
     assert_eq!(told, Reason::ALL.iter().copied().collect());
     let words: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(words.len(), Reason::ALL.len(), "no two say the same");
 }
 
-/// Conditions that a write sets.
+/// Returns the conditions that a write sets, if any.
 pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
     match action {
         Action::Patch {

@@ -1,5 +1,5 @@
-//! An Event only where something changed. A blocking reason is reported once and ends by itself. No history with any restarts
-//! emits more Events than its conditions changed.
+//! Tests that an Event is emitted only if something changed, and that a blocking reason is reported once and ends by itself. No
+//! history with any restarts emits more Events than its conditions changed.
 
 use crate::histories::{MEMBERS, an_event, happen, prelude};
 use crate::scenes::{edit_wish, wish_of};
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 // === Names that are both in use ===
 
-/// Shows the view what its plan writes to objects of that kind, and asserts that it plans nothing more.
+/// Applies the writes of a plan to objects of that kind in the view, and asserts that the next plan is empty.
 fn settles(view: &View, key: &Key) {
     let left: Vec<_> = writes(view, key);
     assert_eq!(left, [], "what was told is not told again");
@@ -167,7 +167,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
 
 // === An Event only where something changed ===
 
-/// Events about each object with each reason of a condition.
+/// Returns the number of Events about each object, for each reason of a condition.
 fn told_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     let mut told = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
@@ -178,7 +178,8 @@ fn told_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     told
 }
 
-/// Number of times that conditions of users' objects got each reason, or another message with it, as seen by their watches.
+/// Returns how often conditions of users' objects got each reason, or another message with the same reason, as their watches
+/// show.
 fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), usize> {
     let mut held: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();
@@ -250,10 +251,10 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     );
 }
 
-/// Reasons of Events about users' objects that are not in conditions.
+/// Reasons of Events about users' objects that no condition has.
 const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost", "AddressRefused", "NameHeldByAnother"];
 
-/// Reasons of the condition `Withdrawn`. `Valid`, which the same write changes, emits the Event.
+/// Reasons of the condition `Withdrawn`. They have no Event: the condition `Valid`, which the same write changes, emits it.
 const WITHOUT_EVENT: [&str; 2] = ["WeightIsZero", "WeightIsNotZero"];
 
 #[test]
@@ -287,7 +288,7 @@ fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
     assert_eq!(world.ledger.len(), mark, "a settled fleet tells nothing and writes nothing");
 }
 
-/// History tests of this file, for the proof that they can fail.
+/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history",
     each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history,

@@ -1,4 +1,4 @@
-//! Members are not trusted: each limit of what a member can do to others has a test here.
+//! Tests of limited trust in members: one for each limit of what a member can do to others.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject,
@@ -20,17 +20,17 @@ fn slice_key(export: &HubSlice) -> Key {
     Key::Slice(export.meta.name.name.clone())
 }
 
-/// Import of `work/app`, exported by member-1 and claimed by member-3.
+/// Returns the ServiceImport of `work/app`, which member-1 exports and member-3 has claimed.
 fn claimed() -> ServiceImport {
     service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"])
 }
 
-/// The same with member-2 as a second accepted exporter.
+/// Returns the same ServiceImport with member-2 as a second accepted exporter.
 fn shared() -> ServiceImport {
     claimed().showing(resolved(&["member-1", "member-2"]))
 }
 
-/// Export of member-1 with finalizer, distributed to member-3.
+/// Returns an export of member-1 with its finalizer, and its distributed slice for member-3.
 fn standing() -> [Object; 3] {
     let export = held();
     let copy = slice_import("member-3", &export);
@@ -100,14 +100,14 @@ fn nobody_has_offered_its_ports_since_before_its_export_was_made() {
 
 // === A second export under a name or slice that another namespace holds is not accepted ===
 
-/// Export of member-2 under the name of member-1's.
+/// Returns an export of member-2 under the name of member-1's export.
 fn second_of_name() -> HubSlice {
     let mut second = slice_export("member-2", &slice("work/app-1").uid("other")).created(seconds(3));
     second.meta.name.name = held().meta.name.name;
     second
 }
 
-/// Export by member-2 of member-1's slice.
+/// Returns an export by member-2 of member-1's source slice.
 fn second_of_slice() -> HubSlice {
     slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3))
 }
@@ -217,7 +217,7 @@ fn a_reference_without_uid_is_nobodys() {
 
 #[test]
 fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
-    // member-2 created it under that name while member-1 did not export the slice.
+    // member-2 created its export under that name while member-1 did not export the slice.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
     assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).hindrances.len(), 1);
@@ -225,13 +225,13 @@ fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
 
 #[test]
 fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
-    // member-2 knows the slice's UID from its imported slice, and names it while member-1 does not export the slice.
+    // member-2 knows the UID of member-1's slice from its imported slice, and exports it while member-1 does not.
     let squatter = second_of_slice().created(seconds(1)).marked();
     let mut view = view_of([squatter.clone()]);
     assert_eq!(writes(&view, &slice_key(&squatter)), []);
     assert_eq!(writes(&view, &slice_key(&held())), [], "member-1's copy stays");
 
-    // Of two accepted exporters the first holds it.
+    // Of two accepted exporters the one with the older export holds the slice.
     let dirty = told(&mut view, shared().version(2).object());
     assert!(dirty.contains(&slice_key(&squatter)) && dirty.contains(&slice_key(&held())), "{dirty:?}");
     let planned = writes(&view, &slice_key(&held()));
@@ -240,7 +240,7 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
 
 #[test]
 fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
-    // member-2 is accepted as an exporter of its own Service, and says that one of member-1's slices belongs to that Service.
+    // member-2 is accepted as an exporter of its own Service, and claims that one of member-1's slices belongs to that Service.
     let mut squatter = second_of_slice().created(seconds(1)).marked();
     squatter.spec.owner = named("other/app");
     let own = service_import("other/app").showing(resolved(&["member-2"]));
@@ -293,7 +293,7 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
     let at = |importer: &str| in_hub_of(importer, &held.meta.name.name);
     assert_eq!(planned(Vec::new()), [at("member-3")]);
 
-    // A distributed slice stays until its claim is removed from the import.
+    // A distributed slice stays until the record on the ServiceImport no longer has the claim.
     let copy = slice_import("member-2", &held);
     assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
 
@@ -301,7 +301,7 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
     assert_eq!(planned(vec![claimed.clone().object()]), [at("member-2"), at("member-3")]);
     assert_eq!(planned(vec![claimed.deleting().object()]), [at("member-3")], "one that goes");
 
-    // A claim of a member that may not import from this namespace has no effect.
+    // A claim of a member that has no right to import from this namespace has no effect.
     let closed = namespace("work").imported_from_by("member-3");
     let claimed = claim("member-2", &service_import("work/app")).east_west();
     assert_eq!(planned(vec![closed.object(), claimed.object()]), [at("member-3")]);
@@ -375,7 +375,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     assert!(told(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
     assert_eq!(writes(&view, &slice_key(&fresh)), [Write::finalizer(Kind::EndpointSliceExport, &fresh.meta, true)]);
 
-    // Where it was distributed, its importer follows it until its member has the outcome and withdraws it.
+    // An importer that has the slice already gets its changes until member-2 sees the outcome and withdraws the slice.
     let given = fresh.marked();
     let copy = Object::EndpointSliceImport(slice_import("member-3", &given));
     let mut view = view_of([given.clone().carrying(&["10.0.0.9"], 2)]);
@@ -383,7 +383,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
-    // A slice that goes does not wait for its replacement either.
+    // A withdrawn slice does not wait for its replacement.
     let (going, copy) = (given.clone().deleting(), slice_import("member-3", &given));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
@@ -411,13 +411,13 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
     };
     assert_eq!(planned(&import, &[&shared, &holder]), []);
 
-    // The claim, in the member's own namespace, says that it is older, and of type LoadBalancer.
+    // A member can write its own claim, so the claim may state an older creation and type LoadBalancer.
     let turned = claim_of("member-2", 1);
     let sole = claims_of("member-3");
     let struck = Patch::Claims { importers: sole, load_balancer: None, finalizers: import.meta.finalizers.clone() };
     assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(Kind::ServiceImport, &import.meta, struck)]);
 
-    // A second claim of a member that shares the import comes after the waiting claims.
+    // A member that shares the import and adds a second claim comes after the claims that already wait.
     let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let waiting = |cluster: &str, at: i64| claim(cluster, &service_import("work/app")).created(seconds(at));
     let (mut second, waits) = (waiting("member-2", 9), waiting("member-3", 5));

@@ -1,5 +1,5 @@
-//! Undecodable objects: they exist, so what depends on one is not removed and not created a second time; and nothing else waits
-//! for them.
+//! Tests of undecodable objects: they exist, so what depends on one is not removed and not created a second time; and no other
+//! object waits for them.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, SYSTEM,
@@ -26,7 +26,7 @@ fn hub_slice(slice: &HubSlice) -> hub::Key {
     hub::Key::Slice(slice.meta.name.name.clone())
 }
 
-/// Export of `work/app-1` by member-1, and its distributed slice for member-2.
+/// Returns the export of `work/app-1` by member-1, and its distributed slice for member-2.
 fn exported() -> (HubSlice, HubSlice) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let copy = slice_import("member-2", &export);
@@ -73,7 +73,7 @@ fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
         assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
     }
 
-    // Nor may another export take over the distributed slices meanwhile.
+    // Meanwhile, no other export may take over the distributed slices.
     let mut thief = changed.uid("thief");
     thief.meta.name = in_hub_of("member-3", &export.meta.name.name);
     let mut view = claimed_hub_view([
@@ -168,7 +168,7 @@ fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
     unreadable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
 
-    // The import was created again and records no claim.
+    // The ServiceImport was created again and records no claim.
     told(&mut view, claimed_import(&[]).object());
     let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();
@@ -425,7 +425,7 @@ fn how_an_import_is_claimed_waits_for_a_wish_that_cannot_be_read() {
     assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
 }
 
-/// Asserts that a plan does nothing and names the object that users must repair.
+/// Asserts that a plan has no writes and names the object that users must repair.
 fn assert_held_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
     let why = hindrances(plan).first().map_or("", |(_, message)| message);
@@ -534,7 +534,7 @@ fn what_is_exported_stays_while_its_source_or_the_wish_to_export_it_cannot_be_re
         }
     }
 
-    // It is known that the slice is gone, even if other objects are not known.
+    // The slice is known to be gone, even if other objects are unknown.
     let mut view = member_view([all[1].clone(), internal.object(), exported.clone()]);
     unreadable(&mut view, Kind::Service, &named("work/app"));
     assert_eq!(writes(&view, &slice_key), [Write::delete(Kind::EndpointSliceExport, exported.meta())]);

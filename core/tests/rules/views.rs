@@ -1,4 +1,5 @@
-//! Views depend only on what they have seen, in any order; and half-filled views decide nothing that they cannot know.
+//! Tests that views depend only on the objects that they have seen, in any order; and that half-filled views decide nothing
+//! that they cannot know.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable};
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// A new view that has seen the same objects in another order, at one time.
+/// Returns a new view that has seen the same objects in another order, all at one time.
 fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Rng) -> V {
     let mut anew = view.forgetful();
     let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(applied(object))).collect();
@@ -40,19 +41,19 @@ enum News {
     State(Kind, WatchState),
 }
 
-/// Asserts that the view equals a rebuild from its objects, and makes the same plans.
+/// Asserts that an agent's view equals a view that is rebuilt from its objects, and makes the same plans.
 fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Rng) {
     let anew = rebuilt(&agent.view, now, random);
     assert_eq!(agent.view, anew, "indexes and times are those of a rebuild");
 }
 
-/// Every key with something to do, and its plan.
+/// Returns every key whose plan is not empty, with that plan.
 fn wanted<V: View>(view: &V, now: Timestamp) -> BTreeMap<V::Key, Plan> {
     let keys: BTreeSet<V::Key> = view.every_key().into_iter().collect();
     keys.into_iter().map(|key| (key.clone(), view.decide(&key, now))).filter(|(_, plan)| !plan.is_empty()).collect()
 }
 
-/// Shows the agent the next change of a kind, and asserts that it marks every key that has something new to do.
+/// Delivers the next change of a kind to an agent, and asserts that the agent requeues every key whose plan changes.
 fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
     let before = wanted(&agent.view, now);
     agent.hear(kind, now);
@@ -107,7 +108,7 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
     })
 }
 
-/// A new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
+/// Returns a new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
 fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Rng) -> V {
     let mut queues: Vec<VecDeque<&KindChange>> = V::KINDS
         .iter()
@@ -124,7 +125,7 @@ fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestam
         }
         let chosen = random.usize(..queues.len());
         let change = queues[chosen].pop_front().expect("not empty");
-        let again = if random.usize(..8) == 0 { 2 } else { 1 }; // a change that is seen twice counts once
+        let again = if random.usize(..8) == 0 { 2 } else { 1 }; // a change that is delivered twice counts once
         for _ in 0..again {
             anew.observe(change.clone(), now, &mut Vec::new());
         }
@@ -163,7 +164,7 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     });
 }
 
-/// A view of all objects except some of one kind, whose watch has not delivered them yet.
+/// Returns a view of all objects except some of one kind, whose watch has not delivered them yet.
 fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Rng) -> V {
     let mut half = view.forgetful();
     for object in view.held() {
@@ -205,7 +206,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     }
 }
 
-/// True if a write removes something from somebody.
+/// True if a write removes content or an object that somebody uses.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
     let held = view.held().into_iter().find(|object| object.kind() == write.kind && object.meta().name == write.at);
     match (&write.action, held) {
@@ -237,7 +238,7 @@ fn fewer(before: &HubSliceSpec, after: &HubSliceSpec) -> bool {
     before.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
 }
 
-/// Asserts that nothing is removed while any part of one kind is unknown.
+/// Asserts that the agent removes nothing while any part of one kind is unknown.
 fn assert_patient<V: View>(
     view: &V,
     required: fn(&V::Key) -> &'static [Kind],
@@ -249,11 +250,12 @@ fn assert_patient<V: View>(
         for state in [WatchState::Incomplete, WatchState::Unknown] {
             let half = half_filled(view, *kind, state, now, random);
             for (key, plan) in wanted(&half, now) {
-                // Namespaces are optional: they decide nothing.
+                // Namespaces are optional, so without them plans may have writes.
                 if settled && *kind != Kind::Namespace {
                     assert_eq!(plan.writes, Vec::new(), "{key:?} of a settled fleet without all of {kind:?}");
                 }
-                // Without MemberAgents the Go form is assumed, and decisions are made in it.
+                // If the MemberAgents are unknown for long, the Go form is assumed, and plans may remove something because of
+                // it.
                 let is_decided = *kind == Kind::MemberAgent && state == WatchState::Unknown;
                 let impatient = plan.writes.iter().find(|write| shrinks(&half, write)).filter(|_| !is_decided);
                 assert!(
@@ -287,7 +289,7 @@ fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
     });
 }
 
-/// A view that has seen every object except one, which is undecodable: the knowledge of an agent that starts then.
+/// Returns a view that has seen every object except one, which is undecodable: the state of an agent that starts then.
 fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
     for object in view.held() {
@@ -305,7 +307,7 @@ fn unreadable(object: &Object) -> KindChange {
     undecodable(object.kind(), object.meta().name.clone())
 }
 
-/// Asserts that one object of a settled fleet may be undecodable when an agent starts. The agent then writes nothing, also
+/// Asserts that a settled fleet tolerates any one undecodable object when an agent starts. The agent then writes nothing, even
 /// after any grace period, and plans the right keys once it sees the object.
 fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     let long_after = now.plus_micros(DAY_MICROS);

@@ -1,4 +1,5 @@
-//! An agent as the engine runs it: watches that lag, own writes seen at once, one write in flight for each object.
+//! Agent in a simulated fleet, run as the engine runs it: watches lag, own writes are seen at once, and each object has one
+//! write in flight.
 
 use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
@@ -11,7 +12,7 @@ use fleetnet_types::{Change, ObjectName, Removal, Timestamp, Uid, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
-/// Change of an object of a kind.
+/// Change of an object, with its kind.
 pub(crate) type KindChange = (Kind, Change<Object>);
 
 pub(crate) fn applied(object: Object) -> KindChange {
@@ -33,21 +34,21 @@ pub(crate) fn name_of(change: &Change<Object>) -> &ObjectName {
     }
 }
 
-/// View of either agent.
+/// View of the hub agent or of a member agent.
 pub(crate) trait View: Clone + PartialEq + Debug {
     type Key: Clone + Ord + Debug;
-    /// Kinds that it watches.
+    /// Kinds that the agent watches.
     const KINDS: &'static [Kind];
-    /// Empty view of the same agent.
+    /// Returns an empty view of the same agent, as after a restart.
     fn forgetful(&self) -> Self;
     fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
     fn watches(&self) -> &Watches;
-    /// All objects in the view.
+    /// Returns all objects in the view.
     fn held(&self) -> Vec<Object>;
-    /// The objects among them that have conditions.
+    /// Returns the objects in the view that have conditions.
     fn with_conditions(&self) -> Vec<Object>;
 }
 
@@ -154,7 +155,7 @@ impl View for hub::View {
     }
 }
 
-/// Asserts that no two writes of a plan are to one object, because they may run in any order.
+/// Asserts that a plan writes no object twice, because its writes may run in any order.
 pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
     let mut targets = BTreeSet::new();
     for write in &plan.writes {
@@ -163,29 +164,29 @@ pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
     }
 }
 
-/// Event that a watch has not delivered yet.
+/// Watch event that is not delivered yet.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(crate) enum News {
     Changed(KindChange),
-    /// Marks the end of a list: all its objects were delivered.
+    /// End of a list: all its objects were delivered.
     Listed,
 }
 
-/// An agent with its watches and writes.
+/// Agent with its watches and its writes in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent<V: View> {
     pub(crate) view: V,
     pub(crate) dirty: BTreeSet<V::Key>,
     /// Events that each watch has not delivered yet, in order.
     pub(crate) inbox: BTreeMap<Kind, VecDeque<News>>,
-    /// Writes that were planned and not yet carried out, with the key of their plan.
+    /// Writes that were planned and not executed yet, with the key of their plan.
     pub(crate) in_flight: Vec<(Write, V::Key)>,
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
-    /// UIDs of the objects that the watches delivered, to find what a later list lacks.
+    /// UID of each object that the watches delivered, to find the objects that a later list lacks.
     told: BTreeMap<(Kind, ObjectName), Uid>,
-    /// Blocking reasons of plans, by key.
+    /// Blocking reasons of the agent's plans, by key.
     pub(crate) hindrances: BTreeMap<V::Key, Vec<Hindrance>>,
 }
 
@@ -203,7 +204,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Forgets everything and lists again.
+    /// Restarts the agent: it forgets everything and lists these objects.
     pub(crate) fn restart(&mut self, objects: &[Object]) {
         *self = Self::new(self.view.forgetful());
         for kind in V::KINDS {
@@ -211,7 +212,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Lists a kind again. The list contains all that the watch had not delivered.
+    /// Lists a kind again. The list contains everything that the watch had not delivered.
     pub(crate) fn list(&mut self, kind: Kind, objects: &[Object]) {
         let queue = self.inbox.entry(kind).or_default();
         queue.clear();
@@ -226,7 +227,7 @@ impl<V: View> Agent<V> {
         queue.push_back(News::Listed);
     }
 
-    /// Drops the events of a kind that the server does not serve.
+    /// Drops the events of a kind that the server no longer serves.
     pub(crate) fn not_served(&mut self, kind: Kind, state: WatchState, now: Timestamp) {
         self.inbox.remove(&kind);
         let mut dirty = Vec::new();
@@ -234,7 +235,7 @@ impl<V: View> Agent<V> {
         self.dirty.extend(dirty);
     }
 
-    /// Queues a change for its watch.
+    /// Queues a change for its watch to deliver.
     pub(crate) fn notify(&mut self, change: KindChange) {
         let kind = change.0;
         if V::KINDS.contains(&kind) {
@@ -242,7 +243,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Delivers the next event of a kind.
+    /// Delivers the next watch event of a kind to the agent.
     pub(crate) fn hear(&mut self, kind: Kind, now: Timestamp) {
         match self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) {
             Some(News::Changed(change)) => self.see(change, now),
@@ -275,7 +276,7 @@ impl<V: View> Agent<V> {
         self.dirty.extend(dirty);
     }
 
-    /// Plans a key. New writes are then in flight.
+    /// Plans a key. Its new writes are then in flight.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.dirty.remove(key);
         let plan = self.view.decide(key, now);
@@ -300,10 +301,10 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Takes the answer to a write: the view has the server's object before any later plan.
+    /// Shows the agent the answer to a write: the view has the server's object before any later plan.
     pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
         let target = (write.kind, write.at.clone());
-        // Events of this object that the watch has not delivered are older than the answer.
+        // Undelivered watch events of this object are older than the answer, so they are dropped.
         let newer = |news: &News| match news {
             News::Changed((kind, change)) => *kind != target.0 || *name_of(change) != target.1,
             News::Listed => true,

@@ -1,4 +1,4 @@
-//! Builders: each makes the smallest valid object, and chained calls change it.
+//! Builders of test objects: each returns the smallest valid object, and chained calls change it.
 
 use fleetnet_core::features::Features;
 use fleetnet_core::index::Held;
@@ -15,18 +15,18 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";
 
-/// Parses `work/app` into a name.
+/// Parses a text such as `work/app` into namespace and name.
 pub(crate) fn named(path: &str) -> ObjectName {
     let (namespace, name) = path.split_once('/').expect("namespace/name");
     ObjectName::new(namespace, name)
 }
 
-/// Name of an object in the hub namespace of a member.
+/// Returns the full name of an object in a member's namespace of the hub.
 pub(crate) fn in_hub_of(cluster: &str, name: &str) -> ObjectName {
     ObjectName::new(names::member_namespace(cluster), name)
 }
 
-/// Whole seconds since the epoch.
+/// Returns a time this many seconds after 1970-01-01T00:00:00Z.
 pub(crate) fn seconds(seconds: i64) -> Timestamp {
     Timestamp(seconds * 1_000_000)
 }
@@ -43,7 +43,7 @@ fn meta(name: ObjectName, generation: i64) -> Meta {
     }
 }
 
-/// Changes that fit every object.
+/// Builder methods for objects of every kind.
 pub(crate) trait Build: Held {
     fn uid(mut self, uid: &str) -> Self {
         self.meta_mut().uid = uid.into();
@@ -65,7 +65,7 @@ pub(crate) trait Build: Held {
         self.meta_mut().deleting = true;
         self
     }
-    /// Adds the cleanup finalizer of its kind.
+    /// Adds our cleanup finalizer for the object's kind.
     fn marked(mut self) -> Self {
         self.meta_mut().finalizers.ours = true;
         self
@@ -78,7 +78,7 @@ pub(crate) trait Build: Held {
 }
 impl<T: Held> Build for T {}
 
-/// A port of a Service whose pods listen on 8080.
+/// Returns a port of a Service whose pods listen on 8080.
 pub(crate) fn port(name: &str, number: i32) -> ServicePort {
     ServicePort {
         name: name.into(),
@@ -89,7 +89,7 @@ pub(crate) fn port(name: &str, number: i32) -> ServicePort {
     }
 }
 
-/// A ClusterIP Service with port http 80.
+/// Returns a ClusterIP Service with port 80 (`http`).
 pub(crate) fn service(path: &str) -> Service {
     Service {
         meta: meta(named(path), 0),
@@ -105,7 +105,7 @@ pub(crate) fn service(path: &str) -> Service {
     }
 }
 
-/// Derived Service of a MultiClusterService, of type LoadBalancer.
+/// Returns the derived Service of a MultiClusterService, of type LoadBalancer.
 pub(crate) fn derived_service(name: &str, wish: &str) -> Service {
     Service {
         service_type: ServiceType::LoadBalancer,
@@ -141,18 +141,18 @@ impl BuildService for Service {
     }
 }
 
-/// A load balancer with one address.
+/// Returns the status of a load balancer with one address.
 pub(crate) fn address(ip: &str) -> LoadBalancerStatus {
     let ingress = LoadBalancerIngress { ip: Some(ip.into()), ..LoadBalancerIngress::default() };
     LoadBalancerStatus { ingress: vec![ingress] }
 }
 
-/// An endpoint with one address.
+/// Returns an endpoint with one address.
 pub(crate) fn endpoint(address: &str) -> Endpoint {
     Endpoint { addresses: vec![address.into()], ..Endpoint::default() }
 }
 
-/// Content of an IPv4 slice with port http 8080.
+/// Returns the content of an IPv4 slice with port 8080 (`http`).
 pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     SliceContent {
         address_type: AddressType::IPv4,
@@ -162,7 +162,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     }
 }
 
-/// A source slice with one endpoint. The name of its Service is the part before the last hyphen.
+/// Returns a source slice with one endpoint. The name of its Service is the part before the last hyphen.
 pub(crate) fn slice(path: &str) -> EndpointSlice {
     let name = named(path);
     let service = name.name.rsplit_once('-').map(|(service, _)| Text::from(service));
@@ -177,7 +177,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
     }
 }
 
-/// An imported slice of a derived Service.
+/// Returns an imported slice of a derived Service.
 pub(crate) fn imported_slice(name: &str, service: &str) -> EndpointSlice {
     EndpointSlice {
         service: Some(service.into()),
@@ -199,7 +199,7 @@ impl BuildSlice for EndpointSlice {
     }
 }
 
-/// A condition set at second 1.
+/// Returns a condition that was set at second 1.
 pub(crate) fn condition(condition_type: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
     Condition {
         condition_type: condition_type.into(),
@@ -239,7 +239,7 @@ pub(crate) fn not_found() -> Condition {
     condition("Valid", "Unknown", "UnknownServiceImport", message, 1)
 }
 
-/// A user's fresh ServiceExport.
+/// Returns a ServiceExport as its user creates it.
 pub(crate) fn service_export(path: &str) -> ServiceExport {
     ServiceExport {
         meta: Meta { uid: format!("uid-export-{path}").into(), ..meta(named(path), 1) },
@@ -249,7 +249,7 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
     }
 }
 
-/// A ServiceExport that the hub accepted.
+/// Returns a ServiceExport that the hub has accepted.
 pub(crate) fn accepted_export(path: &str) -> ServiceExport {
     service_export(path).marked().saying(&[valid(path), no_conflict(path)])
 }
@@ -270,7 +270,7 @@ impl BuildExport for ServiceExport {
     }
 }
 
-/// A fresh MultiClusterService that imports the Service of its own name.
+/// Returns a MultiClusterService as its user creates it, which imports the Service with its own name.
 pub(crate) fn wish(path: &str) -> MultiClusterService {
     let name = named(path);
     MultiClusterService {
@@ -288,7 +288,7 @@ pub(crate) fn wish(path: &str) -> MultiClusterService {
 pub(crate) trait BuildWish {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
-    /// Adds the finalizer and label that the agent adds first.
+    /// Adds the finalizer and the label that the agent writes first.
     fn taken_on(self) -> Self;
     fn deriving(self, name: &str) -> Self;
     fn told(self, conditions: &[Condition]) -> Self;
@@ -317,7 +317,7 @@ impl BuildWish for MultiClusterService {
     }
 }
 
-/// Status of an import with exporters.
+/// Returns the status of a ServiceImport with these exporters.
 pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
     ImportStatus {
         import_type: Some(ImportType::ClusterSetIp),
@@ -327,7 +327,7 @@ pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
     }
 }
 
-/// A ServiceImport without owner, claim or exporters.
+/// Returns a ServiceImport without owner, claim or exporters.
 pub(crate) fn service_import(path: &str) -> ServiceImport {
     ServiceImport {
         meta: meta(named(path), 1),
@@ -340,9 +340,9 @@ pub(crate) fn service_import(path: &str) -> ServiceImport {
 pub(crate) trait BuildImport {
     fn controlled_by(self, wish: &MultiClusterService) -> Self;
     fn showing(self, status: ImportStatus) -> Self;
-    /// Adds claims of these members, and the finalizer.
+    /// Records claims of these members, and adds the finalizer.
     fn claimed_by(self, clusters: &[&str]) -> Self;
-    /// Adds an exclusive claim (type LoadBalancer).
+    /// Records the exclusive claim (type LoadBalancer) of this member.
     fn claimed_alone_by(self, cluster: &str) -> Self;
 }
 
@@ -374,7 +374,7 @@ impl BuildImport for ServiceImport {
     }
 }
 
-/// Reference to an object of a member, as of its first export.
+/// Returns the reference in the hub to an object of a member, as of its first export.
 pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Timestamp>) -> Reference {
     Reference {
         cluster: cluster.into(),
@@ -386,7 +386,7 @@ pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Tim
     }
 }
 
-/// A fresh export of a Service, first seen at second 5.
+/// Returns a new InternalServiceExport of a Service, whose change was first seen at second 5.
 pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServiceExport {
     let source = &service.meta.name;
     let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));
@@ -402,7 +402,7 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
 }
 
 pub(crate) trait BuildInternalExport {
-    /// Adds the finalizer and stamp of the hub.
+    /// Adds the finalizer and the stamp of the hub agent.
     fn offered_since(self, at: Timestamp) -> Self;
     fn judged(self, verdict: Condition) -> Self;
 }
@@ -418,7 +418,7 @@ impl BuildInternalExport for InternalServiceExport {
     }
 }
 
-/// A fresh claim of a member's ServiceImport, of type LoadBalancer.
+/// Returns a new claim of a member's ServiceImport, of type LoadBalancer.
 pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImport {
     let source = &import.meta.name;
     let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));
@@ -431,7 +431,7 @@ pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImp
 }
 
 pub(crate) trait BuildClaim {
-    /// Renames it, for another import.
+    /// Gives the claim another name.
     fn called(self, name: &str) -> Self;
     fn east_west(self) -> Self;
     fn answered(self, status: ImportStatus) -> Self;
@@ -453,7 +453,7 @@ impl BuildClaim for InternalServiceImport {
     }
 }
 
-/// Export of a slice under an accepted ServiceExport of its Service, first seen at second 5.
+/// Returns the export of a slice whose Service is accepted, first seen at second 5.
 pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     let source = &slice.meta.name;
     let owner = ObjectName::new(source.namespace.clone(), slice.service.clone().expect("a source slice has a Service"));
@@ -473,7 +473,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     }
 }
 
-/// Distributed slice of an export for an importer.
+/// Returns the distributed slice of an export for an importer.
 pub(crate) fn slice_import(importer: &str, export: &HubSlice) -> HubSlice {
     let name = &export.meta.name.name;
     let at = in_hub_of(importer, name);
@@ -502,7 +502,7 @@ pub(crate) fn namespace(name: &str) -> Namespace {
     Namespace { meta, exporters: None, importers: None }
 }
 
-/// MemberAgent in which both sides announce these features.
+/// Returns a MemberAgent in which member agent and hub agent announce these features.
 pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> MemberAgent {
     MemberAgent {
         meta: meta(in_hub_of(cluster, cluster), 1),
@@ -516,7 +516,8 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
     }
 }
 
-/// Object as the enum that views take. The caller chooses EndpointSliceExport or EndpointSliceImport, which are one type here.
+/// Conversion of an object to the enum that views take. The caller chooses EndpointSliceExport or EndpointSliceImport, which
+/// are one type here.
 pub(crate) trait IntoObject {
     fn object(self) -> Object;
 }

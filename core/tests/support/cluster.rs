@@ -1,4 +1,4 @@
-//! An API server in memory, as far as the rules can tell: identity, versions, generations, finalizers, preconditions.
+//! Simulated API server, as far as the rules can tell: identity, versions, generations, finalizers, preconditions.
 
 use super::agent::{KindChange, applied, removed};
 use super::server::{made, merge, specification, without_status};
@@ -7,7 +7,7 @@ use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Result of a write. In each case [`Cluster::get`] then shows the object.
+/// Result of a write. In each case [`Cluster::get`] then returns the present object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,
@@ -17,17 +17,17 @@ pub(crate) enum Answer {
     NoNamespace,
 }
 
-/// Objects of one cluster.
+/// Objects of one simulated cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
-    /// Part of every UID, so that no two clusters have an object in common.
+    /// Part of every UID in this cluster, so that no two clusters have the same UID.
     id: String,
     objects: BTreeMap<(Kind, ObjectName), Object>,
     incarnations: BTreeMap<(Kind, ObjectName), u32>,
     version: u64,
-    /// Namespaces that do not exist here: a create in one fails.
+    /// Namespaces that do not exist in this cluster: a create in one fails.
     pub(crate) missing_namespaces: BTreeSet<String>,
-    /// Changes since they were last taken, for the watches.
+    /// Changes for the watches, since they were last taken.
     pub(crate) changes: Vec<KindChange>,
 }
 
@@ -66,7 +66,7 @@ impl Cluster {
         true
     }
 
-    /// PUT or PATCH by anybody. Returns true if anything changed.
+    /// PUT or PATCH by any writer. Returns true if the object changed.
     pub(crate) fn edit(&mut self, kind: Kind, name: &ObjectName, change: impl FnOnce(&mut Object)) -> bool {
         let Some(before) = self.get(kind, name).cloned() else { return false };
         let mut after = before.clone();
@@ -81,7 +81,7 @@ impl Cluster {
         true
     }
 
-    /// DELETE: at once, or when the object's finalizers are gone.
+    /// DELETE: removes the object at once, or when its finalizers are gone.
     pub(crate) fn delete(&mut self, kind: Kind, name: &ObjectName) {
         let Some(mut object) = self.get(kind, name).cloned() else { return };
         let meta = object.meta_mut();
@@ -90,7 +90,7 @@ impl Cluster {
         }
         meta.deleting = true;
         if meta.generation > 0 {
-            meta.generation += 1; // the first deletionTimestamp counts as a change of the specification
+            meta.generation += 1; // setting the deletionTimestamp raises the generation
         }
         self.store(object);
     }
@@ -109,7 +109,7 @@ impl Cluster {
         self.objects.insert(key, object);
     }
 
-    /// Carries out a planned write.
+    /// Executes a planned write.
     pub(crate) fn carry_out(&mut self, write: &Write, now: Timestamp) -> Answer {
         let held = self.get(write.kind, &write.at);
         match &write.action {
@@ -132,7 +132,7 @@ impl Cluster {
                 None => Answer::NotFound,
                 Some(held) if held.uid != *uid => Answer::Conflict,
                 Some(_) => {
-                    self.delete(write.kind, &write.at); // no effect if somebody has just deleted it
+                    self.delete(write.kind, &write.at); // no effect if somebody has just deleted the object
                     Answer::Done
                 }
             },

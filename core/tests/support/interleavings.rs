@@ -1,10 +1,11 @@
-//! Every interleaving of members' changes, the hub agent's plans, its writes and its view of each object.
+//! Exploration of every interleaving of members' changes, the hub agent's plans, its writes and its view of each object.
 //!
 //! A step is one of these:
+//!
 //! - a member changes an object;
-//! - the view catches up with one object;
+//! - the view receives the newest state of one object;
 //! - the agent plans from its view;
-//! - the server carries out a write that is in flight, or loses it.
+//! - the server executes a write that is in flight, or loses it.
 //!
 //! So a plan may be made from a view that lacks the last write to any object. Writes that were planned together end in any
 //! order, or not at all. The exploration visits each reachable state once.
@@ -18,24 +19,24 @@ use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
-/// Limit of states, which no exploration here reaches.
+/// Limit of states in an exploration. None of the tests reaches it.
 const STATES_MAX: usize = 200_000;
 
-/// A change that a member makes.
+/// Change that a member makes, with its name.
 pub(crate) type Change = (&'static str, fn(&mut Cluster));
 
 type Id = (Kind, ObjectName);
 
-/// Input of an exploration, and what must hold in it.
+/// Input of an exploration, and what must be true in all of its states.
 pub(crate) struct Exploration {
     pub(crate) start: Cluster,
-    /// Keys that the agent plans.
+    /// Keys that the hub agent plans.
     pub(crate) keys: Vec<Key>,
-    /// Changes of members, in this order, at any time.
+    /// Changes of members, made in this order, at any time.
     pub(crate) changes: Vec<Change>,
     /// True if objects of a kind become visible in the order of their creation, as one watch shows them.
     pub(crate) in_order: bool,
-    /// Returns what is wrong with a write, from the objects before and after it.
+    /// Returns what is wrong with a write, from the objects before and after it; `None` if nothing is.
     pub(crate) wrong: fn(&Cluster, &Cluster) -> Option<String>,
 }
 
@@ -47,7 +48,7 @@ struct State {
     changed: usize,
 }
 
-/// The state before, and the step that led from it to this state.
+/// Visited state: its predecessor, and the step from there.
 struct Node {
     state: State,
     from: Option<(usize, String)>,
@@ -55,8 +56,8 @@ struct Node {
 }
 
 impl Exploration {
-    /// Visits all states. Returns those in which nothing is left to do, and the number of all states. Panics with the steps
-    /// that lead there if a write is wrong, or if the agent never settles from some state.
+    /// Visits all states. Returns those in which nothing is left to do, and the number of all states. Panics with the steps to
+    /// a state if a write is wrong, or if the agent never settles from there.
     pub(crate) fn run(&self) -> (Vec<Cluster>, usize) {
         let start = State {
             view: self.start.all().map(|object| (id(object), object.clone())).collect(),
@@ -123,7 +124,7 @@ impl Exploration {
         steps
     }
 
-    /// Writes that a plan of the view adds to those in flight: one for each object at a time.
+    /// Returns the writes that a plan from the view adds to those in flight: one for each object at a time.
     fn planned(&self, state: &State) -> Vec<Write> {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };
@@ -133,21 +134,21 @@ impl Exploration {
         writes.map(silent).filter(is_free).collect()
     }
 
-    /// Time of a state: it advances with the changes.
+    /// Returns the time of a state, which advances with the changes.
     fn now(&self, state: &State) -> Timestamp {
         seconds(1_000 + i64::try_from(state.changed).expect("a few"))
     }
 }
 
 impl State {
-    /// Objects whose newest state the view lacks.
+    /// Returns the objects whose newest state the view lacks.
     fn behind(&self) -> Vec<Id> {
         let gone = self.view.keys().filter(|(kind, name)| self.server.get(*kind, name).is_none()).cloned();
         let newer = self.server.all().filter(|object| self.view.get(&id(object)) != Some(object)).map(id);
         newer.chain(gone).collect()
     }
 
-    /// True if the view lacks an object altogether, and an older one of its kind too.
+    /// True if the view has never seen this object, nor an older one of its kind.
     fn hides_an_older(&self, id: &Id) -> bool {
         let version = |of: &Object| of.meta().resource_version;
         let Some(object) = self.server.get(id.0, &id.1).filter(|_| !self.view.contains_key(id)) else { return false };
@@ -155,7 +156,7 @@ impl State {
         hidden.into_iter().any(|other| version(other) < version(object))
     }
 
-    /// Text that is equal for states that behave alike: only the order of versions counts.
+    /// Returns a text that is equal for states that behave alike: of versions, only the order counts.
     fn fingerprint(&self) -> String {
         let mut versions: Vec<u64> =
             self.server.all().chain(self.view.values()).map(|it| it.meta().resource_version).collect();
@@ -210,7 +211,7 @@ fn path(nodes: &[Node], mut at: usize, last: String) -> Vec<String> {
     steps
 }
 
-/// Asserts that every state leads to a state in which nothing is left to do.
+/// Asserts that every state leads to one in which nothing is left to do.
 fn assert_all_settle(nodes: &[Node], ends: &[usize]) {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Facts about a settled fleet, derived from users' objects alone and without the rules' own functions.
+//! Oracle: what must be true of a settled fleet, derived from users' objects alone and without the rules' own functions.
 //!
-//! Both directions are asserted. What users ask for must exist (an agent that does nothing fails), and nothing else may exist.
+//! Both directions are asserted. What users request must exist (an agent that does nothing fails), and nothing else may exist.
 //! `rules/proved.rs` shows that the oracle can fail.
 
 use super::build::SYSTEM;
@@ -22,7 +22,7 @@ macro_rules! all {
     };
 }
 
-/// Asserts everything below.
+/// Asserts everything in this file about a settled fleet.
 pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_stuck(world);
     assert_exports_are_judged_alike(world);
@@ -44,7 +44,7 @@ fn assert_nothing_is_stuck(world: &World) {
     }
 }
 
-/// Ports as the conflict rule compares them.
+/// Returns ports in the form in which conflict resolution compares them.
 fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, i32, Option<Text>)> {
     let key = |port: &ServicePort| (port.name.clone(), port.protocol.clone(), port.port, port.app_protocol.clone());
     ports.iter().map(key).collect()
@@ -54,7 +54,7 @@ fn says(conditions: &[Condition], condition_type: &str) -> Option<Text> {
     conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.clone())
 }
 
-/// Eligible exports that users ask for: ServiceExport and ports by cluster id.
+/// Returns the eligible exports that users request: ServiceExport and ports by cluster id.
 fn wanted_exports<'a>(
     world: &'a World,
     service: &ObjectName,
@@ -73,7 +73,7 @@ fn wanted_exports<'a>(
     wanted
 }
 
-/// Services that a user exports or imports, or that the hub imports.
+/// Returns the Services that a user exports or imports, or that have a ServiceImport in the hub.
 fn services(world: &World) -> BTreeSet<ObjectName> {
     let exported = world.members.iter().flat_map(|member| member.cluster.list(Kind::ServiceExport));
     let imported = exported.chain(world.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone());
@@ -81,13 +81,13 @@ fn services(world: &World) -> BTreeSet<ObjectName> {
     imported.chain(requests).collect()
 }
 
-/// MultiClusterServices of a member that import something.
+/// Returns the MultiClusterServices of a member that request an import.
 fn requests(world: &World, index: usize) -> impl Iterator<Item = &MultiClusterService> {
     let all = all!(world.members[index].cluster, MultiClusterService);
     all.filter(|request| !request.meta.deleting && !request.import_name.is_empty())
 }
 
-/// The Service that a MultiClusterService asks for.
+/// Returns the Service that a MultiClusterService requests.
 fn target(request: &MultiClusterService) -> ObjectName {
     ObjectName::new(request.meta.name.namespace.clone(), request.import_name.clone())
 }
@@ -108,7 +108,7 @@ fn assert_exports_are_judged_alike(world: &World) {
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
-        // An invalid weight starts nothing and ends nothing, so such an export may be in the hub or not.
+        // An export with an invalid weight neither starts nor ends, so it may be in the hub or not.
         let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && weighs(export)).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
@@ -135,7 +135,7 @@ fn assert_exports_are_judged_alike(world: &World) {
     }
 }
 
-/// Content of a slice as text, to compare slices of different kinds.
+/// Returns the content of a slice as text, to compare slices of different kinds.
 fn said(content: &SliceContent) -> String {
     format!("{content:?}")
 }
@@ -144,7 +144,7 @@ fn is_source(slice: &EndpointSlice) -> bool {
     !slice.imported && slice.content.address_type == AddressType::IPv4
 }
 
-/// Contents of all accepted exporters' slices of a Service, sorted.
+/// Returns the contents of all accepted exporters' slices of a Service, sorted.
 fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     let mut all = Vec::new();
     for (index, member) in world.members.iter().enumerate() {
@@ -163,7 +163,7 @@ fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     all
 }
 
-/// The MultiClusterService that imports a Service in a member.
+/// Returns the MultiClusterService that imports a Service in a member.
 fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<&'a MultiClusterService> {
     let cluster = &world.members[index].cluster;
     let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;
@@ -171,8 +171,8 @@ fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<
     all!(cluster, MultiClusterService).find(|wish| wish.meta.uid == owner.uid)
 }
 
-/// Asserts that each Service that a member's users ask for has a ServiceImport there. One of the MultiClusterServices that ask
-/// for it controls the ServiceImport, and its claim is in the hub.
+/// Asserts that each Service that a member's users request has a ServiceImport there. One of the MultiClusterServices that
+/// request it controls the ServiceImport, and its claim is in the hub.
 fn assert_imports_are_made(world: &World) {
     for (index, _) in world.members.iter().enumerate() {
         for service in requests(world, index).map(target).collect::<BTreeSet<_>>() {
@@ -221,7 +221,8 @@ fn assert_imported_equals_exported(world: &World) {
     }
 }
 
-/// Asserts that no slice of the agents has more than they write, and that a distributed slice has the stamp of its export.
+/// Asserts that no slice of the agents contains more than they write, and that a distributed slice has the `exportedSince` of
+/// its export.
 fn assert_nothing_is_added(world: &World) {
     for slice in all!(world.hub, EndpointSliceExport).chain(all!(world.hub, EndpointSliceImport)) {
         assert!(!slice.misnamed, "{} is named twice", slice.meta.name);
@@ -239,8 +240,8 @@ fn assert_nothing_is_added(world: &World) {
     }
 }
 
-/// Asserts that every member that asks for ClusterIP imports, and that one of those that ask for LoadBalancer holds the import.
-/// Others that ask for LoadBalancer import only if they did so before, through a claim of type ClusterIP.
+/// Asserts that every member that requests ClusterIP imports, and that one of those that request LoadBalancer has the exclusive
+/// claim. Others that request LoadBalancer import only if they did so before, through a claim of type ClusterIP.
 fn assert_claims_are_fair(world: &World) {
     for import in all!(world.hub, ServiceImport) {
         let wanting: BTreeMap<Text, &MultiClusterService> = (0..world.members.len())
@@ -272,7 +273,7 @@ fn assert_claims_are_fair(world: &World) {
     }
 }
 
-/// Classes that histories must cover to show anything: the coverage of most properties.
+/// Classes of situations that random histories must cover, for most properties.
 pub(crate) const CLASSES: &[&str] = &[
     "endpoints are imported",
     "two exporters are accepted",
@@ -281,7 +282,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "an exclusive claim waits",
 ];
 
-/// Classes of [`CLASSES`] that a fleet shows now.
+/// Returns the classes of [`CLASSES`] that a fleet shows now.
 pub(crate) fn classes(world: &World) -> Vec<&'static str> {
     let imports = || all!(world.hub, ServiceImport);
     let imports_endpoints = |slice: &EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
@@ -364,7 +365,7 @@ fn slices(world: &World, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
         .collect()
 }
 
-/// Asserts that no object of the agents exists anywhere.
+/// Asserts that no object of the agents exists in any cluster.
 pub(crate) fn assert_empty(world: &World) {
     let left: Vec<String> = world
         .everyone()
@@ -375,7 +376,7 @@ pub(crate) fn assert_empty(world: &World) {
     assert_eq!(left, Vec::<String>::new(), "left over");
 }
 
-/// All objects without identities, versions and times: two runs of one history must agree on them.
+/// Returns all objects without identities, versions and times: two runs of one history must agree on them.
 pub(crate) fn state(world: &World) -> BTreeMap<String, Object> {
     let mut state = BTreeMap::new();
     for who in world.everyone() {

@@ -1,5 +1,5 @@
-//! Every plan that a test makes is made a second time from a view in which all messages of conditions are different. Both plans
-//! must be the same apart from messages: no decision reads a message.
+//! Second plan for every plan that a test makes, from a view in which all messages of conditions are different. Both plans must
+//! be the same apart from messages: no decision reads a message.
 
 use super::agent::{View, applied};
 use fleetnet_core::model::{Condition, Object};
@@ -8,7 +8,7 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_types::Timestamp;
 use std::cell::Cell;
 
-/// More plans than any key needs to correct its messages.
+/// Number of plans after which the messages of a key's objects must be corrected.
 const CORRECTIONS_MAX: usize = 3;
 
 thread_local! {
@@ -16,12 +16,12 @@ thread_local! {
     static COMPARED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Plans of this thread whose objects had a condition to reword.
+/// Returns the number of plans of this thread whose objects had a condition to reword.
 pub(crate) fn compared() -> u64 {
     COMPARED.get()
 }
 
-/// Runs a test about messages that an earlier version wrote: those alone are read.
+/// Runs a test about messages that an earlier version wrote, which are the only ones that a decision reads.
 pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> R {
     READS_EARLIER_VERSIONS.set(true);
     let result = work();
@@ -42,7 +42,7 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
     let expected = Decisions::of(view, plan);
     let mut view = view.clone();
     reworded.into_iter().for_each(|object| view.observe(applied(object), now, &mut Vec::new()));
-    // A plan may first correct the messages of an object, and then go on with the object as it is.
+    // A plan may first correct the messages of an object. Apply that, and plan again.
     for _ in 0..CORRECTIONS_MAX {
         let plan = view.decide(key, now);
         let decided = Decisions::of(&view, &plan);
@@ -59,14 +59,14 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
     panic!("{key:?} corrects messages again and again");
 }
 
-/// What is decided, apart from messages and Events.
+/// Decisions of a plan, apart from messages and Events.
 #[derive(Debug)]
 struct Decisions {
     writes: Vec<Write>,
     again: Option<Timestamp>,
-    /// Blocking reasons.
+    /// Reasons of the plan's blocking reasons.
     reasons: Vec<Reason>,
-    /// Objects of which only messages are changed, with the messages of the plan.
+    /// Objects of which only messages change, with the messages of the plan.
     corrected: Vec<Object>,
 }
 
@@ -88,7 +88,7 @@ impl Decisions {
     }
 }
 
-/// The object with other messages; `None` if it has no conditions.
+/// Returns the object with other messages; `None` if it has no conditions.
 fn reworded(mut object: Object) -> Option<Object> {
     let list = conditions_of(&mut object).filter(|list| !list.is_empty())?;
     for condition in list {
@@ -97,7 +97,7 @@ fn reworded(mut object: Object) -> Option<Object> {
     Some(object)
 }
 
-/// The object after a write that changes only messages; `None` for any other write.
+/// Returns the object after a write that changes only messages; `None` for any other write.
 fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
     let Action::Patch { patch, .. } = &write.action else { return None };
     let find = |object: &Object| object.kind() == write.kind && object.meta().name == write.at;
@@ -135,14 +135,15 @@ fn without_messages(write: &Write) -> Write {
     write
 }
 
-/// True if both write the same, and the write of the reworded plan emits at least the same Events. Another message is another
-/// Event.
+/// True if both plans write the same, and the write of the reworded plan emits at least the same Events. It may emit more,
+/// because another message is another Event.
 fn is_same(expected: &Write, reworded: &Write) -> bool {
     let silent = |write: &Write| Write { events: Vec::new(), ..write.clone() };
     silent(expected) == silent(reworded) && expected.events.iter().all(|event| reworded.events.contains(event))
 }
 
-/// Conditions without their messages. A write that corrects a message brings the observed generation up to date too.
+/// Returns conditions without their messages. Without observedGeneration too, which a write that corrects a message brings up
+/// to date.
 fn cleared(list: &[Condition]) -> Vec<Condition> {
     list.iter().map(|condition| Condition { message: "".into(), observed_generation: 0, ..condition.clone() }).collect()
 }

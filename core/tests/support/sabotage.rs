@@ -6,13 +6,13 @@ use std::cell::Cell;
 /// Fault that all agents of this thread have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
-    /// Agents watch and plan, and write nothing.
+    /// Agents watch and plan, but write nothing.
     Idle,
-    /// Agents lose every tenth create without a trace.
+    /// Agents lose every tenth create without noticing.
     ForgetsCreates,
 }
 
-/// One create in this many is lost.
+/// Number of creates of which one is lost.
 const LOST_ONE_IN: u32 = 10;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
     static CREATES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Breaks the agents of this thread while `work` runs, and repairs them also if it panics.
+/// Breaks the agents of this thread while `work` runs, and repairs them afterwards, even if it panics.
 pub(crate) fn with<R>(sabotage: Sabotage, work: impl FnOnce() -> R) -> R {
     struct Repair;
     impl Drop for Repair {
@@ -39,7 +39,7 @@ pub(crate) fn is_present() -> bool {
     PRESENT.get().is_some()
 }
 
-/// Plan as a broken agent carries it out.
+/// Returns what a broken agent makes of a plan.
 pub(super) fn spoil(mut plan: Plan) -> Plan {
     match PRESENT.get() {
         None => {}

@@ -1,4 +1,4 @@
-//! Effects of a write in an API server: from what an agent creates or patches to the object that is stored.
+//! Effects of a write in a simulated API server: from what an agent creates or patches to the object that is stored.
 
 use fleetnet_core::model::{
     Announcement, Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
@@ -8,7 +8,7 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
-/// New object of a POST; the store adds UID and version.
+/// Returns the object that a POST creates. The store adds UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     let meta = fresh(at, !matches!(desired, Desired::Service(_)));
     match desired.clone() {
@@ -74,7 +74,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     }
 }
 
-/// Metadata before the store adds UID and version.
+/// Returns the metadata of a new object. The store adds UID and version.
 pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
     Meta {
         name: at.clone(),
@@ -104,7 +104,7 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
         ConsumerType::ClusterIp => ServiceType::ClusterIp,
     };
     if service.service_type == ServiceType::ClusterIp {
-        service.load_balancer = LoadBalancerStatus::default(); // the cloud takes the address back
+        service.load_balancer = LoadBalancerStatus::default(); // the cloud releases the address
     }
     service.ports = derived.ports;
     for port in &mut service.ports {
@@ -202,7 +202,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
     }
 }
 
-/// The object as a POST stores it: without its status subresource.
+/// Returns an object as a POST stores it: without its status subresource.
 pub(crate) fn without_status(mut object: Object) -> Object {
     match &mut object {
         Object::Service(service) => service.load_balancer = LoadBalancerStatus::default(),
@@ -226,8 +226,8 @@ pub(crate) fn without_status(mut object: Object) -> Object {
     object
 }
 
-/// Part of an object whose change raises the generation: everything except metadata and status; of an EndpointSlice also its
-/// labels.
+/// Returns the part of an object whose change raises the generation: everything except metadata and status; of an EndpointSlice
+/// also its labels.
 pub(crate) fn specification(object: &Object) -> Object {
     let mut spec = without_status(object.clone());
     let meta = spec.meta_mut();

@@ -1,4 +1,4 @@
-//! Views filled by hand, for tables of plans.
+//! Views with given objects, for tests of single plans.
 
 use super::agent::{View, applied, assert_targets_are_distinct, removed, undecodable};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
@@ -9,22 +9,22 @@ use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 
-/// Time at which these views saw their objects.
+/// Time at which the views of these tests have seen their objects.
 pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);
-/// Time of their plans.
+/// Time at which these tests make plans.
 pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
 
-/// View of member-1 that has seen these objects, with all watches complete.
+/// Returns a view of member-1 that has seen these objects, with all watches complete.
 pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::View {
     filled(member::View::new(settings(0)), objects)
 }
 
-/// View of the hub agent that has seen these objects, with all watches complete.
+/// Returns a view of the hub agent that has seen these objects, with all watches complete.
 pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     filled(hub::View::default(), objects)
 }
 
-/// The same, with the claims of all importers that its imports record.
+/// Returns a view of the hub agent that has seen these objects and the claims of all importers that its ServiceImports record.
 pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     let objects: Vec<Object> = objects.into_iter().collect();
     let claims = objects.iter().filter_map(|object| match object {
@@ -49,7 +49,7 @@ fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V 
     view
 }
 
-/// Shows a view a change at second 20. Returns the keys to plan.
+/// Shows a view a changed object at second 20. Returns the keys to plan.
 pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
     let mut dirty = Vec::new();
     view.observe(applied(object), seconds(20), &mut dirty);
@@ -88,24 +88,24 @@ pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
     plan
 }
 
-/// Writes of the plan, without their Events.
+/// Plans a key. Returns the writes, without their Events.
 pub(crate) fn writes<V: View>(view: &V, key: &V::Key) -> Vec<Write> {
     let silent = |write: Write| Write { events: Vec::new(), ..write };
     planned(view, key).writes.into_iter().map(silent).collect()
 }
 
-/// Reason and message of each Event of a plan.
+/// Returns reason and message of each Event of a plan.
 pub(crate) fn told_by(plan: &Plan) -> Vec<(&'static str, &str)> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     events.map(|event| (event.reason.as_str(), &*event.message)).collect()
 }
 
-/// Reason and message of each blocking reason of a plan.
+/// Returns reason and message of each blocking reason of a plan.
 pub(crate) fn hindrances(plan: &Plan) -> Vec<(&'static str, &str)> {
     plan.hindrances.iter().map(|hindrance| (hindrance.reason.as_str(), &*hindrance.message)).collect()
 }
 
-/// Reasons of the Events of its writes.
+/// Plans a key. Returns the reasons of the Events of its writes.
 pub(crate) fn events<V: View>(view: &V, key: &V::Key) -> Vec<&'static str> {
     planned(view, key).writes.iter().flat_map(|write| write.events.iter().map(|event| event.reason.as_str())).collect()
 }

@@ -1,4 +1,4 @@
-//! A fleet in memory: a hub and members, their agents, and the order in which everything happens.
+//! Simulated fleet: a hub and members, their agents, and the order in which everything happens.
 
 use super::agent::{Agent, KindChange, View, name_of};
 use super::build::{BuildSlice, BuildWish, IntoObject, SYSTEM, service, service_export, slice, wish};
@@ -12,19 +12,19 @@ use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
-/// Time that a derived Service outlives its last exporter.
+/// Time for which a derived Service outlives its last exporter, in microseconds.
 pub(crate) const GRACE_MICROS: i64 = 60_000_000;
-/// Limit of steps, which only an endless loop reaches.
+/// Number of steps after which a fleet that does not settle fails the test. Only an endless loop reaches it.
 const STEPS_MAX: usize = 20_000;
 
-/// The hub agent, or a member's agent.
+/// Agent of the fleet: the hub agent, or a member's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Hub,
     Member(usize),
 }
 
-/// A write that was carried out.
+/// Write that was executed, with its writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) who: Who,
@@ -33,7 +33,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Text such as `member-1 creates EndpointSliceExport`.
+    /// Returns the write as text, such as `member-1 creates EndpointSliceExport`.
     pub(crate) fn line(&self) -> String {
         let who = match self.who {
             Who::Hub => "hub".to_owned(),
@@ -68,7 +68,7 @@ fn patch_name(patch: &Patch) -> &'static str {
     }
 }
 
-/// `member-1` for the first.
+/// Returns the cluster id of a member by its index: `member-1` for the first.
 pub(crate) fn cluster_id(index: usize) -> String {
     format!("member-{}", index + 1)
 }
@@ -86,17 +86,18 @@ pub(crate) struct World {
     pub(crate) members: Vec<Member>,
     pub(crate) now: Timestamp,
     pub(crate) ledger: Vec<Entry>,
-    /// Chooses the next step. Without it all watches deliver, then agents plan, then writes are carried out, in a fixed order.
+    /// Random numbers that choose the next step. `None`: all watches deliver, then agents plan, then writes are executed, in a
+    /// fixed order.
     chaos: Option<Rng>,
-    /// Microseconds that each step takes.
+    /// Microseconds that pass with each step.
     pub(crate) tick_micros: i64,
-    /// Latest step.
+    /// Last step that was made.
     pub(crate) last: Option<Step>,
-    /// Changes that the watches delivered, with their agent; recorded if a test asks for it.
+    /// Changes that the watches delivered, with their agent. Recorded only if a test asks for it.
     pub(crate) told: Option<Vec<(Who, KindChange)>>,
 }
 
-/// One step of the fleet.
+/// Step of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Hear(Who, Kind),
@@ -104,7 +105,7 @@ pub(crate) enum Step {
     CarryOut(Who, usize),
 }
 
-/// True if members' agents find objects of this kind in the hub.
+/// True if members' agents find objects of this kind in the hub, not in their own cluster.
 fn in_hub(kind: Kind) -> bool {
     matches!(
         kind,
@@ -132,7 +133,7 @@ pub(crate) fn settings(index: usize) -> Settings {
 }
 
 impl World {
-    /// Creates a hub and that many members; all agents have just started.
+    /// Returns a hub and this many members, whose agents have just started.
     pub(crate) fn new(members: usize) -> Self {
         let member = |index| Member {
             cluster: Cluster::called(&cluster_id(index)),
@@ -197,7 +198,7 @@ impl World {
         self.publish();
     }
 
-    /// Queues all changes of the clusters for the watches.
+    /// Queues all changes of the clusters for the watches to deliver.
     fn publish(&mut self) {
         for change in std::mem::take(&mut self.hub.changes) {
             let namespace = name_of(&change.1).namespace.clone();
@@ -220,7 +221,7 @@ impl World {
 
     // === What happens to agents ===
 
-    /// Objects that an agent may see.
+    /// Returns the objects that an agent can see.
     pub(crate) fn visible(&self, who: Who) -> Vec<Object> {
         match who {
             Who::Hub => self.hub.all().cloned().collect(),
@@ -258,7 +259,7 @@ impl World {
         }
     }
 
-    /// Stops serving a kind, also before the agent started: its watch delivers nothing.
+    /// Stops serving a kind: an agent's watch of it delivers nothing. Works even before the agent has started.
     pub(crate) fn not_served(&mut self, who: Who, kind: Kind, state: WatchState) {
         let now = self.now;
         match who {
@@ -337,7 +338,7 @@ impl World {
         self.publish_to_others(who);
     }
 
-    /// The writer already has the answer, so its own watch does not deliver it again.
+    /// Queues the changes of a write for all watches but the writer's: it already has the answer.
     fn publish_to_others(&mut self, writer: Who) {
         let before = self.inbox_lengths(writer);
         self.publish();
@@ -355,7 +356,7 @@ impl World {
         inbox.iter().map(|(kind, queue)| (*kind, queue.len())).collect()
     }
 
-    /// Runs until nothing is left to do at this time. Returns the number of writes.
+    /// Runs the fleet until nothing is left to do at this time. Returns the number of writes.
     pub(crate) fn run(&mut self) -> usize {
         let before = self.ledger.len();
         for _ in 0..STEPS_MAX {
@@ -367,7 +368,7 @@ impl World {
         panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
     }
 
-    /// Runs until nothing is left to do, then lets this time pass and plans again whenever an agent asked for it.
+    /// Runs the fleet until nothing is left to do, then lets this time pass and plans whenever an agent asked for it.
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();
@@ -387,7 +388,7 @@ impl World {
         wishes.chain(self.hub_agent.again.values()).min().copied()
     }
 
-    /// Lines of the ledger since a mark, in the order of the writes.
+    /// Returns the lines of the ledger since a mark, in the order of the writes.
     pub(crate) fn lines_since(&self, mark: usize) -> Vec<String> {
         self.ledger[mark..].iter().map(Entry::line).collect()
     }
@@ -399,7 +400,7 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
             steps[0].push(Step::Hear(who, *kind));
         }
     }
-    // A key is planned again only after its own writes are answered, so a later plan sees their outcome.
+    // A key is planned again only after its own writes are answered, so that the next plan sees their outcome.
     let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
     let keys = agent.dirty.iter().enumerate().filter(|(_, key)| free(key));
     steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
@@ -436,7 +437,7 @@ fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
     }
 }
 
-/// Fleet of most tests: `work/app` of member-1 with one slice of two endpoints, imported by the members after it.
+/// Returns the fleet of most tests: `work/app` of member-1 with one slice of two endpoints, imported by the members after it.
 pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     let mut world = World::new(1 + importers);
     world.run();
@@ -444,7 +445,7 @@ pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     world
 }
 
-/// Creates the same in an existing fleet.
+/// Creates the objects of [`fleet`] in an existing fleet.
 pub(crate) fn populate(world: &mut World, importers: usize, consumer: ConsumerType) {
     world.create(Who::Member(0), service("work/app").object());
     world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]).object());

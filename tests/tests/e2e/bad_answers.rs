@@ -1,5 +1,5 @@
-//! Faults that only a real connection can have. A TLS handshake gets no answer, connections break or fall silent, tokens come
-//! late or are revoked. `sim/tests/bad_answers_on_memkube/` has all others.
+//! Tests of faults that only a real connection can have. A TLS handshake gets no answer, connections break or fall silent,
+//! tokens come late or are revoked. `sim/tests/bad_answers_on_memkube/` tests all others.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::{Agent, AgentSpec};
@@ -22,18 +22,18 @@ use tokio::time::{Instant, sleep};
 const FLEET: FleetSpec = FleetSpec::of(2);
 const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
-/// The exporter: it writes to the hub when a slice changes.
+/// Place of the exporter's agent, which writes to the hub when a slice changes.
 const EXPORTER: AgentPlace = AgentPlace::Member(0);
-/// Number of changes that must make the expected writes and no others.
+/// Number of changes that must make the expected writes and no others, as proof that the fleet has settled.
 const SETTLED_CHANGES: usize = 5;
 
-/// A settled fleet.
+/// Fleet that has exported, imported and settled.
 struct Settled {
     env: Environment<OnProcesses>,
     marker: Marker,
-    /// State after a change without faults.
+    /// State of the fleet after a change without faults, to compare with.
     expected: Snapshot,
-    /// The exporter's access to the hub. Its agent is stopped.
+    /// Access of the exporter's agent to the hub. The agent itself is stopped.
     hub: Access,
 }
 
@@ -55,19 +55,19 @@ async fn changed(env: &Environment<OnProcesses>, addresses: &[&str]) -> anyhow::
     env.user(1).sees("app", addresses).await.map(drop)
 }
 
-/// The exporter's agent. The process before it has released its Lease.
+/// Returns settings for the exporter's agent. Its previous process has released its Leases.
 async fn exporter(env: &Environment<OnProcesses>) -> anyhow::Result<AgentSpec> {
     env.backend.spec(EXPORTER, None).await
 }
 
-/// Waits until an agent logs a line that contains all of these.
+/// Waits until an agent logs a line that contains all of these texts.
 async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     let what = format!("something with {parts:?}");
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
-/// Asserts that the change has arrived, that the fleet is like one without faults, and that nobody writes any more. The agent
-/// must be the same process.
+/// Asserts that the change has arrived, that the fleet is like one without faults, and that no agent writes any more. The
+/// exporter's agent must be the same process as before.
 async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { env, mut marker, expected, .. } = settled;
     env.user(1).sees("app", &AFTER).await?;
@@ -88,7 +88,7 @@ async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asserts that the log has at most so many warnings, and then one a second: a hub that is away must not fill the log.
+/// Asserts that the log has at most `most` warnings at first, and then one a second: a hub that is down must not fill the log.
 fn few_complaints(agent: &Agent, since: Instant, most: usize) -> anyhow::Result<()> {
     let complaints = agent.log().lines().iter().filter(|line| line.contains("WARN")).count();
     let most = most + usize::try_from(since.elapsed().as_secs())?;
@@ -110,7 +110,7 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
         env.user(1).sees("app", &BEFORE).await?;
         few_complaints(&agent, began, 20)?;
 
-        // Silent connections stay silent; new connections are served.
+        // Existing silent connections stay silent; new connections are served.
         gate.set_state(Gate::Open);
         recovers(settled, agent).await
     })
@@ -143,7 +143,7 @@ fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_
     })
 }
 
-/// Number of the exporter's heartbeats that got this status since the mark: writes to its MemberAgent in the hub.
+/// Returns the number of the exporter's heartbeats (writes to its MemberAgent in the hub) that got this status since the mark.
 async fn heartbeats(env: &Environment<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
     let namespace = &*env.members[0].hub_namespace;
     let ledger = env.backend.since(mark).await?;
@@ -159,7 +159,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let agent = exporter(env).await?.start_ready().await?;
         changed(env, &["10.1.0.4"]).await?;
 
-        // The role becomes that of a hub from before there were MemberAgents.
+        // The role becomes that of an older hub, which has no MemberAgents.
         let roles: Api<Role> = env.hub(&env.members[0].hub_namespace);
         let allowed = roles.get("fleetnet-member-agent").await?;
         let mut older = allowed.clone();
@@ -169,7 +169,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let mark = env.backend.mark().await?;
         let replaced = roles.replace("fleetnet-member-agent", &PostParams::default(), &older).await?;
 
-        // The first within 10 s, the others about 1, 2 and 4 s after the one before.
+        // The first heartbeat comes within 10 s, the others about 1, 2 and 4 s after the previous one.
         let deadline = Deadline::start();
         while heartbeats(env, &mark, 403).await? < 4 {
             deadline.check().context("four heartbeats that are denied")?;
@@ -211,7 +211,7 @@ fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Resul
         agent.ready().await?;
         changed(env, &["10.1.0.4"]).await?;
 
-        // Deleting the account revokes its tokens. The new account has the same name and rights.
+        // Deleting the service account revokes its tokens. The new account has the same name and rights.
         let namespace = &env.members[0].hub_namespace;
         let accounts: Api<ServiceAccount> = env.hub(namespace);
         let mut account = accounts.get("member-agent").await?;

@@ -1,4 +1,5 @@
-//! The bench as a program. The run is tiny, so its times mean nothing, but its counts are exact and its JSON is complete.
+//! Test of the bench as a program. The run is tiny, so its times mean nothing, but its counts are exact and its JSON is
+//! complete.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::turn::Turn;
@@ -6,7 +7,7 @@ use fleetnet_tests::{binaries, run};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Services, and slices of each, of `--smoke`.
+/// Numbers of Services, and of slices of each, with `--smoke`.
 const SERVICES: u64 = 2;
 const SLICES: u64 = 2;
 
@@ -17,7 +18,7 @@ async fn print(arguments: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("it prints letters")
 }
 
-/// The same for a command that starts control planes.
+/// Runs the bench with a command that starts control planes of its own. Returns its output.
 async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
     let _turn = Turn::with_own_servers().await;
     print(arguments).await
@@ -27,7 +28,8 @@ async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
 fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
-    // Writes for a Service and its slices: of users, and of agents by the ledgers of a first export and a first import.
+    // Expected writes for each Service and its slices: by users, and by agents as in the ledgers of a first export and a first
+    // import.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
     let writes = &report["import"]["writes"];
     assert_eq!(writes["users"], by_users, "{writes}");
@@ -77,7 +79,7 @@ fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyho
     Ok(())
 }
 
-/// A scenario: name, mode, writes (created, updated, deleted), slices' lengths, allocations.
+/// Expected result of a scenario: name, mode, writes (created, updated, deleted), lengths of slices, allocations.
 type Expected = (&'static str, &'static str, [u64; 3], &'static [u64], f64);
 
 const SLICE_SCENARIOS: [Expected; 22] = [

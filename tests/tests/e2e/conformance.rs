@@ -1,4 +1,4 @@
-//! The table of calls on a real kube-apiserver and on memkube: the same codes, reasons and bodies.
+//! Test of the conformance table on a real kube-apiserver and on memkube: the same codes, reasons and bodies.
 
 use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
@@ -10,7 +10,7 @@ use fleetnet_tests::conformance::{
 use fleetnet_tests::run;
 use memkube::MemKube;
 
-/// Runs the cases on both servers and compares. `table` says which file lists the known differences.
+/// Runs the cases on both servers and compares their answers. `table` is the name of the file with the known differences.
 fn compared(
     table: &str,
     cases: &[Case],

@@ -1,4 +1,4 @@
-//! Random sequences of calls on a real kube-apiserver and on memkube: the same answers.
+//! Test of random sequences of calls on a real kube-apiserver and on memkube: the same answers.
 
 use anyhow::{bail, ensure};
 use fleetnet_tests::conformance::compare::compare;
@@ -10,9 +10,9 @@ use kube::Client;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Number of sequences; each has a seed.
+/// Number of random sequences, each with a seed of its own.
 const CASES: u64 = 200;
-/// Variable with the first seed, to try other sequences: `CONFORMANCE_SEED=4711`.
+/// Environment variable with the first seed, to try other sequences: `CONFORMANCE_SEED=4711`.
 const SEED_VARIABLE: &str = "CONFORMANCE_SEED";
 
 /// Least number of answers and events of each class: a comparison of 404s alone shows nothing. Seed 1 gives about twice as
@@ -37,7 +37,7 @@ const LEAST: &[(&str, usize)] = &[
     ("DELETED", 25),
 ];
 
-/// Counts of the answers by verb and class of codes, of each code, and of each watch event.
+/// Counts the answers by verb and class of status codes, by status code, and the watch events by type.
 fn counted(cases: &[Case], answers: &[Vec<Value>]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |what: String| *counts.entry(what).or_default() += 1;
@@ -93,7 +93,7 @@ fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     })
 }
 
-/// Leaves out steps for as long as the answers still differ.
+/// Removes steps from a case for as long as the answers still differ. Returns the smallest case and its differences.
 fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)> {
     let mut smallest = case.clone();
     let mut tries = 0;
@@ -115,7 +115,7 @@ fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)>
     }
 }
 
-/// Differences when the case runs again, in a namespace of its own.
+/// Runs a case again, in a namespace of its own. Returns the differences.
 fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
     let mut case = case.clone();
     case.namespace = format!("{}-{tries}", case.namespace);

@@ -1,4 +1,4 @@
-//! Control planes of the harness start, count exactly and leave nothing behind.
+//! Tests of the harness's control planes: they start, count writes exactly and leave nothing behind.
 
 use anyhow::Context as _;
 use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, shared};
@@ -196,7 +196,7 @@ fn a_wait_that_times_out_shows_the_last_state() -> anyhow::Result<()> {
         let api: Api<Namespace> = Api::all(shared().await?.admin());
         let selection = WatchParams::default().fields("metadata.name=default");
         let (mut limit, mut is_seen) = (Duration::from_millis(500), false);
-        // A wait that ends before the watch has answered shows nothing.
+        // Repeat if the wait ended before the watch answered: its message then shows nothing.
         let message = loop {
             let see = |_: &_| {
                 is_seen = true;
@@ -214,7 +214,7 @@ fn a_wait_that_times_out_shows_the_last_state() -> anyhow::Result<()> {
     })
 }
 
-/// True if a process runs. A process that has ended and that its parent has not yet collected does not run.
+/// True if a process runs. A process that has ended and that its parent has not yet collected does not count.
 fn alive(pid: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
         return false;

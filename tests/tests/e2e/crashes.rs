@@ -1,6 +1,6 @@
-//! Agents that crash at a write, on real API servers. For each kind of write, an agent crashes at one such write and another
-//! agent starts in its place. The fleet must end like a fleet without crashes, and then make no more writes. On memkube every
-//! single write is tried, before and after its commit.
+//! Tests of agents that crash at a write, on real API servers. For each kind of write, an agent crashes at one such write and
+//! another agent starts in its place. The fleet must end like a fleet without crashes, and then make no more writes. On memkube
+//! every single write is tried, before and after its commit.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
@@ -16,10 +16,10 @@ use tokio::time::{sleep, timeout};
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
-/// Each crash takes some seconds.
+/// Time limit of these tests: each crash takes some seconds.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// A kind of write of one agent, and an action that causes it.
+/// Crash point: a kind of write of one agent, and an action that causes it.
 #[derive(Clone, Debug)]
 struct Point {
     action: Action,
@@ -27,7 +27,7 @@ struct Point {
     stop: Stop,
 }
 
-/// A fleet on which actions run one after the other, each in a namespace of its own.
+/// Fleet on which actions run one after the other, each in a namespace of its own.
 struct CrashTest {
     env: Environment<OnProcesses>,
     marker: Marker,
@@ -41,21 +41,21 @@ impl CrashTest {
         Ok(Self { env, marker, runs: 0 })
     }
 
-    /// Creates a new namespace on the same fleet.
+    /// Creates a new namespace on the same fleet, for the next action.
     async fn next(&mut self) -> anyhow::Result<()> {
         self.runs += 1;
         self.env.namespace = self.env.backend.namespace(&format!("run-{}", self.runs)).await?;
         Ok(())
     }
 
-    /// Restarts the agent of a place with this connection.
+    /// Restarts the agent of a cluster, so that it makes its requests through proxies with this line.
     async fn restart_over(&mut self, place: AgentPlace, line: &Line) -> anyhow::Result<()> {
         self.env.backend.stop(place).await?;
         let spec = self.env.backend.spec(place, Some(line)).await?;
         self.env.backend.start(place, &spec).await
     }
 
-    /// Runs the action without a crash. Returns the result, and the kinds of writes of each agent.
+    /// Runs the action without a crash. Returns the resulting state, and the kinds of each agent's writes.
     async fn without_crash(
         &mut self,
         action: Action,
@@ -76,7 +76,8 @@ impl CrashTest {
         Ok((take_snapshot(&self.env).await?, points))
     }
 
-    /// Runs the action with a crash of an agent at a write, and a restart.
+    /// Runs the action with a crash of an agent at a write, starts another agent, and compares the resulting state with
+    /// `expected`.
     async fn with_crash(&mut self, point: &Point, expected: &Snapshot) -> anyhow::Result<()> {
         self.next().await?;
         let (line, place) = (line(), point.place);
@@ -104,12 +105,12 @@ impl CrashTest {
     }
 }
 
-/// A connection on which changes of the marker do not count.
+/// Returns a line for proxies that do not count the writes for changes of the marker.
 fn line() -> Line {
     Line::but_for(Some(MARKER))
 }
 
-/// One point for each kind of write of each agent, with the sides of the commit in turn.
+/// Returns one crash point for each kind of write of each agent, in turn before and after the commit.
 fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
     let mut known = BTreeSet::new();
     let new = points.into_iter().filter(|point| known.insert((point.place, point.stop.write.clone())));

@@ -1,4 +1,4 @@
-//! The CRDs of `deploy/crds` on a real API server.
+//! Tests of the CRDs of `deploy/crds` on a real API server.
 
 use fleetnet_tests::control_plane::shared;
 use fleetnet_tests::run;

@@ -1,5 +1,5 @@
-//! The member agent's EndpointSlice controller on a real kube-apiserver, beside a real kube-controller-manager. It has the
-//! tests of upstream's integration tests and conformance suite, and our own.
+//! Tests of the member agent's EndpointSlice controller on a real kube-apiserver, beside a real kube-controller-manager: those
+//! of upstream's integration tests and conformance suite, and our own.
 
 mod auto;
 mod bad_input;
@@ -11,10 +11,10 @@ mod large;
 
 use fleetnet_tests::agent::Agent;
 
-/// Serves even if another controller serves too.
+/// Flag with which the agent makes slices even if another controller does too.
 const ON: (&str, &str) = ("--endpointslices", "on");
 
-/// Waits until an agent logs a line that contains all of these.
+/// Waits until an agent logs a line that contains all of these texts.
 async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     let what = format!("something with {parts:?}");
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await

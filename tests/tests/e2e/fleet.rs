@@ -1,4 +1,4 @@
-//! Fleets of the harness: control planes that tests take in turn.
+//! Tests of the harness's fleets: control planes that tests use in turn.
 
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};

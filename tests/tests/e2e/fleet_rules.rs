@@ -1,4 +1,4 @@
-//! Rules of the fleet on real API servers, with agents in processes of their own.
+//! Tests of the rules of the fleet on real API servers, with agents in processes of their own.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
@@ -18,11 +18,12 @@ where
 
 fleetnet_tests::fleet_rule_tests!(run_scenario);
 
-/// Line of a table with `|` between its cells, which are aligned with the headline. Ages become a placeholder.
+/// Returns a line of kubectl's table with `|` between its cells, which are aligned with the headline. Ages become a
+/// placeholder.
 fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
     let starts: Vec<usize> = Regex::new(r"\S+")?.find_iter(headline).map(|title| title.start()).collect();
     let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-    // kubectl prints `119s` and then `2m`, `2m1s`.
+    // kubectl prints ages such as `119s`, `2m` and `2m1s`.
     let age = Regex::new(r"^(\d+[dhms]){1,2}$")?;
     let cell = |(start, end): (&usize, usize)| {
         let cell = line.get(*start..end.min(line.len())).unwrap_or_default().trim();
@@ -36,7 +37,7 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
     fleetnet_tests::run(async {
         let mut env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
         env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
-        // Agents count when they renew, which they do after a restart.
+        // The counts are updated at a renewal, which every agent makes when it starts.
         for place in [AgentPlace::Member(0), AgentPlace::Member(1)] {
             env.backend.stop_agent(place).await?;
             env.backend.start_agent(place).await?;
@@ -74,7 +75,7 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
     })
 }
 
-/// Lines of a table without empty ones, in the form of [`cells`].
+/// Returns the lines of printed tables without empty ones, in the form of [`cells`].
 fn tables(printed: &str) -> anyhow::Result<Vec<String>> {
     let mut headline = "";
     let mut lines = Vec::new();

@@ -1,5 +1,5 @@
-//! Two clusters with one id, on real API servers with agents in processes of their own. One acts in the hub; the other waits,
-//! and takes over when it may. The tests on memkube have every way to take over, and the long waits.
+//! Tests of two clusters with one id, on real API servers with agents in processes of their own. One writes to the hub; the
+//! other waits, and takes over when it may. The tests on memkube have every way to take over, and the long waits.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -27,10 +27,10 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// Name of this test in docs/install.md.
+/// Name of this test in docs/install.md, where a marker names it.
 const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop";
 
-/// Commands of docs/install.md for two clusters with one id.
+/// Commands of docs/install.md for two clusters with one id, to run in the test.
 struct Guide {
     kubectl: Kubectl,
     member: String,
@@ -40,7 +40,7 @@ struct Guide {
 }
 
 impl Guide {
-    /// Commands for this member, which the guide calls `member`.
+    /// Returns the guide's commands with this member's id in place of `member`.
     async fn about(fleet: &Fleet, member: &Member) -> anyhow::Result<Self> {
         let [looks, takes_over] = &commands(GUIDE, "install.md", "console")?[..] else { bail!("two blocks") };
         let folder = TempDir::with_prefix("fleetnet-identity-")?;
@@ -54,7 +54,7 @@ impl Guide {
         self.kubectl.script(&commands.replace("west", &self.member)).await
     }
 
-    /// UIDs of the member's cluster and of the owner.
+    /// Runs the guide's command that shows the UIDs of the member's cluster and of the owner.
     async fn uids(&self) -> anyhow::Result<String> {
         self.run(&self.looks).await
     }
@@ -64,7 +64,7 @@ impl Guide {
     }
 }
 
-/// Command in the Event about two clusters with one id.
+/// Returns the command in the Event about two clusters with one id.
 async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
     let events = in_default.api::<Event>().list(&ListParams::default()).await?;
     let found = events.items.into_iter().find(|event| event.reason.as_deref() == Some("ClusterIdInUse"));
@@ -73,13 +73,13 @@ async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
     Ok(command.to_owned())
 }
 
-/// Agent with a Lease that lasts longer than the test freezes the agent.
+/// Gives an agent a Lease that lasts longer than the test freezes the agent.
 fn with_a_long_lease(agent: AgentSpec) -> AgentSpec {
     let agent = agent.flag("--leader-election-lease-duration", "120s").flag("--leader-election-renew-deadline", "100s");
     agent.flag("--leader-election-retry-period", "10s")
 }
 
-/// Waits until an agent is not ready for a reason with all of these words.
+/// Waits until an agent is not ready, for a reason that contains all of these words.
 async fn is_blocked(agent: &Agent, why: &[&str]) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
@@ -125,7 +125,8 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
 
-        // It writes nothing in the hub. While the owner is frozen, all writes in their name are the second's.
+        // The second cluster writes nothing to the hub. While the owner is frozen, all writes in their name would be the
+        // second's.
         owner.freeze().await?;
         let mark = fleet.hub.audit().mark().await?;
         let waiting = fleet.member_agent(second).await?.start().await?;
@@ -148,14 +149,14 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[2].sees("db", &["10.2.0.1"]).await.context("it removes nothing that it imported")?;
         owner.thaw().await?;
 
-        // The command of the Event names no context: it is for the hub's.
+        // The command in the Event has no `--context`: the user runs it with the hub as current context.
         let in_hub = Kubectl::with(fleet.hub.admin_kubeconfig()?).await?;
         in_hub.script(&command_of_the_event(&in_default).await?).await?;
         users[1].sees("app", &["10.9.0.2"]).await?;
         waiting.ready().await?;
         is_blocked(&owner, &[&of_first, &of_second]).await?;
 
-        // Half a minute after an announced stop, the other cluster acts.
+        // Half a minute after its owner announced a stop, the other cluster takes over.
         waiting.terminate().await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
         owner.ready().await

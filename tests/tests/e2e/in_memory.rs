@@ -1,4 +1,4 @@
-//! Agents as processes on servers in memory, over HTTPS: their connections, flags and ends.
+//! Tests of agents as processes with servers in memory, over HTTPS: their connections, flags and ends.
 
 mod connections;
 mod controllers;

@@ -1,5 +1,5 @@
-//! Commands of the guides in `docs/`, with the real kubectl on real API servers; then the agents with the settings of their
-//! Deployments.
+//! Test of the commands of the guides in `docs/`, with the real kubectl on real API servers; then of the agents with the
+//! settings of their Deployments.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
@@ -19,15 +19,15 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Member in the guide.
+/// Id of the member in the guide.
 const MEMBER: &str = "west";
-/// Namespace in the guide.
+/// Namespace of the users in the guide.
 const USERS: &str = "work";
 
-/// Name of this test in the documents.
+/// Name of this test in the documents, where markers name it.
 const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 
-/// Blocks of commands of a document of `docs` that a test runs, in a language, `sh` or `console`.
+/// Returns the code blocks of a document in `docs` that this test must run, in a language (`sh` or `console`).
 pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Result<Vec<String>> {
     let text = fs::read_to_string(xtask::root().join("docs").join(document))?;
     let (marker, mut blocks) = (format!("<!-- run by {test} -->"), Vec::new());
@@ -47,7 +47,7 @@ pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Re
     Ok(blocks)
 }
 
-/// A kubeconfig with the contexts of the guide. The last one is current.
+/// Returns a kubeconfig with the contexts that the guide uses. The last one is current.
 pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String> {
     let (mut contexts, mut servers, mut users) = (Vec::new(), Vec::new(), Vec::new());
     for (name, control_plane) in clusters {
@@ -73,7 +73,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) 
     let pod = template.spec.context("a template has a spec")?;
     let account = pod.service_account_name.as_deref().context("the pods have an account")?;
     let user = format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}");
-    // A pod finds its account in files; here it is in a kubeconfig.
+    // In a pod the agent finds its account in files. Here it gets a kubeconfig instead.
     let mut spec = AgentSpec::new(name, name).flag("--kubeconfig", control_plane.kubeconfig(&user).await?);
     let [container] = &pod.containers[..] else { bail!("one container") };
     for argument in container.args.iter().flatten() {
@@ -92,7 +92,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) 
     spec.start_ready().await
 }
 
-/// Writes the pod's files under a folder in place of `/`.
+/// Writes the files that the pod would mount into a folder that stands for `/`.
 async fn mount(control_plane: &ControlPlane, pod: &PodSpec, folder: &Path) -> anyhow::Result<()> {
     let mounts = pod.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
     for mount in mounts {
@@ -128,7 +128,7 @@ async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::R
 fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let _turn = Turn::with_own_servers().await;
-        // The first fills the Secrets for tokens, the second ends namespaces.
+        // One controller fills the Secrets for tokens, the other finishes the deletion of namespaces.
         let controllers = ["serviceaccount-token-controller", "namespace-controller"].map(str::to_owned).to_vec();
         let hub = Options { name: "hub".to_owned(), controllers: controllers.clone(), ..Options::default() };
         let member = Options { name: MEMBER.to_owned(), controllers, ..Options::default() };

@@ -1,4 +1,4 @@
-//! The main job on real API servers, with agents in processes of their own.
+//! Tests of the main job on real API servers, with agents in processes of their own.
 
 use fleetnet_tests::environment::{Environment, FleetSpec, OnProcesses};
 

@@ -1,4 +1,4 @@
-//! Agents on real API servers with the CRDs of the Go agents, before an upgrade or after a rollback.
+//! Tests of agents on real API servers with the CRDs of the Go agents, before an upgrade or after a rollback.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
-/// Applies the Go form of the CRDs, as a rollback does, deletes CRDs that the Go form lacks, and waits until the server uses
-/// them.
+/// Applies the Go form of the CRDs, as a rollback does. Deletes CRDs that the Go form lacks, and waits until the server uses
+/// the others.
 async fn roll_back(client: &Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let member_agents = "memberagents.networking.fleet.azure.com";
@@ -46,7 +46,7 @@ async fn roll_back(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// True if the server prunes a field that only the full form has.
+/// True if the server prunes a field that only fleetnet's full form of the CRDs has.
 async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
     let object = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -88,7 +88,7 @@ const MEMBER_AGENTS: &str = "memberagents.networking.fleet.azure.com";
 /// Interval between two renewals of a MemberAgent.
 const RENEWAL: Duration = Duration::from_secs(10);
 
-/// Fields of `spec` and `status` in a CRD of MemberAgent.
+/// Returns the fields of `spec` and `status` in a CRD of MemberAgent.
 fn fields(definition: &CustomResourceDefinition) -> anyhow::Result<BTreeSet<String>> {
     let schema = serde_json::to_value(&definition.spec.versions[0].schema)?;
     let mut fields = BTreeSet::new();
@@ -105,7 +105,7 @@ fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
     Ok(serde_json::from_value(serde_json::to_value(previous)?)?)
 }
 
-/// Waits for that many writes to the MemberAgent of each member from now on. Returns the time from the first to the last of
+/// Waits for this many writes to the MemberAgent of each member from now on. Returns the time from the first to the last of
 /// them.
 async fn writes(env: &Environment<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
     let audit = env.backend.hub_audit();
@@ -136,7 +136,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
         let present = definitions.get(MEMBER_AGENTS).await?;
         let previous = previous_member_agents()?;
         let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
-        // The test looks for each new field below: extend it together with this list.
+        // This test names each new field below. Extend it when the list grows.
         ensure!(new == ["spec.clusterUid", "spec.leaderIdentity"], "{new:?} are new");
         definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
         eventually::gone(&definitions, MEMBER_AGENTS).await?;
@@ -157,7 +157,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
         }
         marker.is_settled(&env).await?;
-        // The counts of the hub's answer settle with the next renewal. From then on there are only renewals: four in 30 s.
+        // After the next renewal the hub agent's counts no longer change. From then on there are only renewals: four in 30 s.
         writes(&env, 2).await?;
         let spans = writes(&env, 4).await?;
         ensure!(spans.iter().all(|span| *span > RENEWAL * 2), "four writes in {spans:?}");
@@ -174,7 +174,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
     })
 }
 
-/// Applies a CRD over an earlier one.
+/// Applies a CRD over an earlier version of it.
 async fn roll_forward(client: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let spec = kube::api::Patch::Merge(json!({"spec": definition.spec}));

@@ -1,4 +1,4 @@
-//! Races of two members on a real API server with the hub agent alone: both claim a Service within one second.
+//! Tests of races between two members on a real API server with the hub agent alone: both claim a Service within one second.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, InternalServiceImport, ServiceImport};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Milliseconds from the first claim to the second, in turn.
+/// Milliseconds between the first claim and the second, used in turn.
 const GAPS: [u64; 6] = [0, 5, 10, 15, 20, 25];
 const RECORD: &str = "networking.fleet.azure.com/service-in-use-by";
 
@@ -26,7 +26,7 @@ const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";
 
-/// Every state of every object of a kind since a moment, in order.
+/// Every state of every object of a kind since a moment, in order, from a watch.
 struct History<K> {
     states: Arc<Mutex<Vec<K>>>,
     watching: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -55,7 +55,7 @@ where
         Ok(Self { states, watching })
     }
 
-    /// All states until the first for which `is_last` is true.
+    /// Returns all states until the first for which `is_last` is true.
     async fn until(self, what: &str, is_last: impl Fn(&K) -> bool) -> anyhow::Result<Vec<K>> {
         let deadline = Deadline::start();
         while !self.states.lock().iter().any(&is_last) {
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// Outcome of all races that count.
+/// Outcome of all races with both claims in one second.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     races: usize,
@@ -80,7 +80,7 @@ struct Outcome {
     answers_taken_away: usize,
 }
 
-/// True if a state is followed by one without it.
+/// True if a state is followed by its absence: something that was granted is gone.
 fn was_lost(states: &[bool]) -> bool {
     states.windows(2).any(|pair| pair == [true, false])
 }
@@ -125,7 +125,7 @@ impl Hub {
         Ok(api.create(&PostParams::default(), &claim).await?)
     }
 
-    /// Services with two claims of one second. Claims of two different seconds do not count.
+    /// Runs races. Returns the Services whose two claims were created within one second; others do not count.
     async fn race(&self, races: usize) -> anyhow::Result<Vec<usize>> {
         let mut counted = Vec::new();
         for service in 0..2 * races {
@@ -205,7 +205,7 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
         objects.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
     })
     .await?;
-    // All effects of a race come before the answer to a claim that is made now: three writes, one after the other.
+    // A claim made now is answered after three writes, one after the other. By then all effects of the races are visible.
     hub.export(services).await?;
     hub.claim(FIRST, services).await?;
     let is_last_claim = |claim: &InternalServiceImport| claim.name_any() == hub.name(services) && is_answered(claim);
@@ -219,7 +219,7 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
     Ok(hub.outcome(&counted, &imports, &claims))
 }
 
-/// The first claim is granted, the second never is, and nothing is removed.
+/// Returns the expected outcome: the first claim is granted, the second never is, and nothing is removed.
 fn fair(races: usize) -> Outcome {
     Outcome { races, first_recorded_in_the_end: races, first_answered_in_the_end: races, ..Outcome::default() }
 }

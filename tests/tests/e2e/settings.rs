@@ -1,10 +1,10 @@
-//! A missing or malformed setting ends an agent with one line that names it, and exit code 2.
+//! Tests that a missing or malformed setting ends an agent with one line that names it, and exit code 2.
 
 use anyhow::Context as _;
 use fleetnet_tests::{binaries, run};
 use std::process::Stdio;
 
-/// Variables for all cases. A case may add to them, or remove one with an empty value.
+/// Environment variables for all cases. A case may add some, or remove one with an empty value.
 const MEMBER: [(&str, &str); 3] =
     [("MEMBER_CLUSTER_NAME", "member-1"), ("HUB_SERVER_URL", "https://127.0.0.1:1"), ("CONFIG_PATH", "/nowhere/token")];
 

@@ -1,5 +1,5 @@
-//! `--endpointslices=auto` while a kube-controller-manager comes and goes. `beside.rs` tests that it writes nothing beside one.
-//! They share a cluster and are apart so that neither waits for the other.
+//! Tests of `--endpointslices=auto` while a kube-controller-manager comes and goes. `beside.rs` tests that the agent writes
+//! nothing beside an active one. Both use one cluster and are separate tests, so that neither waits for the other.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::audit::{Ledger, Mark};
@@ -17,15 +17,15 @@ use kube::Api;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Time without activity of another controller before ours serves.
+/// Time without activity of another controller after which the agent makes slices (`--endpointslices-takeover-after`).
 pub(super) const AFTER: Duration = Duration::from_secs(10);
 pub(super) const AUTO: [(&str, &str); 2] = [("--endpointslices", "auto"), ("--endpointslices-takeover-after", "10s")];
-/// User of kube-controller-manager's EndpointSlice controller.
+/// User name of kube-controller-manager's EndpointSlice controller.
 const THEIRS: &str = "system:serviceaccount:kube-system:endpointslice-controller";
-/// Lease of kube-controller-manager.
+/// Name of kube-controller-manager's Lease.
 const LEASE: &str = "kube-controller-manager";
 
-/// A cluster with kube-controller-manager, which has published two Services.
+/// Cluster with kube-controller-manager, which has published two Services.
 pub(super) struct Setup {
     pub(super) cluster: Cluster,
     pub(super) workload: Workload,
@@ -38,7 +38,7 @@ impl Setup {
         let workload = cluster.workload().await?;
         let leases = Api::namespaced(cluster.control_plane.admin(), "kube-system");
         let setup = Self { cluster, workload, leases };
-        // The agent would wait for the Lease of an earlier test to expire.
+        // Otherwise the agent would wait until the Lease of an earlier test expires.
         setup.cluster.forget_controller_manager().await?;
         let controller_manager = setup.start_controller_manager().await?;
         for (service, addresses) in [("web", &["10.1.0.1", "10.1.0.2"]), ("api", &["10.1.1.1", "10.1.1.2"])] {
@@ -54,33 +54,33 @@ impl Setup {
         self.cluster.start_controller_manager(&["endpointslice-controller"]).await
     }
 
-    /// Time at which kube-controller-manager last renewed its Lease.
+    /// Returns the time at which kube-controller-manager last renewed its Lease.
     async fn renewal(&self) -> anyhow::Result<Option<MicroTime>> {
         Ok(renewal(&self.leases.get(LEASE).await?))
     }
 
-    /// Waits for the next renewal.
+    /// Waits until kube-controller-manager renews its Lease again.
     pub(super) async fn renewed(&self) -> anyhow::Result<()> {
         let before = self.renewal().await?;
         let what = format!("a renewal after {before:?}");
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// Writes of each of the two to slices since a mark.
+    /// Returns the writes to slices since a mark, by kube-controller-manager and by the agent.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);
         Ok([ours, theirs])
     }
 
-    /// Makes a pod of `web` ready or not ready.
+    /// Makes a pod of the Service `web` ready or not ready.
     async fn report(&self, is_ready: bool) -> anyhow::Result<()> {
         let pod = PodSketch::new("web-1", "web", &["10.1.0.2"]);
         self.workload.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
     }
 }
 
-/// Age of a renewal. This machine's clock wrote it.
+/// Returns the age of a Lease's renewal. The clock of this machine wrote it.
 fn age(renewal: &MicroTime) -> anyhow::Result<Duration> {
     #[expect(clippy::disallowed_methods, reason = "kube-controller-manager writes the time of day")]
     let now = Timestamp::now();
@@ -91,7 +91,7 @@ fn renewal(lease: &Lease) -> Option<MicroTime> {
     lease.spec.as_ref()?.renew_time.clone()
 }
 
-/// Routes of `web` while one of its pods comes and goes.
+/// Routes of the Service `web` while one of its pods becomes ready and not ready in turn.
 pub(super) struct Flapping {
     routes: Routes,
     is_ready: bool,
@@ -103,7 +103,7 @@ impl Flapping {
         Self { routes: workload.routes("web"), is_ready: true, changes: 0 }
     }
 
-    /// Changes the readiness of the pod and waits until that is published.
+    /// Changes the readiness of the pod and waits until its slice shows the change.
     pub(super) async fn change(&mut self, setup: &Setup) -> anyhow::Result<()> {
         self.is_ready = !self.is_ready;
         self.changes += 1;

@@ -1,4 +1,4 @@
-//! Malformed input that only a real server can show.
+//! Tests of malformed input that only a real server can show.
 
 use super::{ON, says};
 use anyhow::{Context as _, ensure};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Addresses that a pod's status may have and an EndpointSlice may not.
+/// Addresses that the API accepts in a pod's status but not in an EndpointSlice.
 const FORBIDDEN: [&str; 7] = ["127.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "ff02::1"];
 
 #[test]
@@ -41,7 +41,7 @@ fn a_pod_with_an_address_that_slices_may_not_have_does_not_block_the_others() ->
         let published = ["IPv4 http 8080/TCP: 10.1.0.1 ready good", "IPv6 http 8080/TCP: 2001:db8::1 ready good"];
         workload.sees("web", &published).await?;
 
-        // The same for an existing slice: its write does not fail, and the next one does not either.
+        // An existing slice with a bad address is written without it, so its write does not fail.
         workload.pod(&PodSketch::new("better", "web", &["10.1.0.2", "fe80::2"])).await?;
         workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good, 10.1.0.2 ready better", published[1]]).await?;
         let written = cluster.written_by(MEMBER_AGENT, mark).await?;
@@ -74,8 +74,8 @@ fn edits_by_hand_in_a_slice_are_repaired() -> anyhow::Result<()> {
             workload.sees_labels("web", &[("tier", "front")]).await.context(what)?;
         }
 
-        // A slice with another manager's label belongs to that manager. A slice of ours that gets such a label is created again
-        // beside it.
+        // A slice with another manager's label belongs to that manager. If one of our slices gets such a label, the agent
+        // creates another slice in its place.
         edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "somebody-else"}}})).await?;
         workload.sees("web", &[published, published]).await?;
         edit(json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})).await?;
@@ -148,7 +148,7 @@ fn a_pod_whose_node_is_missing_is_reported_and_published_when_the_node_exists() 
     })
 }
 
-/// Revokes the rights of `deploy/endpointslices.yaml`. The next test that takes the cluster grants them again.
+/// Revokes the rights of `deploy/endpointslices.yaml`. The next test that uses the cluster grants them again.
 async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let (name, how) = ("fleetnet-endpointslices", DeleteParams::default());
     Api::<ClusterRoleBinding>::all(control_plane.admin()).delete(name, &how).await?;
@@ -165,7 +165,7 @@ async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
                 "name": if resource == "leases" { "kube-controller-manager" } else { "" },
             }},
         }))?;
-        // The server enforces it a moment later.
+        // The server enforces revoked rights a moment later.
         while may.create(&PostParams::default(), &review).await?.status.context("an answer")?.allowed {
             deadline.check().with_context(|| format!("{resource} may still be read"))?;
             sleep(POLL).await;

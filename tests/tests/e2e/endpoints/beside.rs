@@ -1,4 +1,4 @@
-//! `--endpointslices=auto` beside an active kube-controller-manager.
+//! Tests of `--endpointslices=auto` beside an active kube-controller-manager.
 
 use super::auto::{AFTER, AUTO, Flapping, Setup};
 use anyhow::ensure;
@@ -19,7 +19,8 @@ fn auto_writes_nothing_beside_a_kube_controller_manager_at_work() -> anyhow::Res
         for _ in 0..4 {
             flapping.change(&setup).await?;
         }
-        // Longer than the time after which it would take over: only the Lease keeps it from that.
+        // Wait longer than the takeover time without a change of a slice, so that only the Lease keeps the agent from making
+        // slices.
         let last_change = Instant::now();
         while last_change.elapsed() < AFTER + Duration::from_secs(1) {
             setup.renewed().await?;

@@ -1,4 +1,4 @@
-//! Two replicas of the member agent under `--endpointslices=auto`, without a kube-controller-manager.
+//! Tests of two replicas of the member agent with `--endpointslices=auto`, without a kube-controller-manager.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
@@ -11,10 +11,10 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use tokio::sync::watch;
 
-/// The replica that holds this Lease writes.
+/// Name of the Lease whose holder makes the slices.
 const LEASE: &str = "fleetnet-endpointslices";
-/// A replica waits after the last renewal that it saw, and then observes before it serves: 30 s together. That is far longer
-/// than the test's steps meanwhile, also on a busy machine.
+/// Flags of the replicas. A replica waits after the last renewal that it saw, and then observes before it serves: 30 s
+/// together. That is far longer than the test's steps meanwhile, even on a busy machine.
 const FLAGS: [(&str, &str); 6] = [
     ("--endpointslices", "auto"),
     ("--endpointslices-takeover-after", "15s"),
@@ -23,12 +23,12 @@ const FLAGS: [(&str, &str); 6] = [
     ("--leader-election-renew-deadline", "10s"),
     ("--leader-election-retry-period", "500ms"),
 ];
-/// Addresses that are ready all the time.
+/// Addresses of pods that are ready all the time.
 const STEADY: [&str; 4] = ["10.1.0.1:8080", "10.1.0.3:8080", "10.1.0.5:8080", "10.1.0.6:8080"];
-/// Addresses that come and go, in two of the three slices.
+/// Addresses of pods that become ready and not ready in turn, in two of the three slices.
 const RESTLESS: [&str; 2] = ["10.1.0.2:8080", "10.1.0.4:8080"];
 
-/// Readiness of the two pods that come and go.
+/// Pods of the test, two of which become ready and not ready in turn.
 struct Pods<'a>(&'a Workload);
 
 impl Pods<'_> {
@@ -38,7 +38,7 @@ impl Pods<'_> {
         self.0.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
     }
 
-    /// Changes the first of them until `stop`. Reports the number of changes.
+    /// Changes the first of these two pods until `stop`, and reports the number of changes.
     async fn flap(&self, changes: &watch::Sender<usize>, stop: &watch::Sender<bool>) -> anyhow::Result<()> {
         while !*stop.borrow() {
             let change = *changes.borrow() + 1;
@@ -49,7 +49,7 @@ impl Pods<'_> {
     }
 }
 
-/// Expected routes for this readiness of the restless pods.
+/// Returns the expected routes if the two changing pods have this readiness.
 fn routed(restless: [bool; 2]) -> Vec<&'static str> {
     let ready = RESTLESS.into_iter().zip(restless).filter(|(_, is_ready)| *is_ready);
     STEADY.into_iter().chain(ready.map(|(address, _)| address)).collect()
@@ -60,7 +60,7 @@ async fn lease(cluster: &Cluster) -> anyhow::Result<LeaseSpec> {
     eventually::exists(&leases, LEASE).await?.spec.context("a Lease says who holds it")
 }
 
-/// Waits for that many more changes.
+/// Waits until this many more changes were made.
 async fn more(changes: &watch::Sender<usize>, count: usize) -> anyhow::Result<()> {
     let enough = *changes.borrow() + count;
     let (mut seen, deadline) = (changes.subscribe(), Deadline::start());
@@ -70,7 +70,7 @@ async fn more(changes: &watch::Sender<usize>, count: usize) -> anyhow::Result<()
     }
 }
 
-/// True if the first of the restless pods is ready in its slice.
+/// True if the first of the two changing pods is ready in its slice.
 async fn is_published(workload: &Workload) -> anyhow::Result<bool> {
     let slices = workload.slices("web").await?;
     let mut endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
@@ -78,7 +78,7 @@ async fn is_published(workload: &Workload) -> anyhow::Result<bool> {
     Ok(of_it.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(true))
 }
 
-/// Asserts that changes one after the other cost a write each.
+/// Asserts that the controller publishes changes, and that each of several changes in a row costs one write.
 async fn at_work(cluster: &Cluster, pods: &Pods<'_>, routes: &mut Routes) -> anyhow::Result<()> {
     let mark = cluster.mark().await?;
     for is_ready in [false, true, false, true] {
@@ -95,7 +95,7 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
         cluster.forget_controller_manager().await?;
         let (workload, line) = (cluster.workload().await?, Line::default());
         let addresses = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6"];
-        // The pods come first: a controller that sees them one after the other may put them into other slices.
+        // Create the pods before the Service: a controller that sees pods one after the other may put them into other slices.
         workload.pods("web", &addresses).await?;
         workload.service("web").await?;
         let leader = cluster.serve(&FLAGS).await?;
@@ -120,7 +120,7 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
             anyhow::Ok(killed_at)
         };
         let ((), killed_at) = tokio::try_join!(pods.flap(&changes, &stop), kill)?;
-        // Requests of the killed replica may arrive after it: the mark waits for them.
+        // Requests of the killed replica may reach the server after its end. Taking a mark waits for them.
         let nobody = cluster.mark().await?;
         let of_killed = cluster.written_by(MEMBER_AGENT, mark).await?;
         assert!((1..=killed_at + 1).contains(&of_killed.count()), "{killed_at} changes:\n{of_killed}");

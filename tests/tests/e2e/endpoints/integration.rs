@@ -1,4 +1,4 @@
-//! Requirements of upstream's integration tests (`test/integration/{endpointslice,dualstack,service,endpoints}`).
+//! Tests of the requirements in upstream's integration tests (`test/integration/{endpointslice,dualstack,service,endpoints}`).
 
 use super::ON;
 use anyhow::Context as _;
@@ -85,7 +85,7 @@ async fn endpoints(workload: &Workload, name: &str, labels: Value) -> anyhow::Re
     made.await.map(drop)
 }
 
-/// Managers of the slices of a Service.
+/// Returns the managers of a Service's slices.
 async fn managers(workload: &Workload, service: &str) -> anyhow::Result<Vec<String>> {
     let slices = workload.slices(service).await?.into_iter();
     let labels = slices.map(|slice| slice.metadata.labels.unwrap_or_default());
@@ -158,7 +158,7 @@ fn a_service_of_two_families_has_a_slice_for_each_with_that_family_s_addresses()
     })
 }
 
-/// A step: the settings of the Service, and the expected rest of its only slice after address and pod.
+/// Step of a test: settings of the Service, and the expected text of its only slice after address and pod.
 struct Step {
     distribution: Option<&'static str>,
     mode: Option<&'static str>,
@@ -177,7 +177,7 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
         let steps = [
             step(None, None, "in zone-1"),
             step(Some("PreferClose"), None, "in zone-1 for zones zone-1"),
-            // The annotation takes precedence, and one pod is not enough for it.
+            // The annotation takes precedence over the field, and one pod is not enough for topology hints.
             step(Some("PreferClose"), Some("Auto"), "in zone-1"),
             step(Some("PreferClose"), Some("Disabled"), "in zone-1 for zones zone-1"),
             step(None, None, "in zone-1"),
@@ -199,7 +199,8 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
             let expected =
                 format!("IPv4 http 8080/TCP: 10.1.0.1 ready web-0 {expected}").replace("NODE", &workload.node);
             let what = format!("after step {index}: {expected}");
-            // The label comes with the same write, so a slice that has it is the result of this step.
+            // The controller writes the label and the other changes at once, so a slice with this label shows the result of
+            // this step.
             let made = workload.sees_all("web", &what, |objects| {
                 let of_this_step = |labels: &std::collections::BTreeMap<_, _>| labels.get("step") == Some(&index);
                 objects.values().all(|slice| slice.metadata.labels.as_ref().is_some_and(of_this_step))

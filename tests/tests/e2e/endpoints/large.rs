@@ -1,4 +1,4 @@
-//! A Service of many pods.
+//! Tests of a Service with many pods.
 
 use super::ON;
 use anyhow::ensure;
@@ -10,14 +10,14 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ten full slices and one that is half full.
+/// Number of pods: ten full slices and one that is half full.
 const PODS: usize = 1_050;
-/// A pod that becomes not ready, and ready again.
+/// Number of the pod that becomes not ready, and ready again.
 const FLAPPING: usize = 777;
-/// Number of pods that are created or removed at once.
+/// Number of pods that are created or removed in parallel.
 const AT_ONCE: usize = 16;
 
-/// Pods of `web`, with the number of times that each was created.
+/// Pods of the Service `web`, with the number of times that each was created.
 struct Pods<'a> {
     workload: &'a Workload,
     generation: Vec<usize>,
@@ -34,7 +34,7 @@ impl<'a> Pods<'a> {
         PodSketch::new(&format!("web-{pod}"), "web", &[&self.address(pod)])
     }
 
-    /// Address of a pod. It changes each time that the pod is created.
+    /// Returns the address of a pod, which changes each time that the pod is created.
     fn address(&self, pod: usize) -> String {
         format!("10.{}.{}.{}", self.generation[pod] + 1, pod / 200, pod % 200 + 1)
     }
@@ -58,7 +58,7 @@ impl<'a> Pods<'a> {
         self.make(pods.iter().copied()).await
     }
 
-    /// Waits until exactly the pods except these are published. Returns their slices.
+    /// Waits until all pods except `without` are published. Returns their slices.
     async fn are_published_but(&self, without: &[usize]) -> anyhow::Result<Slices> {
         let expected: BTreeSet<String> =
             (0..PODS).filter(|pod| !without.contains(pod)).map(|pod| self.address(pod)).collect();
@@ -75,36 +75,36 @@ fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = &String> {
     slice.endpoints.iter().flatten().flat_map(|endpoint| &endpoint.addresses)
 }
 
-/// Slices of `web`, by name.
+/// Slices of the Service `web`, by name.
 struct Slices(BTreeMap<String, EndpointSlice>);
 
 impl Slices {
-    /// Numbers of endpoints, largest first.
+    /// Returns the number of endpoints in each slice, largest first.
     fn lengths(&self) -> Vec<usize> {
         let mut lengths: Vec<usize> = self.0.values().map(|slice| addresses(slice).count()).collect();
         lengths.sort_unstable_by(|one, other| other.cmp(one));
         lengths
     }
 
-    /// Pods in each full slice.
+    /// Returns the numbers of the pods in each full slice.
     fn full(&self) -> Vec<Vec<usize>> {
         let pods = self.0.values().map(|slice| slice.endpoints.iter().flatten().filter_map(pod).collect());
         pods.filter(|pods: &Vec<usize>| pods.len() == 100).collect()
     }
 
-    /// Number of slices that differ from those before.
+    /// Returns the number of slices that differ from `before`.
     fn changed_since(&self, before: &Self) -> usize {
         let version = |slice: &EndpointSlice| slice.metadata.resource_version.clone();
         self.0.iter().filter(|(name, slice)| before.0.get(*name).map(version) != Some(version(slice))).count()
     }
 }
 
-/// Number of the endpoint's pod.
+/// Returns the number of the pod that an endpoint refers to.
 fn pod(endpoint: &k8s_openapi::api::discovery::v1::Endpoint) -> Option<usize> {
     endpoint.target_ref.as_ref()?.name.as_deref()?.strip_prefix("web-")?.parse().ok()
 }
 
-/// Lengths of ten full slices and others.
+/// Returns the lengths of ten full slices, followed by others.
 fn ten_full_and(others: &[usize]) -> Vec<usize> {
     [&[100; 10], others].concat()
 }
@@ -134,7 +134,7 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
         cluster.agent_wrote(mark, &[(2, "update endpointslices")]).await?;
         slices = flapped;
 
-        // 50 of one slice, while the agent runs. No other slice contains any of them.
+        // Remove 50 pods of one slice while the agent runs. No other slice contains any of them.
         let fifty = slices.full()[3][..50].to_vec();
         let mark = cluster.mark().await?;
         pods.remove(&fifty).await?;
@@ -154,7 +154,7 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
         assert!((2..=most).contains(&written.count()), "one where a pod begins to go, is gone, comes:\n{written}");
         routes.always_had(&but(&all, &[&fifty[..], &[FLAPPING]].concat()))?;
 
-        // Five of each of ten slices, all at once.
+        // Remove five pods of each of ten slices at once.
         let fifty: Vec<usize> = new_slices.full().iter().flat_map(|slice| slice[40..45].to_vec()).collect();
         assert_eq!(agent.terminate().await?, Ended::Exited(0), "{}", agent.log().tail());
         pods.remove(&fifty).await?;
@@ -174,7 +174,7 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
     })
 }
 
-/// Routes to all pods except these.
+/// Returns the routes to all pods except these.
 fn but<'a>(routes: &'a [String], without: &[usize]) -> Vec<&'a str> {
     let rest = routes.iter().enumerate().filter(|(pod, _)| !without.contains(pod));
     rest.map(|(_, route)| route.as_str()).collect()

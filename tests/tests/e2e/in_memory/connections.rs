@@ -1,4 +1,4 @@
-//! Ways to reach an API server that an installation can choose.
+//! Tests of the ways to reach an API server that an installation can choose.
 
 use super::server::{Server, knows_all, member_agent, member_agent_of};
 use anyhow::Context as _;
@@ -20,7 +20,7 @@ fn the_hub_is_reached_by_a_kubeconfig() -> anyhow::Result<()> {
     })
 }
 
-/// An agent that trusts another authority than the hub's.
+/// Returns settings for an agent that trusts another certificate authority than the hub's.
 fn with_a_wrong_authority(own: &Server, hub: &Server) -> AgentSpec {
     member_agent(own)
         .variable("HUB_SERVER_URL", hub.url())
@@ -33,7 +33,7 @@ fn a_certificate_of_another_authority_is_accepted_with_tls_insecure_only() -> an
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let strict = with_a_wrong_authority(&own, &hub).start().await?;
-        // The same agent connects to the same server below: only the certificate prevents it here.
+        // The same agent connects to the same server below, so here only the certificate prevents it.
         let refused =
             |line: &str| (line.contains(r#""cluster":"hub""#) && line.contains("client error (Connect)")).then_some(());
         strict.log().find("that it cannot connect", refused).await?;

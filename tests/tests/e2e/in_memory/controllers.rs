@@ -1,4 +1,4 @@
-//! `--controllers`: each part of the member agent runs as a process of its own. It does its part and nothing else.
+//! Tests of `--controllers`: each part of the member agent runs as a process of its own. It does its part and nothing else.
 
 use super::server::{AGENT, Server, hub_agent, member_agent, member_agent_of};
 use anyhow::Context as _;
@@ -16,17 +16,17 @@ use kube::core::ResourceExt as _;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Namespace of users.
+/// Namespace of the users.
 const WORK: &str = "work";
 const MEMBER_LEASES: [&str; 2] =
     ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
-/// Writes of a process: in its own cluster, and in the hub.
+/// Writes of one process: in its own cluster, and in the hub.
 type Written = [Vec<String>; 2];
 
-/// A member that imports its own export, and its hub.
+/// Hub, and a member that imports its own export.
 struct Clusters {
     own: Server,
     hub: Server,
@@ -45,7 +45,7 @@ impl Clusters {
         Ok(Self { own, hub, user })
     }
 
-    /// Gives each part something to do.
+    /// Creates objects that give each part something to do.
     async fn all_is_asked_for(&self) -> anyhow::Result<()> {
         self.user.create_service("app").await?;
         self.user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
@@ -61,7 +61,7 @@ impl Clusters {
         workload.pods(name, &["10.1.0.7"]).await
     }
 
-    /// Runs a process of these parts until `sees` returns, stops it, and returns its writes.
+    /// Runs a process with these parts until `sees` returns, stops it, and returns its writes.
     async fn runs(&self, parts: &str, sees: impl AsyncFn() -> anyhow::Result<()>) -> anyhow::Result<Written> {
         let before = [self.own.written(), self.hub.written()];
         let spec = member_agent_of(&self.own, &self.hub);
@@ -77,11 +77,11 @@ fn owned(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// Writes since then, with their counts.
+/// Returns the writes between two counts, as lines with their number.
 fn since(before: &BTreeMap<String, u64>, now: BTreeMap<String, u64>) -> Vec<String> {
     let new = now.into_iter().map(|(name, count)| (count - before.get(&name).copied().unwrap_or_default(), name));
     let seen = new.filter(|(count, _)| *count > 0);
-    // The number of heartbeats depends on how long the process ran.
+    // Heartbeats have no number, because it depends on how long the process ran.
     let shown = seen.map(|(count, name)| if name.contains("memberagents") { name } else { format!("{count} {name}") });
     shown.map(|line| line.replace(".networking.fleet.azure.com", "").replace(".discovery.k8s.io", "")).collect()
 }
@@ -139,7 +139,7 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
     })
 }
 
-/// Slices of a Service in the namespace of users, once there is one.
+/// Waits until a Service in the users' namespace has slices, and returns them.
 async fn slices_of(user: &User, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
     let of_service = WatchParams::default().labels(&format!("kubernetes.io/service-name={service}"));
     let what = format!("slices of {service} to be there");
@@ -148,7 +148,7 @@ async fn slices_of(user: &User, service: &str) -> anyhow::Result<Vec<EndpointSli
     Ok(slices.into_values().collect())
 }
 
-/// A process with the EndpointSlice controller only.
+/// Returns settings for a process that runs only the EndpointSlice controller.
 fn controller(own: &Server) -> AgentSpec {
     member_agent(own).flag("--controllers", "endpointslice").flag("--endpointslices", "on")
 }

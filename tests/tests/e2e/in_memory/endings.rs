@@ -1,4 +1,4 @@
-//! Ends of agents: their exit codes, and their Leases.
+//! Tests of how agents end: their exit codes, and their Leases.
 
 use super::server::{Server, member_agent_of};
 use anyhow::{Context as _, ensure};
@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use tokio::time::sleep;
 
-/// Leases of a member agent with all parts.
+/// Names of the Leases of a member agent with all parts.
 const LEASES: [&str; 5] = [
     "2bf2b407.hub.networking.fleet.azure.com",
     "2bf2b407.mcs.hub.networking.fleet.azure.com",
@@ -68,7 +68,7 @@ fn a_clean_stop_ends_with_0_and_releases_the_leases() -> anyhow::Result<()> {
     })
 }
 
-/// Heartbeats take effect without an answer, so the agent has a write in flight.
+/// Fault: heartbeats take effect but get no answer, so that the agent has a write in flight.
 struct Silent;
 
 impl Faults for Silent {

@@ -1,4 +1,4 @@
-//! A memkube with the CRDs of the fleet, served over HTTPS.
+//! Simulated cluster: a memkube with the CRDs of the fleet, served over HTTPS.
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
@@ -21,23 +21,23 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-/// User of member agents.
+/// User name of member agents.
 pub(crate) const AGENT: &str = "agent";
-/// User of a hub agent.
+/// User name of a hub agent.
 const HUB_AGENT: &str = "hub-agent";
-/// Id of the one member.
+/// Id of the only member.
 const MEMBER: &str = "member-1";
 
-/// A cluster for one test.
+/// Simulated cluster for one test.
 pub(crate) struct Server {
     pub(crate) memkube: MemKube,
     https: Https,
-    /// Contains the kubeconfig and the token.
+    /// Folder with the kubeconfigs and the token.
     folder: TempDir,
 }
 
 impl Server {
-    /// Starts a server. The name sets the keys: servers of two names have different certificate authorities.
+    /// Starts a server. Its keys depend on the name: servers with two names have different certificate authorities.
     pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
         let folder = TempDir::with_prefix("fleetnet-in-memory-")?;
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
@@ -71,8 +71,8 @@ impl Server {
         self.https.authority_pem()
     }
 
-    /// Path in the folder with `kubeconfig`, `hub-agent.kubeconfig`, `token` and `ca.crt`. The last two are as a pod's service
-    /// account has them.
+    /// Returns the path of a file in the folder: `kubeconfig`, `hub-agent.kubeconfig`, `token` or `ca.crt`. The last two are as
+    /// a pod's service account has them.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -81,7 +81,7 @@ impl Server {
         self.folder.path().to_owned()
     }
 
-    /// Holder of each Lease; empty if it was released.
+    /// Returns the holder of each Lease; empty if the Lease was released.
     pub(crate) async fn holders(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let leases = self.leases().list(&ListParams::default()).await?;
         let holder = |lease: Lease| {
@@ -91,12 +91,13 @@ impl Server {
         Ok(leases.into_iter().map(holder).collect())
     }
 
-    /// A client of the server's administrator.
+    /// Returns a client for the server's administrator.
     pub(crate) fn admin(&self) -> Client {
         self.memkube.client(User::new("admin"))
     }
 
-    /// Counts by kind of the member agents' writes that the server accepted so far, without Leases and Events.
+    /// Returns the numbers of the member agents' writes that the server accepted so far, by kind of write, without Leases and
+    /// Events.
     pub(crate) fn written(&self) -> BTreeMap<String, u64> {
         let counts = self.memkube.audit().counts.into_iter();
         let of_agents = counts.filter(|(kind, _)| &*kind.user == AGENT && kind.verb.writes() && kind.code < 300);
@@ -119,7 +120,7 @@ impl Server {
     }
 }
 
-/// A hub agent of this cluster.
+/// Returns settings for a hub agent in this cluster.
 pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
     AgentSpec::new("hub-agent", "hub-agent")
         .flag("--kubeconfig", hub.file("hub-agent.kubeconfig"))
@@ -127,19 +128,19 @@ pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
         .flag("--health-probe-bind-address", "127.0.0.1:0")
 }
 
-/// A member agent of this cluster, without a hub.
+/// Returns settings for a member agent in this cluster, without a hub.
 pub(crate) fn member_agent(own: &Server) -> AgentSpec {
     on_free_ports(AgentSpec::new("member-agent", "member-agent"))
         .variable("MEMBER_CLUSTER_NAME", MEMBER)
         .flag("--kubeconfig", own.file("kubeconfig"))
 }
 
-/// The same with a hub that it reaches by a kubeconfig.
+/// Returns settings for a member agent that reaches the hub by a kubeconfig.
 pub(crate) fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
     member_agent(own).flag("--hub-kubeconfig", hub.file("kubeconfig"))
 }
 
-/// Waits until the agent has listed all kinds of its cluster and of the hub.
+/// Waits until an agent has listed all kinds that it needs, in its cluster and in the hub.
 pub(crate) async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {

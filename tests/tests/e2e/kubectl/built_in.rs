@@ -1,4 +1,4 @@
-//! Verbs on ConfigMaps and Services.
+//! Tests of kubectl's verbs on ConfigMaps and Services.
 
 use super::cluster::Cluster;
 use anyhow::ensure;
@@ -91,7 +91,7 @@ fn client_side_apply_creates_changes_and_removes_fields_that_are_no_longer_set()
     })
 }
 
-/// kubectl sends these as protobuf.
+/// kubectl sends these objects as protobuf.
 #[test]
 fn create_makes_objects_from_its_flags() -> anyhow::Result<()> {
     run(async {
@@ -245,7 +245,7 @@ fn get_prints_names_and_ages_though_the_server_makes_no_tables() -> anyhow::Resu
                 ),
             ])
             .await?;
-        // kubectl computes the age from its wall clock.
+        // The age depends on kubectl's wall clock, so it is not compared.
         let table = cluster.print("get cm,svc").await?;
         let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         let names: Vec<(usize, Option<&str>)> = words.iter().map(|line| (line.len(), line.first().copied())).collect();

@@ -1,4 +1,4 @@
-//! A memkube that is served over HTTPS, and the real kubectl to use it.
+//! A memkube that is served over HTTPS, and the real kubectl for it.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::kubectl::{Kubectl, Outcome};
@@ -14,20 +14,20 @@ use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
-/// User of the kubeconfig.
+/// User name in the kubeconfig.
 pub(crate) const USER: &str = "admin";
 
-/// A cluster for one test.
+/// Simulated cluster with kubectl, for one test.
 pub(crate) struct Cluster {
     pub(crate) server: MemKube,
     https: Https,
     kubectl: Kubectl,
-    /// Contains the kubeconfig.
+    /// Folder with the kubeconfig.
     _folder: TempDir,
 }
 
-/// A command, its standard input, its exit code, and its output on the stream of that code: standard output for 0, standard
-/// error otherwise. The other stream stays empty.
+/// Step of a test: a kubectl command, its standard input, its exit code, and its output (standard output for code 0, standard
+/// error otherwise). The other stream must be empty.
 pub(crate) type Step<'a> = (&'a str, &'a str, i32, &'a str);
 
 impl Cluster {
@@ -44,7 +44,7 @@ impl Cluster {
         Ok(Self { server, https, kubectl, _folder: folder })
     }
 
-    /// Starts a cluster with the kinds of the fleet, created by kubectl.
+    /// Starts a cluster, and creates the CRDs of the fleet with kubectl.
     pub(crate) async fn with_definitions() -> anyhow::Result<Self> {
         let cluster = Self::start().await?;
         let definitions = xtask::root().join("deploy/crds");
@@ -53,7 +53,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Runs kubectl with the words of a line.
+    /// Runs kubectl with the words of a line as arguments.
     pub(crate) async fn run(&self, line: &str, input: &str) -> anyhow::Result<Outcome> {
         self.kubectl.run(&line.split_whitespace().collect::<Vec<_>>(), input).await
     }
@@ -63,7 +63,7 @@ impl Cluster {
         self.kubectl.print(line).await
     }
 
-    /// Runs steps, one after the other.
+    /// Runs steps, one after the other, and checks their results.
     pub(crate) async fn walk(&self, steps: &[Step<'_>]) -> anyhow::Result<()> {
         for &(line, input, code, said) in steps {
             let (out, err) = if code == 0 { (said, "") } else { ("", said) };
@@ -74,7 +74,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a kubectl that continues until it is dropped.
+    /// Starts a kubectl that runs until it is dropped.
     pub(crate) fn follow(&self, line: &str) -> anyhow::Result<Following> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut child = self.kubectl.command(&words).stdin(Stdio::null()).stderr(Stdio::inherit()).spawn()?;
@@ -82,26 +82,26 @@ impl Cluster {
         Ok(Following { child, lines })
     }
 
-    /// Shuts the server down; the data stays.
+    /// Shuts the server down; its data stays.
     pub(crate) async fn end(self) {
         self.https.end().await;
     }
 }
 
-/// A running kubectl.
+/// Running kubectl, such as one that watches.
 pub(crate) struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Following {
-    /// Next line of its output.
+    /// Returns the next line of kubectl's output.
     pub(crate) async fn line(&mut self) -> anyhow::Result<String> {
         let line = timeout(EVENTUALLY, self.lines.next_line()).await.context("kubectl says nothing more")??;
         line.context("kubectl has ended")
     }
 
-    /// Waits for its end. Returns its exit code and its last lines.
+    /// Waits until kubectl ends. Returns its exit code and its last lines.
     pub(crate) async fn end(mut self) -> anyhow::Result<(i32, Vec<String>)> {
         let mut rest = Vec::new();
         while let Some(line) = timeout(EVENTUALLY, self.lines.next_line()).await.context("kubectl goes on")?? {

@@ -1,4 +1,4 @@
-//! Verbs on kinds of the fleet: ServiceExport and MultiClusterService.
+//! Tests of kubectl's verbs on kinds of the fleet: ServiceExport and MultiClusterService.
 
 use super::cluster::Cluster;
 use anyhow::ensure;
@@ -20,7 +20,7 @@ kind: MultiClusterService
 metadata: {name: web}
 spec: {serviceImport: {name: web}}
 ";
-/// One word, because commands are split at spaces.
+/// Patch of the status, without spaces, because the steps split commands at spaces.
 const VALID: &str = concat!(
     r#"{"status":{"conditions":[{"type":"Valid","status":"True","reason":"ServiceIsValid","message":"","#,
     r#""lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#
@@ -75,7 +75,8 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
     })
 }
 
-/// Output of kubectl for a MultiClusterService with one bad field. The server cannot check its rules then, and says so.
+/// Returns kubectl's output for a MultiClusterService with one bad field. The server cannot check the kind's rules then, and
+/// says so.
 fn invalid(field: &str) -> String {
     format!(
         "The MultiClusterService \"web\" is invalid: \n* {field}\n* <nil>: Invalid value: null: some validation rules \

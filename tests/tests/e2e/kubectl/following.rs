@@ -1,4 +1,4 @@
-//! Verbs that wait until something happens.
+//! Tests of kubectl's verbs that wait until something happens.
 
 use super::cluster::Cluster;
 use anyhow::{Context as _, ensure};
@@ -10,7 +10,7 @@ const HELD: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["ex.io/hold"]}}"#;
 const EVENTS: &str = r#"--output-watch-events -o jsonpath={.type}:{.object.metadata.name}:{.object.data.a}{"\n"}"#;
 
-/// Waits until kubectl watches; its output does not show that.
+/// Waits until kubectl has started its watch, which its output does not show.
 async fn until_watched(cluster: &Cluster) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while cluster.server.open_watches() == 0 {
@@ -33,7 +33,7 @@ fn a_watch_shows_the_existing_objects_and_then_each_change() -> anyhow::Result<(
         ensure!(watch.line().await? == "MODIFIED:one:7");
         cluster.print("delete cm two").await?;
         ensure!(watch.line().await? == "DELETED:two:2");
-        // A shutdown in order: kubectl sees the end of its watch and ends too.
+        // The server shuts down gracefully: kubectl sees the end of its watch and ends too.
         cluster.end().await;
         let (code, rest) = watch.end().await?;
         ensure!((code, rest.is_empty()) == (0, true), "{code} {rest:?}");

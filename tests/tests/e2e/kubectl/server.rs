@@ -1,4 +1,4 @@
-//! Requests of kubectl about the server itself, and requests that the server rejects.
+//! Tests of kubectl's requests about the server itself, and of requests that the server rejects.
 
 use super::cluster::{Cluster, USER};
 use anyhow::{Context as _, ensure};
