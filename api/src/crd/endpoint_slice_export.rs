@@ -7,7 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a member tells the hub about one of its EndpointSlices.
+/// Content of an EndpointSlice that a member exports.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -21,71 +21,71 @@ use serde::{Deserialize, Serialize};
     doc = "EndpointSliceExport carries one EndpointSlice of an exported Service from a member cluster to the hub."
 )]
 pub struct EndpointSliceExportSpec {
-    /// The family of all addresses in this object.
+    /// Address family of all addresses in this object.
     #[schemars(extend("default" = "IPv4"))]
     pub address_type: AddressType,
-    /// The endpoints that take traffic: every reader of this list may route to all of them.
+    /// Endpoints that take traffic. Every reader of this list may route to all of them.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = ENDPOINTS_MAX))]
     pub endpoints: Vec<Endpoint>,
-    /// Endpoints that no longer take new connections but still serve those that they have; used only where no endpoint is
-    /// ready. Both lists together have at most 1000 endpoints.
+    /// Endpoints that take no new connections but still serve existing ones. They are used only while no endpoint is ready.
+    /// Both lists together have at most 1000 endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = ENDPOINTS_MAX))]
     pub draining_endpoints: Option<Vec<Endpoint>>,
-    /// The ports that every endpoint offers.
+    /// Ports that every endpoint serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
     pub ports: Option<Vec<EndpointPort>>,
-    /// The source EndpointSlice.
+    /// Reference to the source EndpointSlice.
     pub endpoint_slice_reference: ExportedObjectReference,
-    /// The Service that the source EndpointSlice belongs to.
+    /// Reference to the Service that the source EndpointSlice belongs to.
     pub owner_service_reference: OwnerServiceReference,
 }
 
-/// The family of the addresses of a slice.
+/// Address family of a slice.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub enum AddressType {
-    /// IPv4 addresses, the default of a field that is left out.
+    /// IPv4 addresses, the default if the field is omitted.
     #[default]
     IPv4,
     /// IPv6 addresses.
     IPv6,
 }
 
-/// All addresses of one logical backend.
+/// One endpoint of a slice, with all of its addresses.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// The addresses of the endpoint, of the slice's address type.
+    /// Addresses of the endpoint, of the slice's address type.
     #[schemars(length(min = 1, max = ADDRESSES_MAX), inner(length(min = 1, max = ADDRESS_BYTES_MAX)))]
     pub addresses: Vec<String>,
-    /// The host name of the endpoint, for endpoints of a headless Service that have one.
+    /// Host name of the endpoint, if its Service is headless and gives it one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = LABEL_BYTES_MAX), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub hostname: Option<String>,
-    /// The zone that the endpoint stands in, as its own cluster names it.
+    /// Zone of the endpoint, as its own cluster names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = ZONE_BYTES_MAX))]
     pub zone: Option<String>,
 }
 
-/// One port of the endpoints of a slice.
+/// Port that the endpoints of a slice serve.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct EndpointPort {
-    /// The name of the port in its Service; empty where the Service has one port only.
+    /// Name of the port in its Service. Empty if the Service has one port only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = LABEL_BYTES_MAX))]
     pub name: Option<String>,
-    /// The IP protocol of the port: TCP, UDP or SCTP.
+    /// IP protocol of the port, which is TCP, UDP or SCTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "TCP"), length(max = LABEL_BYTES_MAX))]
     pub protocol: Option<String>,
-    /// The port number; where it is left out, all ports.
+    /// Port number. If it is omitted, the slice is for all ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
-    /// The application protocol of the port: an IANA service name or a prefixed name.
+    /// Application protocol of the port, which is an IANA service name or a prefixed name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = APP_PROTOCOL_BYTES_MAX))]
     pub app_protocol: Option<String>,

@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the hub tells a member about one EndpointSlice that it imports: the spec of the export, unchanged.
+/// Content of an EndpointSlice that the hub distributes to a member. It equals the spec of the EndpointSliceExport.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[kube(
     group = "networking.fleet.azure.com",
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
     doc = "EndpointSliceImport carries one EndpointSlice of an exported Service from the hub to an importing member cluster."
 )]
 pub struct EndpointSliceImportSpec {
-    /// The exported slice; its fields stand in the spec itself.
+    /// Exported slice, whose fields are in the spec itself.
     #[serde(flatten)]
     pub slice: EndpointSliceExportSpec,
 }

@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a member tells the hub about a Service that it wants to import.
+/// Request of a member to import a Service.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -21,6 +21,6 @@ use serde::{Deserialize, Serialize};
     doc = "InternalServiceImport asks the hub to import a Service into a member cluster and carries the answer back."
 )]
 pub struct InternalServiceImportSpec {
-    /// The ServiceImport in the member cluster that this object stands for.
+    /// Reference to the ServiceImport in the member cluster that this object was made for.
     pub service_import_reference: ExportedObjectReference,
 }

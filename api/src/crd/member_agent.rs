@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the member says.
+/// Heartbeat and announcement of a member agent.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -34,58 +34,58 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct MemberAgentSpec {
-    /// The version of the member agent.
+    /// Version of the member agent.
     pub version: String,
-    /// What the member agent understands beside what every agent of this group does. What is not named here is not sent to
-    /// it.
+    /// Features that the member agent supports in addition to those of the Go agents. The hub agent sends it no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "set"), length(max = 64))]
     pub features: Option<Vec<Name>>,
-    /// The cluster that owns this ID: the UID of its namespace kube-system. An agent of another cluster with the same ID does
-    /// nothing in the hub until it takes over.
+    /// UID of the namespace kube-system of the cluster that owns this ID. An agent of another cluster with the same ID writes
+    /// nothing else to the hub until it takes over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub cluster_uid: Option<String>,
-    /// The process that wrote the last renewal, as it names itself in its Leases.
+    /// Identity of the process that wrote the last renewal, as in its Leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub leader_identity: Option<String>,
-    /// When the member agent last said that it follows its cluster's EndpointSlices, by its own clock: every 10 seconds.
+    /// Time at which the member agent last renewed this object, by its own clock. It renews every 10 seconds while it watches
+    /// the EndpointSlices of its cluster.
     pub renew_time: MicroTime,
-    /// When the member agent stopped as planned, by its own clock; absent while it runs.
+    /// Time at which the member agent stopped as planned, by its own clock. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_stop_time: Option<MicroTime>,
 }
 
-/// The name of something that an agent understands.
+/// Name of a feature that an agent supports.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Name(#[schemars(length(min = 1, max = 63))] pub String);
 
-/// What the hub says.
+/// Announcement of the hub agent, and its counts of the objects of the member.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberAgentStatus {
-    /// The version of the hub agent.
+    /// Version of the hub agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What the hub agent understands beside what every agent of this group does.
+    /// Features that the hub agent supports in addition to those of the Go agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "set"), length(max = 64))]
     pub features: Option<Vec<Name>>,
-    /// How many Services the member exports. All counts are as of its last renewal.
+    /// Number of Services that the member exports. All counts are as of the last renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported_services: Option<i64>,
-    /// How many EndpointSlices the member exports.
+    /// Number of EndpointSlices that the member exports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported_slices: Option<i64>,
-    /// How many ready endpoints these have.
+    /// Number of ready endpoints in the EndpointSlices that the member exports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported_endpoints: Option<i64>,
-    /// How many Services the member imports.
+    /// Number of Services that the member imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_services: Option<i64>,
-    /// How many EndpointSlices the member is given.
+    /// Number of EndpointSlices that the hub distributes to the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_slices: Option<i64>,
 }

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which Service is imported, and how it is offered in this cluster.
+/// Service to import, and the way to publish it in this cluster.
 #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
 )]
 pub struct MultiClusterServiceSpec {
-    /// The Service to import, by the name that it is exported under in this namespace.
+    /// Service to import, by its name in this namespace in the clusters that export it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_import: Option<ServiceImportRef>,
     /// How the imported Service is offered: LoadBalancer (also when left out) gives it an external address and is granted to
@@ -38,10 +38,10 @@ pub struct MultiClusterServiceSpec {
     pub type_: Option<MultiClusterServiceType>,
 }
 
-/// Names a ServiceImport of the same namespace.
+/// Reference to a ServiceImport in the same namespace.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ServiceImportRef {
-    /// The name of the Service.
+    /// Name of the Service.
     #[schemars(length(max = 63), regex(pattern = r"^([a-z]([-a-z0-9]*[a-z0-9])?)$"))]
     pub name: String,
 }
@@ -49,26 +49,26 @@ pub struct ServiceImportRef {
 /// How an imported Service is offered.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub enum MultiClusterServiceType {
-    /// With an external address; one cluster of the fleet at a time.
+    /// With an external address, in one cluster of the fleet at a time.
     LoadBalancer,
-    /// With an address inside the cluster; any number of clusters.
+    /// With an address inside the cluster, in any number of clusters.
     ClusterIP,
 }
 
-/// What became of the import.
+/// State of the import.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MultiClusterServiceStatus {
-    /// The external addresses of the derived Service.
+    /// External addresses of the derived Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancerStatus>,
-    /// The condition Valid: whether the Service is found and imported.
+    /// Conditions of the import. Valid is true if the Service is found and imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The external addresses of a Service, as core/v1 has them.
+/// External addresses of a Service, as in core/v1.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct LoadBalancerStatus {
     /// The points where traffic for the Service enters.

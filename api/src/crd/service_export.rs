@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 pub use v1beta1::ServiceExport;
 
-/// Whether the Service is exported.
+/// State of the export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ServiceExportStatus {
-    /// The conditions Valid (the Service may be exported) and Conflict (the export disagrees with other clusters').
+    /// Conditions of the export. Valid is true if the Service may be exported. Conflict is true if the export disagrees with
+    /// those of other clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
@@ -23,7 +24,7 @@ pub mod v1alpha1 {
     use kube::{CustomResource, KubeSchema};
     use serde::{Deserialize, Serialize};
 
-    /// A ServiceExport has no spec: its name says which Service it exports.
+    /// ServiceExport has no spec, because its name is that of the Service to export.
     #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
     #[kube(
         group = "networking.fleet.azure.com",
@@ -59,7 +60,7 @@ pub mod v1beta1 {
     use kube::{CustomResource, KubeSchema};
     use serde::{Deserialize, Serialize};
 
-    /// A ServiceExport has no spec: its name says which Service it exports.
+    /// ServiceExport has no spec, because its name is that of the Service to export.
     #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
     #[kube(
         group = "networking.fleet.azure.com",

@@ -5,7 +5,7 @@ use super::shared::ServiceImportStatus;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// A ServiceImport has no spec: its name says which Service it stands for.
+/// ServiceImport has no spec, because its name is that of the imported Service.
 #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
 #[kube(
     group = "networking.fleet.azure.com",

@@ -6,12 +6,12 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Names the object that was exported or imported, as the cluster that wrote the reference saw it.
+/// Reference to the object that was exported or imported, as seen by the cluster that wrote it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ExportedObjectReference {
-    /// The ID of the cluster where the object is exported.
+    /// ID of the cluster that has the object.
     #[schemars(length(max = NAME_BYTES_MAX))]
     pub cluster_id: String,
     /// The API version of the referred object.
@@ -38,12 +38,12 @@ pub struct ExportedObjectReference {
     /// The referred object as namespace/name.
     #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
     pub namespaced_name: String,
-    /// When the exporting cluster, by its own clock, first saw the oldest change that this export carries.
+    /// Time at which the exporting cluster, by its own clock, first saw the oldest change in this export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported_since: Option<MicroTime>,
 }
 
-/// Names the Service that an EndpointSlice belongs to.
+/// Reference to the Service that an EndpointSlice belongs to.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerServiceReference {
@@ -73,11 +73,11 @@ pub enum Protocol {
     Sctp,
 }
 
-/// One port of an exported or imported Service. There is no node port: those are each cluster's own.
+/// Port of an exported or imported Service. Node ports are absent, because each cluster chooses its own.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicePort {
-    /// The name of the port in its Service; empty where the Service has one port only.
+    /// Name of the port in its Service. Empty if the Service has one port only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = LABEL_BYTES_MAX))]
     pub name: Option<String>,
@@ -85,7 +85,7 @@ pub struct ServicePort {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Protocol", extend("default" = "TCP"))]
     pub protocol: Option<Protocol>,
-    /// The application protocol of the port: an IANA service name or a prefixed name.
+    /// Application protocol of the port, which is an IANA service name or a prefixed name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = APP_PROTOCOL_BYTES_MAX))]
     pub app_protocol: Option<String>,
@@ -97,7 +97,7 @@ pub struct ServicePort {
     pub target_port: Option<IntOrString>,
 }
 
-/// How long one client keeps to one endpoint.
+/// Timeout of the session affinity of the Service.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionAffinityConfig {
@@ -115,45 +115,45 @@ pub struct ClientIpConfig {
     pub timeout_seconds: Option<i32>,
 }
 
-/// Whether an imported Service has an address of its own.
+/// Type of an imported Service, with or without a virtual address.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub enum ServiceImportType {
     /// The imported Service has a virtual address.
     ClusterSetIP,
-    /// The imported Service stands for its endpoints only.
+    /// The imported Service is headless.
     Headless,
 }
 
-/// One cluster whose export is part of an import.
+/// Cluster whose export is part of the imported Service.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ClusterStatus {
     /// The ID of the exporting cluster.
     pub cluster: String,
 }
 
-/// What is known of an imported Service: the status of ServiceImport and of InternalServiceImport.
+/// State of an imported Service, the status of ServiceImport and of InternalServiceImport.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceImportStatus {
-    /// The virtual address of the Service; no fleetnet agent sets it.
+    /// Virtual addresses of the Service. No fleetnet agent sets them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1))]
     pub ips: Option<Vec<String>>,
-    /// Whether the Service has an address of its own.
+    /// Type of the imported Service, with or without a virtual address.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ServiceImportType")]
     pub type_: Option<ServiceImportType>,
-    /// Whether one client keeps to one endpoint: None or ClientIP.
+    /// Session affinity of the Service, None or ClientIP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<String>,
-    /// How long one client keeps to one endpoint.
+    /// Timeout of the session affinity of the Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity_config: Option<SessionAffinityConfig>,
-    /// The ports of the Service, as the winning export offers them.
+    /// Ports of the Service, as in the export that won the conflict resolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub ports: Option<Vec<ServicePort>>,
-    /// The clusters whose exports agree and are imported.
+    /// Clusters whose exports are accepted and imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
     pub clusters: Option<Vec<ClusterStatus>>,
