@@ -57,7 +57,7 @@ fn next_renewal(
     // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
-    // fault U1.1: next ~> = next.plus_micros(i64::MAX)
+    // fault U1.1: now < next ~> true
     (held.member == *announcement && held.stopped.is_none() && now < next).then_some(next)
 }
 

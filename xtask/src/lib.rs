@@ -6,6 +6,7 @@ pub mod cargo;
 pub mod controlplane;
 mod crds;
 mod limited;
+mod limits;
 mod mutants;
 #[cfg(test)]
 mod package;

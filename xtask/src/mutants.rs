@@ -1,21 +1,28 @@
 //! Command `cargo xtask mutants`: plants faults, and reports those that the tests do not detect.
 //!
-//! Each fault is planted alone, in a copy of this tree below the target directory. The tree itself never changes. A fault
-//! survives if none of its tests fails. A fault that does not compile is an error.
+//! Faults are planted in a copy of this tree below the target directory. The tree itself never changes. The copy is compiled
+//! once with all faults, and an environment variable switches one on for a run of its tests ([`switches`]). The few faults that
+//! cannot be switched are compiled alone. A fault survives if none of its tests fails. A fault that does not compile is an error.
 
 mod choice;
 mod journal;
 pub(crate) mod mark;
 mod scratch;
+mod switches;
 
 use crate::stopwatch::{Stopwatch, human};
-use crate::{root, test, tidy};
-use anyhow::{bail, ensure};
+use crate::{limits, root, test, tidy};
+use anyhow::{Context as _, bail, ensure};
 pub(crate) use choice::Choice;
 use journal::Journal;
 use mark::Fault;
-use scratch::{Outcome, Scratch, Suites};
-use std::collections::BTreeSet;
+use scratch::{NotBuilt, Outcome, Scratch, Suites};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::available_parallelism;
+use switches::Switched;
 
 /// Fault to plant, with its tests as (folder of the package, `file::test`).
 #[derive(Clone, Debug)]
@@ -30,63 +37,183 @@ pub(crate) struct Planned {
 /// If a test fails without a fault, a fault cannot be planted, or one survives.
 pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
-    let planned = choice.of(tidy::planned_faults()?)?;
+    let all = tidy::planned_faults()?;
+    let numbers: BTreeMap<String, u32> = all.iter().map(|one| one.fault.id.clone()).zip(1..).collect();
+    let planned = choice.of(all.clone())?;
     if planned.is_empty() {
         println!("no fault is chosen");
         return Ok(());
     }
-    let folder = test::target_folder()?.join("mutants");
-    let scratch = Scratch::copy(&root(), &folder)?;
+    let target = test::target_folder()?;
+    let folder = target.join("mutants");
+    let scratch = Scratch::new(root(), &folder, target);
+    let (suites, alone) = build(&scratch, &all, &planned)?;
+    unchanged(&suites, &planned)?;
+    println!("{} of {} faults need a build of their own", alone.len(), all.len());
     let mut journal = Journal::open(&folder, &scratch.digest()?, choice.resume)?;
-    let suites = unchanged(&scratch, &planned)?;
-    let (mut survivors, mut broken, mut seen, mut left) = (Vec::new(), Vec::new(), 0, Vec::new());
-    for Planned { fault, tests } in &planned {
-        if journal.has_seen(&fault.id) {
-            seen += 1;
-            continue;
+    let due: Vec<&Planned> = planned.iter().filter(|one| !journal.has_seen(&one.fault.id)).collect();
+    let is_late = || choice.within.is_some_and(|within| whole.elapsed() >= within);
+    let mut report = Report { seen: planned.len() - due.len(), ..Report::default() };
+    let (on_their_own, together): (Vec<&Planned>, Vec<&Planned>) =
+        due.into_iter().partition(|one| alone.contains(&numbers[&one.fault.id]));
+
+    // A fault that a variable switches on costs processor time only, so each processor plants some.
+    let next = AtomicUsize::new(0);
+    let (sender, outcomes) = mpsc::sync_channel(limits::OUTCOMES);
+    let plant_some = |sender: mpsc::SyncSender<_>| {
+        while !is_late()
+            && let Some(one) = together.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            let stopwatch = Stopwatch::start();
+            let outcome = suites.outcome(numbers[&one.fault.id], &one.tests);
+            if sender.send((*one, outcome, stopwatch)).is_err() {
+                return;
+            }
         }
-        if choice.within.is_some_and(|within| whole.elapsed() >= within) {
-            left.push(fault.id.as_str());
-            continue;
+    };
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        for sender in vec![sender; available_parallelism().map_or(1, usize::from)] {
+            scope.spawn(|| plant_some(sender));
         }
-        let stopwatch = Stopwatch::start();
-        let outcome = scratch.plant(fault, tests, &suites)?;
+        for (one, outcome, stopwatch) in outcomes {
+            report.add(one, outcome?, stopwatch, &mut journal)?;
+        }
+        Ok(())
+    })?;
+    for one in on_their_own {
+        if !is_late() {
+            let stopwatch = Stopwatch::start();
+            report.add(one, scratch.plant(&one.fault, &one.tests, &suites)?, stopwatch, &mut journal)?;
+        }
+    }
+    report.end(&planned, &journal, whole)
+}
+
+/// Outcomes of the faults.
+#[derive(Default)]
+struct Report<'a> {
+    seen: usize,
+    survivors: Vec<&'a Fault>,
+    broken: Vec<(&'a Fault, String)>,
+}
+
+impl<'a> Report<'a> {
+    fn add(
+        &mut self,
+        one: &'a Planned,
+        outcome: Outcome,
+        stopwatch: Stopwatch,
+        journal: &mut Journal,
+    ) -> anyhow::Result<()> {
+        let fault = &one.fault;
         println!("{:<9} {:<6} {:>8}  {}", outcome.word(), fault.id, human(stopwatch.elapsed()), fault.change());
         match outcome {
             Outcome::Seen => {
                 journal.add(&fault.id)?;
-                seen += 1;
+                self.seen += 1;
             }
-            Outcome::Survived => survivors.push(fault),
-            Outcome::Broken(why) => broken.push((fault, why)),
+            Outcome::Survived => self.survivors.push(fault),
+            Outcome::Broken(why) => self.broken.push((fault, why)),
         }
+        Ok(())
     }
-    println!();
-    for fault in &survivors {
-        println!("{} survived at {}:{}: no test fails with {}", fault.id, fault.file, fault.line, fault.change());
+
+    /// Prints the outcomes.
+    ///
+    /// # Errors
+    /// If a fault survived or does not compile.
+    fn end(&self, planned: &[Planned], journal: &Journal, whole: Stopwatch) -> anyhow::Result<()> {
+        let Self { seen, survivors, broken } = self;
+        println!();
+        for fault in survivors {
+            println!("{} survived at {}:{}: no test fails with {}", fault.id, fault.file, fault.line, fault.change());
+        }
+        for (fault, why) in broken {
+            println!("{} at {}:{} does not compile:\n{why}", fault.id, fault.file, fault.line);
+        }
+        let (ended, count) = (seen + survivors.len() + broken.len(), planned.len());
+        if ended < count {
+            let is_left = |one: &&Planned| {
+                let fault = &one.fault;
+                !journal.has_seen(&fault.id)
+                    && !survivors.contains(&fault)
+                    && broken.iter().all(|(broken, _)| *broken != fault)
+            };
+            let left: Vec<&str> = planned.iter().filter(is_left).map(|one| one.fault.id.as_str()).collect();
+            println!("{} faults were not planted, for lack of time: {}", left.len(), left.join(" "));
+        }
+        println!("{seen} of {count} faults seen by their tests, in {}", human(whole.elapsed()));
+        if !survivors.is_empty() || !broken.is_empty() {
+            bail!("{} faults survived and {} do not compile; they are listed above", survivors.len(), broken.len());
+        }
+        Ok(())
     }
-    for (fault, why) in &broken {
-        println!("{} at {}:{} does not compile:\n{why}", fault.id, fault.file, fault.line);
-    }
-    if !left.is_empty() {
-        println!("{} faults were not planted, for lack of time: {}", left.len(), left.join(" "));
-    }
-    println!("{seen} of {} faults seen by their tests, in {}", planned.len(), human(whole.elapsed()));
-    if !survivors.is_empty() || !broken.is_empty() {
-        bail!("{} faults survived and {} do not compile; they are listed above", survivors.len(), broken.len());
-    }
-    Ok(())
 }
 
-/// Runs the faults' tests on the unchanged copy, because a test that fails without a fault detects nothing.
-fn unchanged(scratch: &Scratch, planned: &[Planned]) -> anyhow::Result<Suites> {
+/// Builds the tests with all faults of the tree, so that a later run with other faults builds nothing. Returns the faults that
+/// cannot be switched on: those outside of functions, and those that the compiler rejects beside the unchanged code.
+fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
+    let stopwatch = Stopwatch::start();
+    let folders: BTreeSet<&str> =
+        planned.iter().flat_map(|one| &one.tests).map(|(folder, _)| folder.as_str()).collect();
+    let mut alone = BTreeSet::new();
+    loop {
+        let switched = with_switches(all, &mut alone)?;
+        let mut texts: BTreeMap<String, String> =
+            switched.iter().map(|(file, switched)| (file.clone(), switched.text.clone())).collect();
+        // Faulty code may have warnings. The attribute stands in the first line, so that no line moves.
+        for folder in all.iter().map(|one| one.fault.folder()).collect::<BTreeSet<_>>() {
+            let file = format!("{folder}/src/lib.rs");
+            let text = match texts.remove(&file) {
+                Some(text) => text,
+                None => fs::read_to_string(root().join(&file)).with_context(|| format!("cannot read {file}"))?,
+            };
+            texts.insert(file, format!("#![allow(warnings)] {text}{}", switches::FUNCTION));
+        }
+        scratch.write(&texts)?;
+        match scratch.suites(&folders) {
+            Ok(suites) => {
+                println!("built the tests of {folders:?} with {} faults, in {}", all.len(), human(stopwatch.elapsed()));
+                return Ok((suites, alone));
+            }
+            Err(NotBuilt::Failed(error)) => return Err(error),
+            Err(NotBuilt::Rejected { places, words }) => {
+                let before = alone.len();
+                for (file, line) in places {
+                    alone.extend(switched.get(&file).into_iter().flat_map(|switched| switched.at_fault(line)));
+                }
+                ensure!(alone.len() > before, "the tests do not compile:\n{words}");
+            }
+        }
+    }
+}
+
+/// Returns the files that have faults, with switches for all that are not in `alone`. Adds to `alone` what can have no switch.
+fn with_switches(all: &[Planned], alone: &mut BTreeSet<u32>) -> anyhow::Result<BTreeMap<String, Switched>> {
+    let mut by_file: BTreeMap<&str, Vec<(u32, &Fault)>> = BTreeMap::new();
+    for (number, one) in (1..).zip(all) {
+        let faults = by_file.entry(&one.fault.file).or_default();
+        if !alone.contains(&number) {
+            faults.push((number, &one.fault));
+        }
+    }
+    let mut switched = BTreeMap::new();
+    for (file, faults) in by_file {
+        let text = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
+        let with = Switched::new(&text, &faults).with_context(|| format!("cannot plant the faults of {file}"))?;
+        alone.extend(&with.left);
+        switched.insert(file.to_owned(), with);
+    }
+    Ok(switched)
+}
+
+/// Runs the tests without a fault, because a test that fails without a fault detects nothing.
+fn unchanged(suites: &Suites, planned: &[Planned]) -> anyhow::Result<()> {
     let stopwatch = Stopwatch::start();
     let tests = planned.iter().flat_map(|planned| &planned.tests);
     let tests: BTreeSet<(&str, &str)> = tests.map(|(folder, test)| (folder.as_str(), test.as_str())).collect();
-    let folders: BTreeSet<&str> = tests.iter().map(|(folder, _)| *folder).collect();
-    let suites = scratch.suites(&folders)?;
     let failed = suites.run_all(&tests)?;
     ensure!(failed.is_empty(), "these tests fail without any fault: {}", failed.join(", "));
     println!("{} tests pass without a fault, in {}", tests.len(), human(stopwatch.elapsed()));
-    Ok(suites)
+    Ok(())
 }

@@ -151,7 +151,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         let has_it = takers.contains_key(namespace) || keepers.contains(namespace);
         // fault T34.4: (recorded || regains) ~> !recorded && regains
         let stays = has_it || !claiming.contains(namespace) && (recorded || regains);
-        // fault D3.1: stays { plan ~> stays && claimed.contains(namespace) { plan
+        // fault D3.1: stays { plan ~> stays && claiming.contains(namespace) { plan
         if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }

@@ -293,6 +293,8 @@ fn an_export_in_conflict_gives_no_slices_until_the_winner_has_left() {
     let says = |world: &World| export_of(world, 2, "work/app").and_then(|export| says(&export.conditions, "Conflict"));
     assert_eq!(says(&world), Some(("True".to_owned(), "ConflictFound".to_owned())));
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    let slices = world.hub.list(Kind::EndpointSliceExport).map(|export| export.meta().name.namespace.to_string());
+    assert_eq!(slices.collect::<Vec<_>>(), ["fleet-member-member-1"], "the loser exports none");
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
     world.run();
     assert_eq!(says(&world), Some(("False".to_owned(), "NoConflictFound".to_owned())));

@@ -1,20 +1,19 @@
 //! Copy of the source tree in which faults are planted, the copy's test programs, and the outcome of a fault.
 
 use super::mark::Fault;
+use super::switches;
+use crate::limits::LONGEST_FAULTY_TEST;
 use crate::{cargo, limited};
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 /// Names of files and folders that are not copied, at any depth.
 const LEFT_OUT: &[&str] = &[".git", "target"];
-/// Time limit of one test. A fault that makes a test run longer counts as detected.
-const LONGEST: Duration = Duration::from_secs(300);
 
 /// Outcome of planting a fault.
 pub(super) enum Outcome {
@@ -36,9 +35,22 @@ impl Outcome {
     }
 }
 
+/// Why the tests were not built.
+pub(super) enum NotBuilt {
+    /// The compiler rejects these lines, as file and line.
+    Rejected {
+        places: Vec<(String, usize)>,
+        words: String,
+    },
+    Failed(anyhow::Error),
+}
+
 pub(super) struct Scratch {
+    root: PathBuf,
     tree: PathBuf,
     target: PathBuf,
+    /// Folder of intermediate results. The tree itself has the same, so dependencies are not compiled twice.
+    intermediate: PathBuf,
 }
 
 /// Test program built from the copy.
@@ -55,21 +67,27 @@ struct Program {
 pub(super) struct Suites(BTreeMap<(String, String), Program>);
 
 impl Scratch {
-    /// Copies the tree. Changes only what differs from an earlier copy, so that Cargo rebuilds no more than that.
-    pub(super) fn copy(root: &Path, folder: &Path) -> anyhow::Result<Self> {
-        let scratch = Self { tree: folder.join("tree"), target: folder.join("target") };
-        mirror(root, &scratch.tree)?;
-        Ok(scratch)
+    /// Copy of the tree in `root`, below `folder`. [`Self::write`] makes it.
+    pub(super) fn new(root: PathBuf, folder: &Path, intermediate: PathBuf) -> Self {
+        Self { root, tree: folder.join("tree"), target: folder.join("target"), intermediate }
+    }
+
+    /// Copies the tree, with other texts for some files. Equal files stay untouched, so that Cargo does not rebuild them.
+    pub(super) fn write(&self, texts: &BTreeMap<String, String>) -> anyhow::Result<()> {
+        let texts = texts.iter().map(|(file, text)| (self.root.join(file), text.as_str())).collect();
+        mirror(&self.root, &self.tree, &texts)
     }
 
     /// Builds the test programs of the packages in these folders, and lists their tests.
-    pub(super) fn suites(&self, folders: &BTreeSet<&str>) -> anyhow::Result<Suites> {
+    pub(super) fn suites(&self, folders: &BTreeSet<&str>) -> Result<Suites, NotBuilt> {
         let mut suites = BTreeMap::new();
         for folder in folders {
-            let built = self.build(folder, &["--lib".to_owned(), "--tests".to_owned()])?;
-            ensure!(built.status.success(), "the tests of {folder} do not compile:\n{}", words(&built));
-            for program in self.programs(folder, &built)? {
-                for test in names(&program)? {
+            let built = self.build(folder, &["--lib".to_owned(), "--tests".to_owned()]).map_err(NotBuilt::Failed)?;
+            if !built.status.success() {
+                return Err(NotBuilt::Rejected { places: rejected(&built), words: words(&built) });
+            }
+            for program in self.programs(folder, &built).map_err(NotBuilt::Failed)? {
+                for test in names(&program).map_err(NotBuilt::Failed)? {
                     suites.insert(((*folder).to_owned(), test), program.clone());
                 }
             }
@@ -77,14 +95,16 @@ impl Scratch {
         Ok(Suites(suites))
     }
 
-    /// Plants a fault, runs its tests until one fails, and removes the fault again.
+    /// Plants a fault alone, runs its tests until one fails, and removes the fault again.
     pub(super) fn plant(&self, fault: &Fault, tests: &[(String, String)], suites: &Suites) -> anyhow::Result<Outcome> {
         let path = self.tree.join(&fault.file);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", fault.file))?;
+        let context = || format!("cannot read {}", fault.file);
+        let (before, original) = (fs::read(&path).with_context(context)?, self.root.join(&fault.file));
+        let text = fs::read_to_string(original).with_context(context)?;
         let faulty = fault.applied(&text).with_context(|| format!("{}:{}: {}", fault.file, fault.line, fault.id))?;
         fs::write(&path, faulty).with_context(|| format!("cannot write {}", path.display()))?;
         let outcome = self.outcome(tests, suites);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, before).with_context(|| format!("cannot write {}", path.display()))?;
         outcome
     }
 
@@ -99,20 +119,21 @@ impl Scratch {
             let [program] = &programs[..] else {
                 bail!("{:?} is built as {} programs", program.target, programs.len())
             };
-            if !passes(program, &[test])? {
+            if !passes(program, &[test], 0)? {
                 return Ok(Outcome::Seen);
             }
         }
         Ok(Outcome::Survived)
     }
 
-    /// Returns a digest over all files of the copy.
+    /// Returns a digest of all files of the tree.
     pub(super) fn digest(&self) -> anyhow::Result<String> {
         let mut digest = Sha256::new();
-        let mut folders = vec![self.tree.clone()];
+        let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
             let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+            paths.retain(|path| LEFT_OUT.iter().all(|left_out| !path.ends_with(left_out)));
             paths.sort();
             for path in paths {
                 digest.update(path.as_os_str().as_encoded_bytes());
@@ -130,7 +151,8 @@ impl Scratch {
         let manifest = self.tree.join(folder).join("Cargo.toml");
         let mut command =
             cargo::command(&["test", "--no-run", "--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
-        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target).env("CARGO_PROFILE_DEV_DEBUG", "false");
+        command.current_dir(&self.tree);
+        command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_BUILD_BUILD_DIR", &self.intermediate);
         command.arg("--manifest-path").arg(manifest).args(targets);
         command.output().context("cannot call cargo")
     }
@@ -156,15 +178,28 @@ impl Suites {
     /// Returns the full path of the test that `file::test` names, and its program.
     fn find(&self, folder: &str, named: &str) -> anyhow::Result<(&str, &Program)> {
         let (file, name) = named.split_once("::").with_context(|| format!("{named} is not written as file::test"))?;
+        // The tests of `engine.rs` are in `engine_tests.rs`, as its module `tests`.
+        let module = file.strip_suffix("_tests").unwrap_or(file);
         let is_it = |path: &str| {
             let mut parts = path.rsplit("::");
-            parts.next() == Some(name) && parts.any(|part| part == file)
+            parts.next() == Some(name) && parts.any(|part| part == file || part == module)
         };
         let found: Vec<_> = self.0.iter().filter(|((of, path), _)| of == folder && is_it(path)).collect();
         match found[..] {
             [((_, path), program)] => Ok((path, program)),
             _ => bail!("{} tests of {folder} are called {named}, and not one", found.len()),
         }
+    }
+
+    /// Runs tests with a fault switched on, until one fails.
+    pub(super) fn outcome(&self, number: u32, tests: &[(String, String)]) -> anyhow::Result<Outcome> {
+        for (folder, test) in tests {
+            let (test, program) = self.find(folder, test)?;
+            if !passes(program, &[test], number)? {
+                return Ok(Outcome::Seen);
+            }
+        }
+        Ok(Outcome::Survived)
     }
 
     /// Runs tests, given as (folder, name). Returns those that fail.
@@ -176,9 +211,9 @@ impl Suites {
             by_program.entry(&program.executable).or_insert((program, Vec::new())).1.push(path);
         }
         for (program, paths) in by_program.values() {
-            if !passes(program, paths)? {
+            if !passes(program, paths, 0)? {
                 failed.extend(
-                    paths.iter().filter(|path| !passes(program, &[path]).unwrap_or(false)).map(ToString::to_string),
+                    paths.iter().filter(|path| !passes(program, &[path], 0).unwrap_or(false)).map(ToString::to_string),
                 );
             }
         }
@@ -193,6 +228,20 @@ fn messages(built: &Output) -> impl Iterator<Item = Value> {
         .collect::<Vec<_>>()
         .into_iter()
         .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
+}
+
+/// Returns the lines that the compiler rejects, as file and line.
+fn rejected(built: &Output) -> Vec<(String, usize)> {
+    let mut places = Vec::new();
+    for message in messages(built).filter(|message| message["message"]["level"] == "error") {
+        for span in message["message"]["spans"].as_array().into_iter().flatten() {
+            let line = span["line_start"].as_u64().and_then(|line| usize::try_from(line).ok());
+            if let (Some(file), Some(line), true) = (span["file_name"].as_str(), line, span["is_primary"] == true) {
+                places.push((file.to_owned(), line));
+            }
+        }
+    }
+    places
 }
 
 /// Returns the messages of the compiler and Cargo as text.
@@ -217,16 +266,17 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// True if these tests of a program pass within the time limit.
-fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
+/// True if these tests of a program pass within the time limit with the fault of this number. 0 is no fault.
+fn passes(program: &Program, tests: &[&str], fault: u32) -> anyhow::Result<bool> {
     let mut command = command(program);
+    command.env(switches::VARIABLE, fault.to_string());
     command.args(["--exact", "--quiet"]).args(tests).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("cannot run {}", program.executable.display()))?;
-    Ok(limited::wait(&mut child, LONGEST)?.is_some_and(|status| status.success()))
+    Ok(limited::wait(&mut child, LONGEST_FAULTY_TEST)?.is_some_and(|status| status.success()))
 }
 
-/// Makes `to` a copy of `from`. Equal files stay untouched, so that Cargo does not rebuild them.
-fn mirror(from: &Path, to: &Path) -> anyhow::Result<()> {
+/// Makes `to` a copy of `from`, but for files that get other texts. Equal files stay untouched.
+fn mirror(from: &Path, to: &Path, texts: &BTreeMap<PathBuf, &str>) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
@@ -237,9 +287,12 @@ fn mirror(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
         let (source, copy) = (entry.path(), to.join(&name));
         if entry.file_type().with_context(|| format!("cannot read {}", source.display()))?.is_dir() {
-            mirror(&source, &copy)?;
+            mirror(&source, &copy, texts)?;
         } else {
-            let bytes = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+            let bytes = match texts.get(&source) {
+                Some(text) => text.as_bytes().to_vec(),
+                None => fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?,
+            };
             if fs::read(&copy).ok().as_ref() != Some(&bytes) {
                 fs::write(&copy, bytes).with_context(|| format!("cannot write {}", copy.display()))?;
             }
@@ -275,20 +328,23 @@ mod tests {
         write(&to.path().join("a/b.rs"), "old");
         write(&to.path().join("a/gone.rs"), "gone");
         write(&to.path().join("c.rs"), "same");
+        write(&from.path().join("d.rs"), "replaced");
+        let texts = [(from.path().join("d.rs"), "other")].into();
         let before = fs::metadata(to.path().join("c.rs")).and_then(|it| it.modified()).expect("its time");
-        mirror(from.path(), to.path()).expect("copied");
+        mirror(from.path(), to.path(), &texts).expect("copied");
         assert_eq!(fs::read_to_string(to.path().join("a/b.rs")).expect("read"), "new");
+        assert_eq!(fs::read_to_string(to.path().join("d.rs")).expect("read"), "other");
         assert!(!to.path().join("a/gone.rs").exists() && !to.path().join("target").exists());
         let after = fs::metadata(to.path().join("c.rs")).and_then(|it| it.modified()).expect("its time");
         assert_eq!(after, before);
     }
 
     #[test]
-    fn the_digest_of_a_copy_follows_its_files() {
+    fn the_digest_follows_the_files_of_the_tree() {
         let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let digest = |text: &str| {
             fs::write(from.path().join("a.rs"), text).expect("written");
-            Scratch::copy(from.path(), to.path()).expect("copied").digest().expect("read")
+            Scratch::new(from.path().to_owned(), to.path(), to.path().to_owned()).digest().expect("read")
         };
         let (first, second) = (digest("1"), digest("2"));
         assert_ne!(first, second);

@@ -198,7 +198,6 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
 fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
-        // fault E5.2: uid) ~> uid && !(slice.content.endpoints.is_empty() && !export.spec.content.endpoints.is_empty()))
         // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
         .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)
         .max_by(|one, other| {

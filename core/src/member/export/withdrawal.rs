@@ -26,7 +26,7 @@ const NOT_EXPORTED: [Reason; 2] = [Reason::ServiceNotFound, Reason::ServiceIneli
 pub(crate) fn remembers(export: &ServiceExport) -> bool {
     // fault S10.1: export.meta.finalizers.ours ~> true
     let Some(valid) = valid(export).filter(|_| export.meta.finalizers.ours) else { return false };
-    // fault S10.3: has_any(valid, &EXPORTED) ~> { let _ = valid; EXPORTED.len() == 5 }
+    // fault S10.3: has_any(valid, &EXPORTED) ~> (valid, true).1
     // fault S10.4, S24.1: && !has_weight_zero(export) ~>
     has_any(valid, &EXPORTED) && !has_weight_zero(export)
 }
