@@ -18,10 +18,10 @@ pub(crate) struct Choice {
     /// Plant only the faults of part I of N, from 1. Each fault is in one part, in the same one every time.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Plant only the faults in lines that changed since this commit. The order is drawn by the hash of HEAD.
+    /// Plant only the faults in lines that changed since this commit.
     #[arg(long, value_name = "COMMIT")]
     since: Option<String>,
-    /// Begin no fault after so many minutes, and print those that are left.
+    /// Begin no fault after so many minutes, and print those that are left. The order is drawn by the hash of HEAD.
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
     pub(super) within: Option<Duration>,
     /// Leave out the faults that an earlier run saw on the same tree.
@@ -56,9 +56,12 @@ impl Choice {
                     kept.push(one);
                 }
             }
-            let head = git(&["rev-parse", "HEAD"])?;
-            kept.sort_by_cached_key(|one| Shard::hash(&format!("{} {}", head.trim(), one.fault.id)));
             planned = kept;
+        }
+        if self.within.is_some() {
+            // Without git the order is always the same.
+            let head = git(&["rev-parse", "HEAD"]).unwrap_or_default();
+            planned.sort_by_cached_key(|one| Shard::hash(&format!("{} {}", head.trim(), one.fault.id)));
         }
         Ok(planned)
     }
