@@ -10,6 +10,7 @@ use fleetnet_core::model::{
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -639,7 +640,7 @@ fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
     let claims = |members: &[&str], ours| Patch::Claims {
         importers: members
             .iter()
-            .map(|member| (text(&format!("fleet-member-{member}")), text(member)))
+            .map(|member| (text(&format!("fleet-member-{member}")), ClusterId::from(*member)))
             .collect::<BTreeMap<_, _>>(),
         load_balancer: (members.len() > 1).then(|| text(&format!("fleet-member-{}", members[0]))),
         finalizers: Finalizers { ours, others: Vec::new() },

@@ -16,6 +16,7 @@ use fleetnet_core::model::{
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use property::{cases, for_any};
 use proptest::prelude::*;
@@ -117,16 +118,22 @@ fn finalizers() -> impl Strategy<Value = Finalizers> {
 }
 
 fn reference() -> impl Strategy<Value = Reference> {
-    (any_text(), (a_name(), a_name()), a_uid(), any_text(), any::<i64>(), option::of(a_moment())).prop_map(
-        |(cluster, (namespace, name), uid, resource_version, generation, exported_since)| Reference {
+    (
+        any_text().prop_map(ClusterId::from),
+        (a_name(), a_name()),
+        a_uid(),
+        any_text(),
+        any::<i64>(),
+        option::of(a_moment()),
+    )
+        .prop_map(|(cluster, (namespace, name), uid, resource_version, generation, exported_since)| Reference {
             cluster,
             source: ObjectName::new(namespace, name),
             uid,
             resource_version,
             generation,
             exported_since,
-        },
-    )
+        })
 }
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
@@ -192,14 +199,13 @@ fn counts() -> impl Strategy<Value = MemberCounts> {
 
 fn import_status() -> impl Strategy<Value = ImportStatus> {
     let import_type = prop_oneof![Just(ImportType::ClusterSetIp), Just(ImportType::Headless)];
-    (option::of(import_type), service_ports(), affinity(), collection::vec(any_text(), 0..3)).prop_map(
-        |(import_type, ports, session_affinity, clusters)| ImportStatus {
+    (option::of(import_type), service_ports(), affinity(), collection::vec(any_text().prop_map(ClusterId::from), 0..3))
+        .prop_map(|(import_type, ports, session_affinity, clusters)| ImportStatus {
             import_type,
             ports,
             session_affinity,
             clusters,
-        },
-    )
+        })
 }
 
 fn load_balancer() -> impl Strategy<Value = LoadBalancerStatus> {
@@ -472,7 +478,7 @@ fn service_imports_in_a_member() {
 #[test]
 fn service_imports_on_the_hub() {
     let input = (
-        collection::btree_map(any_text(), any_text(), 0..3),
+        collection::btree_map(any_text(), any_text().prop_map(ClusterId::from), 0..3),
         option::of(any_text()),
         finalizers(),
         (import_status(), import_status()),
@@ -489,7 +495,7 @@ fn service_imports_on_the_hub() {
         let server = Server::making(Kind::ServiceImport, Desired::ServiceImport { controller: None, finalizer: false })
             .patched(Patch::ImportStatus(statuses.0))
             .patched(Patch::Claims {
-                importers: BTreeMap::from([(text("x"), text("y"))]),
+                importers: BTreeMap::from([(text("x"), ClusterId::from("y"))]),
                 load_balancer: Some(text("z")),
                 finalizers: finalizers.clone(),
             })

@@ -11,7 +11,7 @@ use crate::member::identity::Ownership;
 use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 /// Plans the member's own MemberAgent: creates it, and renews it while the watch of this cluster's slices is alive.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
@@ -81,7 +81,7 @@ const COUNTED: [Kind; 4] =
 
 /// Plans the hub's status in a MemberAgent. Each renewal requeues it, so the counts are as of the last renewal and cost at most
 /// one write for each.
-pub fn plan_member(view: &hub::View, cluster: &Text) -> Plan {
+pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
     if !view.watches.complete(&[Kind::MemberAgent]) {

@@ -7,7 +7,7 @@ mod hub;
 mod object;
 mod slice;
 
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use hub::{
@@ -207,7 +207,7 @@ pub struct ImportStatus {
     /// Session affinity of the winning export.
     pub session_affinity: SessionAffinity,
     /// Clusters of the accepted exports, in order of acceptance.
-    pub clusters: Vec<Text>,
+    pub clusters: Vec<ClusterId>,
 }
 
 impl ImportStatus {
@@ -223,7 +223,7 @@ pub struct Claims {
     /// True if the annotation is present, also if it is malformed.
     pub present: bool,
     /// From the member namespace of each importer to its cluster id. Empty if the annotation is malformed.
-    pub importers: BTreeMap<Text, Text>,
+    pub importers: BTreeMap<Text, ClusterId>,
     /// Member namespace of the exclusive claim, written if there are other claims. The claims themselves do not prove their
     /// type, since their members can write it.
     pub load_balancer: Option<Text>,
@@ -284,15 +284,15 @@ pub struct Namespace {
     /// Metadata; `name.namespace` is empty.
     pub meta: Meta,
     /// Cluster ids that may export from this namespace, from its annotation; `None` allows all.
-    pub exporters: Option<BTreeSet<Text>>,
+    pub exporters: Option<BTreeSet<ClusterId>>,
     /// Cluster ids that may import from this namespace, from its annotation; `None` allows all.
-    pub importers: Option<BTreeSet<Text>>,
+    pub importers: Option<BTreeSet<ClusterId>>,
 }
 
 impl Namespace {
     /// Parses the annotation with exporters or importers: cluster ids, separated by commas. An empty list allows no cluster.
-    pub fn clusters(annotation: &str) -> BTreeSet<Text> {
+    pub fn clusters(annotation: &str) -> BTreeSet<ClusterId> {
         // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>
-        annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(Text::from).collect()
+        annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(ClusterId::from).collect()
     }
 }

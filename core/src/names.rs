@@ -3,7 +3,7 @@
 
 use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
 use crate::model::ServicePort;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
@@ -16,8 +16,8 @@ pub fn member_namespace(cluster: &str) -> Text {
 }
 
 /// Returns the cluster id of a member namespace. The hub agent trusts it, unlike the cluster id in an object's reference.
-pub fn cluster_of(namespace: &str) -> Option<Text> {
-    namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(Text::from)
+pub fn cluster_of(namespace: &str) -> Option<ClusterId> {
+    namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(ClusterId::from)
 }
 
 /// True if this text can be a cluster id: the member namespace with it must be a valid name.

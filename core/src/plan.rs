@@ -5,8 +5,7 @@ use crate::model::{
     MemberCounts, Meta, Owner, PortsOffered, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
-use fleetnet_types::Severity;
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
 
 /// Plan of one key.
 ///
@@ -271,7 +270,7 @@ pub enum Patch {
     /// Record of granted claims and finalizers of the hub's ServiceImport. Without claims the annotation is removed.
     Claims {
         /// From the member namespace of each importer to its cluster id.
-        importers: std::collections::BTreeMap<Text, Text>,
+        importers: std::collections::BTreeMap<Text, ClusterId>,
         /// Member namespace of the exclusive claim, if there are other claims.
         load_balancer: Option<Text>,
         /// Finalizers to set; ours is included if there is a claim.
@@ -321,7 +320,7 @@ pub enum Sample {
     /// Time from the export of a slice to its import.
     SliceImported {
         /// Cluster id of the exporting member.
-        origin: Text,
+        origin: ClusterId,
         /// True if this is the first observed generation of the slice.
         first: bool,
         /// Start of the measured time; `None` means no sample.

@@ -4,7 +4,7 @@
 use fleetnet_agent::metrics::{counter, histogram};
 use fleetnet_core::member::ServiceLatency;
 use fleetnet_core::member::latency::{BUCKETS_MILLISECONDS, latency};
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{ClusterId, Timestamp};
 use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;
 use tracing::{debug, trace};
@@ -15,7 +15,7 @@ pub struct Latencies {
     cluster: String,
     slices: HistogramVec,
     /// Exporting members whose series exist, so that the series of departed members can be dropped.
-    origins: BTreeSet<Text>,
+    origins: BTreeSet<ClusterId>,
     services: HistogramVec,
     samples: IntCounterVec,
 }
@@ -56,7 +56,13 @@ impl Latencies {
     }
 
     /// Observes the latency of a slice that was just imported.
-    pub fn slice_imported(&mut self, origin: &Text, is_first: bool, exported_since: Option<Timestamp>, now: Timestamp) {
+    pub fn slice_imported(
+        &mut self,
+        origin: &ClusterId,
+        is_first: bool,
+        exported_since: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         let Some(since) = exported_since else {
             trace!(%origin, "an imported slice does not say since when it is exported: no latency sample");
             return;
@@ -81,8 +87,8 @@ impl Latencies {
     }
 
     /// Drops the metric series of members that export nothing to this cluster any more.
-    pub fn forget_departed(&mut self, is_origin: impl Fn(&Text) -> bool) {
-        let departed: Vec<Text> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
+    pub fn forget_departed(&mut self, is_origin: impl Fn(&ClusterId) -> bool) {
+        let departed: Vec<ClusterId> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
             for first in ["true", "false"] {
                 // A member may have only one of the two series, so a missing one is no error.

@@ -121,7 +121,7 @@ impl Settings {
                 check_namespace("--hub-namespace", namespace)?;
                 namespace.into()
             }
-            None => names::member_namespace(&cluster),
+            None => names::member_namespace(&cluster).into(),
         };
         let grace = flags.derived_service_grace;
         let member = member::Settings {

@@ -4,15 +4,15 @@
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::names;
 use fleetnet_core::ranges::Range;
-use fleetnet_types::Text;
+use fleetnet_types::ClusterId;
 use std::collections::BTreeMap;
 
 /// Parses the values of the flag: `<cluster>=<CIDR>,…`. Several values for one cluster are joined.
 ///
 /// # Errors
 /// Names the malformed part.
-pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<Text, Vec<Range>>, UsageError> {
-    let mut all: BTreeMap<Text, Vec<Range>> = BTreeMap::new();
+pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<Range>>, UsageError> {
+    let mut all: BTreeMap<ClusterId, Vec<Range>> = BTreeMap::new();
     for written in written {
         let (cluster, ranges) = of_cluster(written)
             .map_err(|why| UsageError(format!("--source-ranges {written:?} is not <cluster>=<CIDR>,…: {why}")))?;

@@ -12,7 +12,7 @@ use fleetnet_runtime::metrics::Metrics;
 use fleetnet_runtime::run::{RunError, Runner, SourceStatus};
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_runtime::{LaneId, Logic, SourceSpec};
-use fleetnet_types::Text;
+use fleetnet_types::ClusterId;
 use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
 use member_agent::{DERIVED_SERVICE_GRACE, Hindrances, Latencies, Member, Parts};
@@ -64,7 +64,7 @@ pub struct Setup {
     pub member_takeover_after: Duration,
     /// Address ranges that a member agent accepts for the endpoints of each other cluster. The hub agent ignores
     /// them.
-    pub source_ranges: BTreeMap<Text, Vec<Range>>,
+    pub source_ranges: BTreeMap<ClusterId, Vec<Range>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers. Member agents ignore it.
     pub namespace_policy: NamespacePolicy,
 }
@@ -128,7 +128,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     let parts = Parts { endpoint_slice: endpoints.is_some(), ..Parts::ALL };
     let settings = Settings {
         cluster: member_name.into(),
-        hub_namespace,
+        hub_namespace: hub_namespace.into(),
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),

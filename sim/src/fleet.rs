@@ -10,7 +10,7 @@ use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
 use fleetnet_runtime::clock::{Clock, to_jiff};
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
 use member_agent::DERIVED_SERVICE_GRACE;
 use member_agent::endpoints;
@@ -46,7 +46,7 @@ pub struct Options {
     /// Time without a renewal after which a member agent takes over the id of another cluster.
     pub member_takeover_after: Duration,
     /// Address ranges that the member agents accept for the endpoints of each other cluster.
-    pub source_ranges: BTreeMap<Text, Vec<Range>>,
+    pub source_ranges: BTreeMap<ClusterId, Vec<Range>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
 }

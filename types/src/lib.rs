@@ -2,7 +2,7 @@
 //!
 //! | file | its values |
 //! |---|---|
-//! | [`name`] | names and ids of objects |
+//! | [`name`] | names and ids of objects, members and namespaces |
 //! | [`change`] | changes of objects, from a watch to a view |
 //! | [`time`] | moments on the wall clock of a cluster |
 //! | [`resource`] | addresses of kinds in an API server |
@@ -20,7 +20,7 @@ pub mod watch;
 
 pub use change::{Change, Observed, Removal, Undecodable};
 pub use event::{Event, Severity};
-pub use name::{ObjectName, Text, Uid};
+pub use name::{ClusterId, MemberNamespace, ObjectName, Text, Uid};
 pub use resource::Resource;
 pub use time::Timestamp;
 pub use watch::WatchState;

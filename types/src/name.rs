@@ -96,14 +96,35 @@ macro_rules! id {
 }
 
 id! {
-    /// Identity of an object. A new object under an old name has another.
+    /// Id of a member in the fleet.
+    ClusterId
+}
+
+id! {
+    /// Namespace `fleet-member-<id>` of a member in the hub.
+    ///
+    /// A cluster id and a member namespace cannot be swapped:
     ///
     /// ```compile_fail
-    /// use fleetnet_types::{ObjectName, Uid};
-    /// fn delete(_name: &str, _uid: &Uid) {}
-    /// let (name, uid) = (ObjectName::new("work", "app"), Uid::from("1"));
-    /// delete(&uid, &name.name); // swapped
+    /// use fleetnet_types::{ClusterId, MemberNamespace};
+    /// fn may_import(_cluster: &ClusterId, _namespace: &MemberNamespace) {}
+    /// let (cluster, namespace) = (ClusterId::from("west"), MemberNamespace::from("fleet-member-west"));
+    /// may_import(&namespace, &cluster);
     /// ```
+    ///
+    /// In their own places they compile:
+    ///
+    /// ```
+    /// use fleetnet_types::{ClusterId, MemberNamespace};
+    /// fn may_import(_cluster: &ClusterId, _namespace: &MemberNamespace) {}
+    /// let (cluster, namespace) = (ClusterId::from("west"), MemberNamespace::from("fleet-member-west"));
+    /// may_import(&cluster, &namespace);
+    /// ```
+    MemberNamespace
+}
+
+id! {
+    /// Identity of an object. A new object under an old name has another.
     Uid
 }
 

@@ -36,9 +36,10 @@ records!(RawClaims);
 fn claims(annotation: Option<&Text>) -> Claims {
     let read = |text: &Text| serde_json::from_str::<Field<RawClaims>>(text).ok()?.value();
     let raw = annotation.and_then(read).unwrap_or_default();
+    let members = raw.member_clusters.value().unwrap_or_default();
     Claims {
         present: annotation.is_some(),
-        importers: raw.member_clusters.value().unwrap_or_default(),
+        importers: members.into_iter().map(|(namespace, cluster)| (namespace, cluster.into())).collect(),
         load_balancer: raw.load_balancer.value(),
     }
 }

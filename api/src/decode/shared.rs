@@ -6,7 +6,7 @@ use fleetnet_core::model::{
     Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
     ServicePort, SessionAffinity, TargetPort,
 };
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use serde::Deserialize;
 
 const TCP: &str = "TCP";
@@ -170,7 +170,7 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
-        cluster: raw.cluster_id.text().or_default(),
+        cluster: raw.cluster_id.text().or_default().into(),
         source: source(meta, raw.namespace.text(), raw.name.text())?,
         uid: raw.uid.text().or_default().into(),
         resource_version: raw.resource_version.text().or_default(),
@@ -251,7 +251,7 @@ pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus,
         },
         ports: service_ports(raw.ports)?,
         session_affinity: session_affinity(raw.session_affinity, raw.session_affinity_config),
-        clusters: clusters.into_iter().filter_map(|raw| raw.cluster.value()).collect(),
+        clusters: clusters.into_iter().filter_map(|raw| raw.cluster.value()).map(ClusterId::from).collect(),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::names::{annotations, labels};
 use crate::times;
 use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, Kind, MemberCounts, Reference, Renewal};
 use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -162,7 +162,7 @@ pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
 
 /// Returns the value of the annotation with the importers of a Service, or `None` to remove it if there are none. The keys are
 /// names of Go's fields; Go agents ignore other keys.
-fn claims(importers: &BTreeMap<Text, Text>, load_balancer: Option<&Text>) -> Option<String> {
+fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut said = json!({ "MemberClusters": importers });
     if let Some(namespace) = load_balancer {

@@ -12,7 +12,7 @@ use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Ki
 use crate::names;
 use crate::plan::{self, Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";
@@ -21,7 +21,7 @@ const COMPONENT: &str = "internalserviceimport-controller";
 #[derive(Default)]
 pub(crate) struct Rightful {
     /// From the member namespace of each granted claim to its cluster id.
-    pub(crate) importers: BTreeMap<Text, Text>,
+    pub(crate) importers: BTreeMap<Text, ClusterId>,
     /// Member namespace of the granted exclusive claim.
     load_balancer: Option<Text>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Rightful {
 impl Rightful {
     /// Returns the cluster id of a claim if it must be granted. If a member has both an exclusive and a shared claim, the
     /// exclusive one is granted only if it is the fleet's one exclusive claim.
-    fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&Text> {
+    fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
         // fault C13.1 (change_of_type::where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
         let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
@@ -76,7 +76,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let alone =
         // fault C2.1: (!holds_alone(claim), Precedence::of(claim) ~> Precedence::of(claim
         claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_alone(claim), Precedence::of(claim)));
-    let kept: BTreeMap<Text, Text> = recorded
+    let kept: BTreeMap<Text, ClusterId> = recorded
         .into_iter()
         .flat_map(|claims| &claims.importers)
         .filter(|(namespace, _)| may_be(view, service, namespace))
@@ -252,7 +252,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             }
         }
     }
-    let unreadable = |(namespace, _): &(Text, Text)| may_be(view, service, namespace);
+    let unreadable = |(namespace, _): &(Text, ClusterId)| may_be(view, service, namespace);
     recorded.load_balancer = recorded.load_balancer.or_else(|| {
         let kept = rightful.load_balancer.as_ref();
         kept.filter(|namespace| may_be(view, service, namespace)).cloned()
@@ -346,7 +346,7 @@ fn waiting(
 }
 
 /// Returns the Event about a change of a Service's importers, to emit with the write of the record.
-fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> Option<Event> {
+fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>) -> Option<Event> {
     // fault R8.1: importers { return ~> importers || true { return
     if import.claims.importers == *importers {
         return None;

@@ -18,7 +18,7 @@ use crate::model::{
 use crate::names;
 use crate::plan::{self, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 // fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
@@ -70,7 +70,7 @@ pub(crate) struct Resolution {
     /// Session affinity of the winning export.
     pub(crate) session_affinity: SessionAffinity,
     /// Clusters of the accepted exports, which have the winner's ports. The one with the oldest port set comes first.
-    pub(crate) accepted: Vec<Text>,
+    pub(crate) accepted: Vec<ClusterId>,
 }
 
 impl Resolution {
@@ -86,7 +86,7 @@ impl Resolution {
 }
 
 /// Export that takes part in conflict resolution: the age of its port set, its cluster and the object. It has our finalizer.
-type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
+type Offer<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 
 /// Resolves conflicts between the exports that have our finalizer; `None` if there is none.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
@@ -124,9 +124,9 @@ fn fingerprint(export: &InternalServiceExport) -> Text {
 
 /// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export and no decodable one of
 /// this Service.
-fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
+fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
     let accepted = view.imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
-    let unreadable = |cluster: &&Text| {
+    let unreadable = |cluster: &&ClusterId| {
         let namespace = names::member_namespace(cluster);
         view.unreadable.any_in(Kind::InternalServiceExport, &namespace)
             // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Refused ~>
@@ -138,17 +138,17 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
 
 /// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their position, and the
 /// present ports stay.
-fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offer<'_>]) -> Resolution {
+fn resolution_beside(import: &ServiceImport, unreadable: &[ClusterId], offers: &[Offer<'_>]) -> Resolution {
     let status = &import.status;
     let headless = status.is_headless();
     let offered = names::offer_fingerprint(&status.ports, headless);
     let same = |export: &InternalServiceExport| fingerprint(export) == offered;
     let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
-    let offers_it = |cluster: &Text| offering.iter().find(|(_, other, _)| other == cluster);
+    let offers_it = |cluster: &ClusterId| offering.iter().find(|(_, other, _)| other == cluster);
     let named = &status.clusters;
     let stay = named.iter().filter(|cluster| unreadable.contains(cluster) || offers_it(cluster).is_some());
     let join = offering.iter().map(|(_, cluster, _)| cluster).filter(|cluster| !named.contains(cluster));
-    let accepted: Vec<Text> = stay.chain(join).cloned().collect();
+    let accepted: Vec<ClusterId> = stay.chain(join).cloned().collect();
     let winner = accepted.first().and_then(offers_it);
     Resolution {
         ports: winner.map_or(&status.ports, |(.., winner)| &winner.ports).clone(),
@@ -159,7 +159,10 @@ fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offe
 }
 
 /// Returns the exports of a Service that are not being deleted and whose cluster has the right to export, with their clusters.
-fn exports<'a>(view: &'a View, service: &'a ObjectName) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
+fn exports<'a>(
+    view: &'a View,
+    service: &'a ObjectName,
+) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
     rightful_exports(view, service, Right::Granted)
 }
 
@@ -168,7 +171,7 @@ fn rightful_exports<'a>(
     view: &'a View,
     service: &'a ObjectName,
     right: Right,
-) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
+) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
     // fault T10.1: right) ~> right || right == Right::Granted)
     offers(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
@@ -178,8 +181,8 @@ fn rightful_exports<'a>(
 fn offers<'a>(
     view: &'a View,
     service: &ObjectName,
-) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> + use<'a> {
-    let mut seen: Option<Text> = None;
+) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
+    let mut seen: Option<ClusterId> = None;
     live(&view.internal_exports, view.internal_exports_of.get(service)).filter_map(move |export| {
         // fault H11.1: namespace)?; ~> namespace).map(|_| export.reference.cluster.clone())?;
         let cluster = names::cluster_of(&export.meta.name.namespace)?;
@@ -207,7 +210,7 @@ fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
 fn offered_since(
     view: &View,
     service: &ObjectName,
-    cluster: &Text,
+    cluster: &ClusterId,
     export: &InternalServiceExport,
 ) -> Option<Timestamp> {
     // fault H7.1: accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref()) ~> None
@@ -219,7 +222,7 @@ fn offered_since(
 
 /// True if a Go hub accepted the present ports of an export. Then the ServiceImport lists the ports and the cluster, but the
 /// export has no stamp for them. Our hub agent gives an outcome to stamped ports only.
-fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &InternalServiceExport) -> bool {
+fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
     let accepts = |verdict: &Condition| &*verdict.status == "False";
     let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
     // fault H7.4: told()) & ~> told() && false) &
@@ -275,7 +278,7 @@ fn unnameable(service: &ObjectName) -> String {
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
-    let counts = |(cluster, _): &(Text, _)| rights::of_exporter(view, name, cluster) != Right::Refused;
+    let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Refused;
     if import.meta.deleting || offers(view, name).any(|offer| counts(&offer)) {
         return Plan::default();
     }

@@ -14,7 +14,7 @@ use crate::hub::{View, live};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use holder::{exports, holder};
 pub(crate) use holder::{holder_of_name, is_among};
 use std::borrow::Cow;
@@ -184,7 +184,7 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
 /// Desired content of a distributed slice for one importer.
 struct Told<'a> {
     /// Exporting cluster, from the export's namespace, since the reference in the export is not trusted.
-    cluster: &'a Text,
+    cluster: &'a ClusterId,
     export: &'a HubSliceSpec,
     features: FeatureSet,
     /// Content of the slice, reduced to what the importer supports.

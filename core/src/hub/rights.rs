@@ -9,7 +9,7 @@ use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::{self, Event};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeSet;
 
 const COMPONENT: &str = "internalserviceimport-controller";
@@ -39,7 +39,7 @@ pub(crate) enum Right {
 
 /// Returns the right of a cluster to export a Service. While the policy is unknown, exporters that are already accepted stay
 /// allowed.
-pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> Right {
+pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
     match rule(view, &service.namespace) {
         Some(namespace) => named(namespace.and_then(|namespace| namespace.exporters.as_ref()), cluster),
         None => {
@@ -51,7 +51,7 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> 
 }
 
 /// Returns the right of a cluster to import a Service.
-pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &Text) -> Right {
+pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
     rule(view, &service.namespace).map_or(Right::Unknown, |namespace| {
         named(namespace.and_then(|namespace| namespace.importers.as_ref()), cluster)
     })
@@ -69,7 +69,7 @@ fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
     is_known.then(|| view.namespaces.get(&name))
 }
 
-fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {
+fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
     // fault T9.2: contains ~> is_empty() || clusters.contains
     // fault T19.1: | clusters. ~> | !clusters.
     if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }

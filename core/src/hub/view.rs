@@ -22,7 +22,7 @@ use crate::names;
 use crate::plan::Plan;
 use crate::unreadable::Unreadable;
 use crate::watches::Watches;
-use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub enum Key {
     /// Exports of slices with this name, and the slices distributed from them.
     Slice(Text),
     /// The hub's status in the MemberAgent of a member.
-    Member(Text),
+    Member(ClusterId),
 }
 
 /// In-memory copy of all objects in the hub that the rules of the hub agent read.
@@ -161,7 +161,7 @@ impl View {
         dirty.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
         dirty.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         dirty.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
-        dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone())));
+        dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
     }
 
     /// Returns the object that Events about a Service refer to: its ServiceImport, or without one the first of its exports.

@@ -31,7 +31,7 @@ use crate::plan::Plan;
 use crate::ranges::Range;
 use crate::unreadable::Unreadable;
 use crate::watches::Watches;
-use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid, WatchState};
+use fleetnet_types::{Change, ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid, WatchState};
 use nameless::Nameless;
 use owner::Owners;
 use std::collections::BTreeMap;
@@ -42,15 +42,15 @@ pub(crate) use stamps::Stamps;
 /// Settings of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    pub cluster: Text,
+    pub cluster: ClusterId,
     /// Member namespace of this cluster in the hub.
-    pub hub_namespace: Text,
+    pub hub_namespace: MemberNamespace,
     /// Namespace of derived Services and imported slices in the member (`fleet-system`).
     pub fleet_system_namespace: Text,
     /// Time for which a derived Service outlives its last exporter, in microseconds.
     pub derived_service_grace_micros: i64,
     /// Allowed address ranges of each exporting cluster's endpoints. A cluster without an entry may export any address.
-    pub source_ranges: BTreeMap<Text, Vec<Range>>,
+    pub source_ranges: BTreeMap<ClusterId, Vec<Range>>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
     /// Identity of this process in its Leases, to tell two leaders apart.
@@ -124,7 +124,7 @@ pub struct View {
     /// From each imported Service to its distributed slices that are being deleted or have no endpoint to import.
     going_slice_imports_of: Index<ObjectName>,
     /// From each exporting member to the slices distributed from it.
-    pub(crate) slice_imports_from: Index<Text>,
+    pub(crate) slice_imports_from: Index<ClusterId>,
     /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
     /// Exports and imports that wait because other objects have their names in the hub.
@@ -290,12 +290,12 @@ impl View {
     }
 
     /// Returns the exporting cluster that a distributed slice names.
-    pub fn origin_of_slice_import(&self, name: &Text) -> Option<&Text> {
+    pub fn origin_of_slice_import(&self, name: &Text) -> Option<&ClusterId> {
         Some(&self.slice_imports.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
     /// True if this member imports a Service or a slice from that cluster. Metrics about other clusters are removed.
-    pub fn is_origin(&self, cluster: &Text) -> bool {
+    pub fn is_origin(&self, cluster: &ClusterId) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         // fault T27.1: self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported) ~> { let _ = imported; self.slice_imports_from.get(cluster).next().is_some() }
         self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported)
@@ -322,8 +322,8 @@ impl View {
     }
 
     /// Returns an object's full name in this member's namespace of the hub.
-    pub(crate) fn in_hub(&self, name: Text) -> ObjectName {
-        ObjectName { namespace: self.settings.hub_namespace.clone(), name }
+    pub(crate) fn in_hub(&self, name: impl Into<Text>) -> ObjectName {
+        ObjectName::new(self.settings.hub_namespace.clone(), name)
     }
 
     /// Returns an object's full name in the namespace of derived Services and imported slices.

@@ -4,14 +4,14 @@
 use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
 use crate::features::Features;
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 
 /// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The agents never read its `kind`
 /// and `apiVersion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Cluster id that the reference states. The hub agent trusts the object's namespace instead.
-    pub cluster: Text,
+    pub cluster: ClusterId,
     pub source: ObjectName,
     pub uid: Uid,
     /// resourceVersion of the source at its last export.

@@ -15,7 +15,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names;
 use fleetnet_core::plan::{Desired, Patch, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::Text;
+use fleetnet_types::{ClusterId, Text};
 use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
@@ -46,7 +46,7 @@ fn service_type(world: &World, member: usize) -> Option<ServiceType> {
 }
 
 /// Returns the cluster ids of all importers of `work/app`.
-fn importers(world: &World) -> Vec<Text> {
+fn importers(world: &World) -> Vec<ClusterId> {
     import_in_hub(world, "work/app").expect("it is exported").claims.importers.values().cloned().collect()
 }
 
@@ -229,7 +229,7 @@ fn previous_hub(world: &mut World) -> bool {
     let exclusive = live()
         .filter(|claim| !is_shared(claim))
         .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
-    let rightful: BTreeMap<Text, Text> = exclusive
+    let rightful: BTreeMap<Text, ClusterId> = exclusive
         .into_iter()
         .chain(live().filter(is_shared))
         .map(|claim| (namespace(claim), names::cluster_of(&namespace(claim)).expect("a member's")))

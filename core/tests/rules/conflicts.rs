@@ -23,7 +23,7 @@ use fleetnet_core::hub;
 use fleetnet_core::model::{InternalServiceExport, Kind, Object, ServiceImport, ServicePort};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch};
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, ObjectName, Timestamp, WatchState};
 use proptest::prelude::any;
 use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
@@ -51,8 +51,8 @@ fn exports(objects: &[Object]) -> impl Iterator<Item = &InternalServiceExport> {
 }
 
 /// Returns the export of each namespace that counts: the first one that is not being deleted.
-fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
-    let mut first: BTreeMap<Text, &InternalServiceExport> = BTreeMap::new();
+fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
+    let mut first: BTreeMap<ClusterId, &InternalServiceExport> = BTreeMap::new();
     for export in exports(objects).filter(|export| !export.meta.deleting) {
         let cluster = names::cluster_of(&export.meta.name.namespace).expect("a member's namespace");
         let held = first.entry(cluster).or_insert(export);
@@ -64,21 +64,23 @@ fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
 }
 
 /// Returns clusters with their ports, the oldest stamp first. This repeats the rule independently of the code under test.
-fn ranked<'a>(stamps: impl Iterator<Item = (Timestamp, &'a Text, &'a [ServicePort])>) -> Vec<(Text, Vec<ServicePort>)> {
+fn ranked<'a>(
+    stamps: impl Iterator<Item = (Timestamp, &'a ClusterId, &'a [ServicePort])>,
+) -> Vec<(ClusterId, Vec<ServicePort>)> {
     let mut ranked: Vec<_> = stamps.collect();
     ranked.sort_by_key(|(since, cluster, _)| (*since, (*cluster).clone()));
     ranked.into_iter().map(|(_, cluster, ports)| (cluster.clone(), ports.to_vec())).collect()
 }
 
 /// Returns the accepted clusters, and the ports of the first of them. `ranked` has the oldest stamp first.
-fn accepted(ranked: &[(Text, Vec<ServicePort>)]) -> (Vec<Text>, Vec<ServicePort>) {
+fn accepted(ranked: &[(ClusterId, Vec<ServicePort>)]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let Some((_, ports)) = ranked.first() else { return Default::default() };
     let alike = ranked.iter().filter(|(_, other)| set_of(other) == set_of(ports));
     (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
 }
 
 /// Returns the expected result, from the objects at the end and from the stamps that each export had or must have got.
-fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
+fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
         let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
         let Some(offer) = case.offers.iter().find(of_this) else { return NOW };
@@ -106,11 +108,11 @@ fn assert_new_verdicts_are_true(world: &World) {
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
     let counting = counting(&held);
     let import = view.imports.get(&named("work/app")).map(|import| &import.status);
-    let shown = |cluster: &Text, export: &InternalServiceExport| {
+    let shown = |cluster: &ClusterId, export: &InternalServiceExport| {
         import.is_some_and(|it| it.clusters.contains(cluster) && set_of(&it.ports) == set_of(&export.ports))
     };
     let told = |export: &InternalServiceExport| verdict_of(export) == Some("False");
-    let since = |cluster: &Text, export: &InternalServiceExport| match &export.offered {
+    let since = |cluster: &ClusterId, export: &InternalServiceExport| match &export.offered {
         // A stamp does not count if it is older than its export.
         Some(offered)
             if offered.ports == names::ports_fingerprint(&export.ports) || told(export) && shown(cluster, export) =>
@@ -375,7 +377,7 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
     // All exports were created after these stamps, and a stamp that is older than its export does not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
-    let expected: [Text; 2] = ["member-2".into(), "member-3".into()];
+    let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());
     assert_eq!(orders.len(), 24);
     for order in orders {

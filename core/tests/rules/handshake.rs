@@ -18,7 +18,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_types::{Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, Timestamp, WatchState};
 use std::slice::from_ref;
 
 const SECOND: i64 = 1_000_000;
@@ -454,7 +454,7 @@ fn a_headless_service_is_for_members_that_understand_it() {
         writes(&view, &hub::Key::Service(named("work/app")))
     };
     let claims = |import: &ServiceImport, clusters: &[&str]| {
-        let importers = clusters.iter().map(|it| (names::member_namespace(it), Text::from(*it))).collect();
+        let importers = clusters.iter().map(|it| (names::member_namespace(it), ClusterId::from(*it))).collect();
         let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
         Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers, load_balancer: None, finalizers })
     };

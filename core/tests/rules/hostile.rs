@@ -17,7 +17,7 @@ use fleetnet_core::model::{
     ServicePort, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
-use fleetnet_types::{ObjectName, Text, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,8 +100,8 @@ impl Hostile {
         ]))
     }
 
-    fn cluster(&mut self) -> Text {
-        Text::from(self.pick(&["member-0", "member-1", "member-2", "", "fleet-member-member-1"]))
+    fn cluster(&mut self) -> ClusterId {
+        ClusterId::from(self.pick(&["member-0", "member-1", "member-2", "", "fleet-member-member-1"]))
     }
 
     fn ports(&mut self) -> Vec<ServicePort> {
@@ -250,7 +250,7 @@ fn others(world: &World) -> BTreeMap<String, Object> {
 
 /// Returns the same objects, without what the hostile member exports and claims legitimately.
 fn given_by_others(world: &World) -> BTreeMap<String, Object> {
-    let hostile = |cluster: &Text| &**cluster == HOSTILE;
+    let hostile = |cluster: &ClusterId| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
     let mut state = others(world);
     for object in state.values() {

@@ -14,7 +14,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_types::{Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
 fn app() -> Key {
@@ -112,7 +112,7 @@ fn the_import_is_made_then_shows_its_exporters_then_they_are_told() {
 }
 
 /// Returns the accepted clusters and the ports for exports, each given as cluster, second of its stamp, and ports.
-fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<Text>, Vec<ServicePort>) {
+fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let exports = offers.iter().map(|(cluster, since, ports)| export_of(cluster, ports).offered_since(seconds(*since)));
     let view = hub_view(exports.map(IntoObject::object).chain([service_import("work/app").object()]));
     let planned = writes(&view, &app());
@@ -237,8 +237,8 @@ fn exported(import: &ServiceImport) -> Vec<Object> {
     vec![offered.object(), import.clone().object()]
 }
 
-fn claims_of(clusters: &[&str]) -> BTreeMap<Text, Text> {
-    clusters.iter().map(|cluster| (names::member_namespace(cluster), Text::from(*cluster))).collect()
+fn claims_of(clusters: &[&str]) -> BTreeMap<Text, ClusterId> {
+    clusters.iter().map(|cluster| (names::member_namespace(cluster), ClusterId::from(*cluster))).collect()
 }
 
 fn recorded(import: &ServiceImport, clusters: &[&str]) -> Write {

@@ -8,7 +8,7 @@ use crate::support::cluster::Cluster;
 use crate::support::interleavings::{Change, Exploration};
 use fleetnet_core::hub::Key;
 use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
 /// Stores an object with its status in the hub, created at this second.
@@ -90,7 +90,7 @@ fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
 
 /// Outcome of an exploration: the recorded importers; and for each claim, by hub namespace, whether it has a finalizer and a
 /// status.
-type Outcome = (Vec<Text>, BTreeMap<Text, (bool, bool)>);
+type Outcome = (Vec<ClusterId>, BTreeMap<Text, (bool, bool)>);
 
 fn outcome(hub: &Cluster) -> Outcome {
     let shown = |claim: &InternalServiceImport| (claim.meta.finalizers.ours, !claim.status.clusters.is_empty());
@@ -260,7 +260,7 @@ fn export_app_1(hub: &mut Cluster, export: HubSlice, second: i64) {
 }
 
 /// Returns name and exporting member of each distributed slice that is not being deleted.
-fn distributed(hub: &Cluster) -> Vec<(Text, Text)> {
+fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
     let copies = hub.list(Kind::EndpointSliceImport).filter_map(|object| match object {
         Object::EndpointSliceImport(copy) if !copy.meta.deleting => Some(copy),
         _ => None,
@@ -270,7 +270,7 @@ fn distributed(hub: &Cluster) -> Vec<(Text, Text)> {
 
 /// Explores two members' exports of one source slice, of which that of member-2 is the holder. Returns the distributed slices
 /// of each outcome.
-fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, Text)>> {
+fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, ClusterId)>> {
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {
         let after = distributed(after);
@@ -286,7 +286,7 @@ fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text
     ends
 }
 
-fn of_member_2() -> Vec<Vec<(Text, Text)>> {
+fn of_member_2() -> Vec<Vec<(Text, ClusterId)>> {
     vec![vec![(app_1_of("member-2").meta.name.name, "member-2".into())]]
 }
 

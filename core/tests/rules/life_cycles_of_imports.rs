@@ -8,7 +8,7 @@ use crate::support::build::{BuildWish, IntoObject, address, named, port, service
 use crate::support::oracle::{assert_settled, state};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Kind, Object, ServiceType};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName};
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
@@ -18,7 +18,7 @@ fn in_system(name: &str) -> ObjectName {
 }
 
 /// Returns the cluster ids that have a granted claim of `work/app`.
-fn claimers(world: &World) -> Vec<Text> {
+fn claimers(world: &World) -> Vec<ClusterId> {
     import_in_hub(world, "work/app").into_iter().flat_map(|import| import.claims.importers.values().cloned()).collect()
 }
 

@@ -15,7 +15,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_types::{ObjectName, Text, WatchState};
+use fleetnet_types::{ClusterId, ObjectName, Text, WatchState};
 use std::collections::BTreeSet;
 
 fn app() -> Key {
@@ -59,7 +59,7 @@ fn told_refused(export: &InternalServiceExport) -> Write {
 
 #[test]
 fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
-    let set = |clusters: &[&str]| clusters.iter().map(|cluster| Text::from(*cluster)).collect::<BTreeSet<_>>();
+    let set = |clusters: &[&str]| clusters.iter().map(|cluster| ClusterId::from(*cluster)).collect::<BTreeSet<_>>();
     assert_eq!(Namespace::clusters("member-1, member-2 ,,member-1"), set(&["member-1", "member-2"]));
     assert_eq!(Namespace::clusters(" , "), set(&[]));
     let view = hub_view([fresh_export("member-2").object(), exporters("")]);

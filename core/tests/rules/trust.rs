@@ -13,7 +13,7 @@ use fleetnet_core::member;
 use fleetnet_core::model::{HubSlice, InternalServiceImport, Kind, Object, ServiceImport};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
 fn slice_key(export: &HubSlice) -> Key {
@@ -441,7 +441,7 @@ fn copies_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_e
     assert_eq!(writes(&view, &key), [], "its member is about to mend that");
 }
 
-fn claims_of(cluster: &str) -> BTreeMap<Text, Text> {
+fn claims_of(cluster: &str) -> BTreeMap<Text, ClusterId> {
     [(names::member_namespace(cluster), cluster.into())].into()
 }
 

@@ -10,7 +10,7 @@ use fleetnet_core::model::{
     SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";
@@ -323,7 +323,7 @@ pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
         import_type: Some(ImportType::ClusterSetIp),
         ports: vec![port("http", 80)],
         session_affinity: SessionAffinity::None,
-        clusters: clusters.iter().map(|cluster| Text::from(*cluster)).collect(),
+        clusters: clusters.iter().map(|cluster| ClusterId::from(*cluster)).collect(),
     }
 }
 
@@ -364,7 +364,7 @@ impl BuildImport for ServiceImport {
     }
     fn claimed_by(mut self, clusters: &[&str]) -> Self {
         let importers =
-            clusters.iter().map(|cluster| (names::member_namespace(cluster), Text::from(*cluster))).collect();
+            clusters.iter().map(|cluster| (names::member_namespace(cluster), ClusterId::from(*cluster))).collect();
         self.claims = Claims { present: true, importers, load_balancer: None };
         self.marked()
     }

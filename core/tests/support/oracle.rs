@@ -10,7 +10,7 @@ use fleetnet_core::model::{
     Object, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
 };
 use fleetnet_core::names;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 macro_rules! all {
@@ -104,7 +104,7 @@ fn assert_exports_are_judged_alike(world: &World) {
         }
         let wanted = wanted_exports(world, &service);
         let import = all!(world.hub, ServiceImport).find(|import| import.meta.name == service);
-        let offered: BTreeMap<Text, _> = all!(world.hub, InternalServiceExport)
+        let offered: BTreeMap<ClusterId, _> = all!(world.hub, InternalServiceExport)
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
@@ -148,7 +148,7 @@ fn is_source(slice: &EndpointSlice) -> bool {
 fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     let mut all = Vec::new();
     for (index, member) in world.members.iter().enumerate() {
-        if !import.status.clusters.contains(&Text::from(cluster_id(index))) {
+        if !import.status.clusters.contains(&ClusterId::from(cluster_id(index))) {
             continue;
         }
         let name = &import.meta.name;
@@ -181,7 +181,7 @@ fn assert_imports_are_made(world: &World) {
             let request = request.unwrap_or_else(|| panic!("{service} is asked for in {cluster} and not imported"));
             assert_eq!(target(request), service, "{cluster}: imported for one that asks for something else");
             let is_claim = |claim: &InternalServiceImport| {
-                claim.meta.name.namespace == settings(index).hub_namespace
+                *claim.meta.name.namespace == *settings(index).hub_namespace
                     && claim.reference.source == service
                     && claim.consumer_type == request.consumer_type
             };
@@ -197,7 +197,7 @@ fn assert_imported_equals_exported(world: &World) {
         let expected = exported(world, import);
         for (index, member) in world.members.iter().enumerate() {
             let Some(wish) = importer(world, index, service) else { continue };
-            let claimed = import.claims.importers.contains_key(&settings(index).hub_namespace);
+            let claimed = import.claims.importers.contains_key(&*settings(index).hub_namespace);
             let derived = wish.derived_label.clone().filter(|_| claimed);
             let mut imported: Vec<String> = all!(member.cluster, EndpointSlice)
                 .filter(|slice| &*slice.meta.name.namespace == SYSTEM && slice.service.is_some())
@@ -244,17 +244,17 @@ fn assert_nothing_is_added(world: &World) {
 /// claim. Others that request LoadBalancer import only if they did so before, through a claim of type ClusterIP.
 fn assert_claims_are_fair(world: &World) {
     for import in all!(world.hub, ServiceImport) {
-        let wanting: BTreeMap<Text, &MultiClusterService> = (0..world.members.len())
+        let wanting: BTreeMap<MemberNamespace, &MultiClusterService> = (0..world.members.len())
             .filter_map(|index| Some((settings(index).hub_namespace, importer(world, index, &import.meta.name)?)))
             .collect();
         let asking = |wanted: ConsumerType| wanting.iter().filter(move |(_, wish)| wish.consumer_type == wanted);
         let claims = &import.claims.importers;
         for (namespace, _) in asking(ConsumerType::ClusterIp) {
-            assert!(claims.contains_key(namespace), "{namespace} shares {}", import.meta.name);
+            assert!(claims.contains_key(&**namespace), "{namespace} shares {}", import.meta.name);
         }
-        let shares = |namespace: &Text| {
+        let shares = |namespace: &MemberNamespace| {
             all!(world.hub, InternalServiceImport).any(|claim| {
-                claim.meta.name.namespace == *namespace
+                *claim.meta.name.namespace == **namespace
                     && claim.reference.source == import.meta.name
                     && claim.consumer_type == ConsumerType::ClusterIp
             })
@@ -264,12 +264,16 @@ fn assert_claims_are_fair(world: &World) {
             let waits_beside = shares(namespace);
             let reason = wish.conditions.iter().find(|held| &*held.condition_type == "Valid").map(|held| &*held.reason);
             assert_eq!(waits_beside, reason == Some("LoadBalancerNotGranted"), "{namespace}: {reason:?}");
-            assert!(!waits_beside || claims.contains_key(namespace), "{namespace} imports as before");
-            holders += usize::from(!waits_beside && claims.contains_key(namespace));
+            assert!(!waits_beside || claims.contains_key(&**namespace), "{namespace} imports as before");
+            holders += usize::from(!waits_beside && claims.contains_key(&**namespace));
         }
         let asked = asking(ConsumerType::LoadBalancer).count();
         assert_eq!(holders, asked.min(1), "one LoadBalancer of {}: {claims:?}", import.meta.name);
-        assert!(claims.keys().all(|namespace| wanting.contains_key(namespace)), "{claims:?} of {:?}", wanting.keys());
+        assert!(
+            claims.keys().all(|namespace| wanting.contains_key(&**namespace)),
+            "{claims:?} of {:?}",
+            wanting.keys()
+        );
     }
 }
 
@@ -291,7 +295,7 @@ pub(crate) fn classes(world: &World) -> Vec<&'static str> {
             let namespace = settings(index).hub_namespace;
             target(request) == import.meta.name
                 && request.consumer_type == ConsumerType::LoadBalancer
-                && !import.claims.importers.contains_key(&namespace)
+                && !import.claims.importers.contains_key(&*namespace)
                 && !import.claims.importers.is_empty()
         };
         requests(world, index).any(|request| imports().any(|import| waits_for(request, import)))

@@ -7,7 +7,7 @@ use super::world::settings;
 use fleetnet_core::model::{Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, ObjectName, Timestamp, WatchState};
 
 /// Time at which the views of these tests have seen their objects.
 pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);
@@ -35,7 +35,7 @@ pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub
 }
 
 fn claims_of(import: &ServiceImport) -> Vec<Object> {
-    let claim = |cluster: &Text| claim(cluster, import).east_west().marked().answered(import.status.clone());
+    let claim = |cluster: &ClusterId| claim(cluster, import).east_west().marked().answered(import.status.clone());
     import.claims.importers.values().map(|cluster| claim(cluster).object()).collect()
 }
 

@@ -121,7 +121,7 @@ fn in_hub(kind: Kind) -> bool {
 pub(crate) fn settings(index: usize) -> Settings {
     let cluster = cluster_id(index);
     Settings {
-        hub_namespace: names::member_namespace(&cluster),
+        hub_namespace: names::member_namespace(&cluster).into(),
         cluster: cluster.as_str().into(),
         fleet_system_namespace: SYSTEM.into(),
         derived_service_grace_micros: GRACE_MICROS,
@@ -203,7 +203,7 @@ impl World {
         for change in std::mem::take(&mut self.hub.changes) {
             let namespace = name_of(&change.1).namespace.clone();
             for (index, member) in self.members.iter_mut().enumerate() {
-                if settings(index).hub_namespace == namespace {
+                if *settings(index).hub_namespace == *namespace {
                     member.agent.notify(change.clone());
                     self.told.iter_mut().for_each(|told| told.push((Who::Member(index), change.clone())));
                 }
@@ -227,8 +227,10 @@ impl World {
             Who::Hub => self.hub.all().cloned().collect(),
             Who::Member(index) => {
                 let namespace = settings(index).hub_namespace;
-                let given =
-                    self.hub.all().filter(|object| in_hub(object.kind()) && object.meta().name.namespace == namespace);
+                let given = self
+                    .hub
+                    .all()
+                    .filter(|object| in_hub(object.kind()) && *object.meta().name.namespace == *namespace);
                 self.members[index].cluster.all().chain(given).cloned().collect()
             }
         }

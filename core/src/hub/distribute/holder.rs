@@ -7,7 +7,7 @@ use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, Event, Hindrance, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
 
@@ -57,7 +57,7 @@ fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
 }
 
 /// True if the list contains the cluster of an export.
-pub(crate) fn is_among(clusters: &[Text], export: &HubSlice) -> bool {
+pub(crate) fn is_among(clusters: &[ClusterId], export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace).is_some_and(|cluster| clusters.contains(&cluster))
 }
 

@@ -38,8 +38,8 @@ impl View {
     /// set decides the content of the member's claims and distributed slices, so these are requeued.
     fn hear_member(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let namespace = &name.namespace;
-        // fault U9.1: as_ref() != Some(&name.name ~> is_none(
-        if names::cluster_of(namespace).as_ref() != Some(&name.name) {
+        // fault U9.1: as_deref() != Some(&*name.name ~> is_none(
+        if names::cluster_of(namespace).as_deref() != Some(&*name.name) {
             return;
         }
         let said = self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
@@ -57,7 +57,7 @@ impl View {
             let copies = self.slice_imports.in_namespace(namespace);
             dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
         }
-        dirty.push(Key::Member(name.name.clone()));
+        dirty.push(Key::Member(name.name.clone().into()));
     }
 }
 
