@@ -71,9 +71,10 @@ pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
         }
         Action::Create(_) | Action::Patch { .. } | Action::Delete { .. } => None,
     };
+    let source = write.kind().into();
     let receipt = Receipt { events: write.events, sample: write.sample, imported };
     let told = !receipt.events.is_empty() || receipt.sample.is_some();
-    Request { source: write.kind.into(), name: write.at, verb, receipt: told.then(|| receipt.into()) }
+    Request { source, name: write.at, verb, receipt: told.then(|| receipt.into()) }
 }
 
 /// Converts core's Events to the runtime's.

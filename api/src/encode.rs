@@ -37,11 +37,11 @@ pub enum Body {
 /// Converts a planned write to its request.
 pub fn encode(write: &Write) -> Body {
     match &write.action {
-        Action::Create(desired) => Body::Create { body: create::body(write.kind, &write.at, desired) },
+        Action::Create(desired) => Body::Create { body: create::body(&write.at, desired) },
         Action::Patch { resource_version, patch } => {
-            let (subresource, body) = patch::body(write.kind, patch);
+            let (subresource, body) = patch::body(patch);
             Body::Patch { subresource, resource_version: *resource_version, body }
         }
-        Action::Delete { uid } => Body::Delete { uid: uid.clone() },
+        Action::Delete { uid, kind: _ } => Body::Delete { uid: uid.clone() },
     }
 }

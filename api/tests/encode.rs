@@ -16,8 +16,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};
 
+fn encode_of(kind: Kind, write: &Write) -> Body {
+    assert_eq!(write.kind(), kind);
+    encode(write)
+}
+
 fn created(kind: Kind, namespace: &str, name: &str, desired: Desired) -> Value {
-    match encode(&Write::create(kind, ObjectName::new(namespace, name), desired)) {
+    match encode_of(kind, &Write::create(ObjectName::new(namespace, name), desired)) {
         Body::Create { body } => body,
         other => panic!("{other:?}"),
     }
@@ -28,14 +33,14 @@ fn held() -> Meta {
 }
 
 fn patched(kind: Kind, patch: Patch) -> Value {
-    match encode(&Write::patch(kind, &held(), patch)) {
+    match encode_of(kind, &Write::patch(&held(), patch)) {
         Body::Patch { subresource: None, resource_version: 42, body } => body,
         other => panic!("{other:?}"),
     }
 }
 
 fn patched_status(kind: Kind, patch: Patch) -> Value {
-    match encode(&Write::patch(kind, &held(), patch)) {
+    match encode_of(kind, &Write::patch(&held(), patch)) {
         Body::Patch { subresource: Some("status"), resource_version: 42, body } => body,
         other => panic!("{other:?}"),
     }
@@ -277,7 +282,6 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
     });
     assert_eq!(make(&service), expected);
     let Body::Patch { body, .. } = encode(&Write::patch(
-        Kind::Service,
         &meta("fleet-system", "work-mcs", "uid", 7, 0),
         Patch::DerivedService(DerivedService { headless: true, ..service }),
     )) else {
@@ -397,7 +401,7 @@ fn an_imported_slice_says_in_conditions_what_drains() {
 #[test]
 fn a_slice_of_the_hub_says_in_a_list_of_its_own_what_drains() {
     let spec = HubSliceSpec { content: detailed(), ..exported_slice() };
-    let patch = patched(Kind::EndpointSliceExport, Patch::HubSlice(spec));
+    let patch = patched(Kind::EndpointSliceExport, Patch::EndpointSliceExport(spec));
     let ready = json!([{ "addresses": ["10.1.0.13"], "hostname": "db-0", "zone": "zone-1" }]);
     assert_eq!(patch["spec"]["endpoints"], ready);
     assert_eq!(patch["spec"]["drainingEndpoints"], json!([{ "addresses": ["10.1.0.14"] }]));
@@ -415,12 +419,14 @@ fn finalizers_of_others_stay_and_ours_is_that_of_the_kind() {
         (Kind::EndpointSliceImport, "networking.fleet.azure.com/endpointsliceimport-cleanup"),
     ];
     for (kind, finalizer) in ours {
-        let added = patched(kind, Patch::Finalizers(with_others(true)));
+        let set = |ours| patched(kind, Patch::Finalizers { kind, finalizers: with_others(ours) });
+        let added = set(true);
         assert_eq!(added, json!({ "metadata": { "finalizers": ["a.example/one", finalizer] } }));
-        let removed = patched(kind, Patch::Finalizers(with_others(false)));
+        let removed = set(false);
         assert_eq!(removed, json!({ "metadata": { "finalizers": ["a.example/one"] } }));
     }
-    let last = patched(Kind::ServiceExport, Patch::Finalizers(Finalizers::default()));
+    let none = Patch::Finalizers { kind: Kind::ServiceExport, finalizers: Finalizers::default() };
+    let last = patched(Kind::ServiceExport, none);
     assert_eq!(last, json!({ "metadata": { "finalizers": [] } }));
 }
 
@@ -527,7 +533,7 @@ fn the_content_of_a_hub_slice_is_changed() {
             "ownerServiceReference": { "namespace": "work", "name": "svc0", "namespacedName": "work/svc0" },
         },
     });
-    assert_eq!(patched(Kind::EndpointSliceImport, Patch::HubSlice(spec)), expected);
+    assert_eq!(patched(Kind::EndpointSliceImport, Patch::EndpointSliceImport(spec)), expected);
 }
 
 #[test]
@@ -617,6 +623,10 @@ fn a_service_import_gets_its_controller_beside_its_other_owners() {
 
 #[test]
 fn the_status_of_an_import_is_set_and_cleared() {
+    let patch = |kind, status| match kind {
+        Kind::ServiceImport => Patch::ServiceImportStatus(status),
+        _ => Patch::InternalServiceImportStatus(status),
+    };
     for kind in [Kind::ServiceImport, Kind::InternalServiceImport] {
         let expected = json!({
             "status": {
@@ -627,11 +637,11 @@ fn the_status_of_an_import_is_set_and_cleared() {
                 "sessionAffinityConfig": null,
             },
         });
-        assert_eq!(patched_status(kind, Patch::ImportStatus(imported_from("exporter"))), expected);
+        assert_eq!(patched_status(kind, patch(kind, imported_from("exporter"))), expected);
         let nothing = ["type", "ports", "clusters", "sessionAffinity", "sessionAffinityConfig"];
         let nothing: serde_json::Map<_, _> = nothing.map(|field| (field.to_owned(), Value::Null)).into_iter().collect();
         let expected = json!({ "status": nothing });
-        assert_eq!(patched_status(kind, Patch::ImportStatus(ImportStatus::default())), expected);
+        assert_eq!(patched_status(kind, patch(kind, ImportStatus::default())), expected);
     }
 }
 

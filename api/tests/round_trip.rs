@@ -16,8 +16,7 @@ use fleetnet_core::model::{
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
-use fleetnet_types::ClusterId;
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
 use property::{cases, for_any};
 use proptest::prelude::*;
 use proptest::{collection, option};
@@ -45,8 +44,9 @@ impl Server {
         Self { kind, object }
     }
 
-    fn making(kind: Kind, desired: Desired) -> Self {
-        match encode(&Write::create(kind, ObjectName::new(AT.0, AT.1), desired)) {
+    fn making(desired: Desired) -> Self {
+        let kind = desired.kind();
+        match encode(&Write::create(ObjectName::new(AT.0, AT.1), desired)) {
             Body::Create { body } => Self::holding(kind, body),
             other => panic!("{other:?}"),
         }
@@ -54,7 +54,8 @@ impl Server {
 
     fn patched(mut self, patch: Patch) -> Self {
         let held = self.read();
-        match encode(&Write::patch(self.kind, held.meta(), patch)) {
+        assert_eq!(patch.kind(), self.kind);
+        match encode(&Write::patch(held.meta(), patch)) {
             Body::Patch { resource_version, body, .. } => {
                 assert_eq!(resource_version, held.meta().resource_version);
                 merge(&mut self.object, &body);
@@ -156,7 +157,9 @@ fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
 }
 
 fn conditions() -> impl Strategy<Value = Vec<Condition>> {
-    let words = (any_text(), any_text(), any_text(), any_text());
+    let status =
+        proptest::sample::select(vec![ConditionStatus::True, ConditionStatus::False, ConditionStatus::Unknown]);
+    let words = (any_text(), status, any_text(), any_text());
     let condition = (words, any::<i64>(), a_moment()).prop_map(
         |((condition_type, status, reason, message), observed_generation, moment)| Condition {
             condition_type,
@@ -349,7 +352,7 @@ fn internal_service_exports() {
             (conditions.len() > 1, "with several conditions"),
         ];
         let desired = Desired::InternalServiceExport { reference: first.0.clone(), offer: first.1.clone() };
-        let server = Server::making(Kind::InternalServiceExport, desired);
+        let server = Server::making(desired);
         let mut expected = InternalServiceExport {
             meta: meta(1, Finalizers::default()),
             reference: first.0,
@@ -387,8 +390,7 @@ fn internal_service_imports() {
             (finalizers.ours, "marked"),
         ];
         let desired = Desired::InternalServiceImport { reference: reference.clone(), consumer_type: consumers.0 };
-        let server =
-            Server::making(Kind::InternalServiceImport, desired).patched(Patch::ImportStatus(statuses.0.clone()));
+        let server = Server::making(desired).patched(Patch::InternalServiceImportStatus(statuses.0.clone()));
         let mut expected = InternalServiceImport {
             meta: meta(2, Finalizers::default()),
             reference,
@@ -400,8 +402,8 @@ fn internal_service_imports() {
         (expected.consumer_type, expected.status) = (consumers.1, statuses.1.clone());
         let server = server
             .patched(Patch::ConsumerType(consumers.1))
-            .patched(Patch::ImportStatus(statuses.1))
-            .patched(Patch::Finalizers(finalizers));
+            .patched(Patch::InternalServiceImportStatus(statuses.1))
+            .patched(Patch::Finalizers { kind: Kind::InternalServiceImport, finalizers });
         assert_eq!(server.read(), Object::InternalServiceImport(expected));
         classes
     });
@@ -420,20 +422,21 @@ fn hub_slices() {
             (second.content.address_type == AddressType::IPv6, "of IPv6"),
             (finalizers.ours, "marked"),
         ];
-        for (kind, desired) in [
-            (Kind::EndpointSliceExport, Desired::EndpointSliceExport(first.clone())),
-            (Kind::EndpointSliceImport, Desired::EndpointSliceImport(first.clone())),
+        for (desired, patch) in [
+            (Desired::EndpointSliceExport(first.clone()), Patch::EndpointSliceExport(second.clone())),
+            (Desired::EndpointSliceImport(first.clone()), Patch::EndpointSliceImport(second.clone())),
         ] {
+            let kind = desired.kind();
             let object = |slice| match kind {
                 Kind::EndpointSliceExport => Object::EndpointSliceExport(slice),
                 _ => Object::EndpointSliceImport(slice),
             };
-            let server = Server::making(kind, desired);
+            let server = Server::making(desired);
             let meta_before = meta(1, Finalizers::default());
             let expected =
                 HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None, misnamed: false };
             assert_eq!(server.read(), object(expected));
-            let server = server.patched(Patch::HubSlice(second.clone())).patched(Patch::Finalizers(finalizers.clone()));
+            let server = server.patched(patch).patched(Patch::Finalizers { kind, finalizers: finalizers.clone() });
             let meta_after = meta(3, finalizers.clone());
             let expected =
                 HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None, misnamed: false };
@@ -456,7 +459,7 @@ fn service_imports_in_a_member() {
         ];
         let controller = Controller { name, uid };
         let desired = Desired::ServiceImport { controller: Some(controller.clone()), finalizer: true };
-        let server = Server::making(Kind::ServiceImport, desired);
+        let server = Server::making(desired);
         let mut expected = ServiceImport {
             meta: meta(1, Finalizers { ours: true, others: Vec::new() }),
             owners: vec![controlled_by(&controller)],
@@ -469,7 +472,7 @@ fn service_imports_in_a_member() {
         expected.status = status.clone();
         let server = server
             .patched(Patch::ServiceImportOwners { others, controller, finalizers })
-            .patched(Patch::ImportStatus(status));
+            .patched(Patch::ServiceImportStatus(status));
         assert_eq!(server.read(), Object::ServiceImport(expected));
         classes
     });
@@ -492,8 +495,8 @@ fn service_imports_on_the_hub() {
             (finalizers.ours, "marked"),
         ];
         let load_balancer = named.filter(|_| !importers.is_empty());
-        let server = Server::making(Kind::ServiceImport, Desired::ServiceImport { controller: None, finalizer: false })
-            .patched(Patch::ImportStatus(statuses.0))
+        let server = Server::making(Desired::ServiceImport { controller: None, finalizer: false })
+            .patched(Patch::ServiceImportStatus(statuses.0))
             .patched(Patch::Claims {
                 importers: BTreeMap::from([(text("x"), ClusterId::from("y"))]),
                 load_balancer: Some(text("z")),
@@ -504,7 +507,7 @@ fn service_imports_on_the_hub() {
                 load_balancer: load_balancer.clone(),
                 finalizers: finalizers.clone(),
             })
-            .patched(Patch::ImportStatus(statuses.1.clone()));
+            .patched(Patch::ServiceImportStatus(statuses.1.clone()));
         let expected = ServiceImport {
             meta: meta(5, finalizers),
             owners: Vec::new(),
@@ -574,7 +577,7 @@ fn service_exports() {
         ];
         let annotations = json!({ "networking.fleet.azure.com/weight": *weight, "a.example/b": "c" });
         let server = Server::holding(Kind::ServiceExport, json!({ "metadata": { "annotations": annotations } }))
-            .patched(Patch::Finalizers(finalizers.clone()))
+            .patched(Patch::Finalizers { kind: Kind::ServiceExport, finalizers: finalizers.clone() })
             .patched(Patch::ServiceExportConditions(conditions.clone()));
         let expected = ServiceExport { meta: meta(3, finalizers), weight: Some(weight), headless: false, conditions };
         assert_eq!(server.read(), Object::ServiceExport(expected));
@@ -594,7 +597,7 @@ fn derived_services() {
             (first.internal_load_balancer != second.internal_load_balancer, "of another load balancer"),
             (second.ports.is_empty(), "without ports"),
         ];
-        let server = Server::making(Kind::Service, Desired::Service(first.clone()));
+        let server = Server::making(Desired::Service(first.clone()));
         assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
         // A derived Service that was created headless or dual-stack stays so.
         let second =
@@ -631,7 +634,7 @@ fn member_agents() {
             renewed: times.0,
             stopped: None,
         };
-        let server = Server::making(Kind::MemberAgent, Desired::MemberAgent(first));
+        let server = Server::making(Desired::MemberAgent(first));
         let mut expected = MemberAgent {
             meta: meta(1, Finalizers::default()),
             member: members.0,
@@ -672,7 +675,7 @@ fn imported_slices() {
             (first.content.ports != second.content.ports, "of other ports"),
             (second.content.ports.is_empty(), "without ports"),
         ];
-        let server = Server::making(Kind::EndpointSlice, Desired::EndpointSlice(first.clone()));
+        let server = Server::making(Desired::EndpointSlice(first.clone()));
         assert_eq!(server.read(), slice_as_wanted(first.clone(), 1));
         let mut second = second;
         second.content.address_type = first.content.address_type;
@@ -706,7 +709,10 @@ fn what_is_not_ours_survives_every_patch() {
             reference: of,
             offer: Offer { ports: vec![support::http_80()], ..Offer::default() },
         })
-        .patched(Patch::Finalizers(Finalizers { ours: true, others: Vec::new() }))
+        .patched(Patch::Finalizers {
+            kind: Kind::InternalServiceExport,
+            finalizers: Finalizers { ours: true, others: Vec::new() },
+        })
         .patched(Patch::InternalServiceExportConditions(Vec::new()));
     for pointer in [
         "/metadata/annotations/a.example~1b",

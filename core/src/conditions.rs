@@ -8,7 +8,7 @@ use crate::limits::PORTS_MAX;
 use crate::model::{Condition, Kind, Meta};
 use crate::plan::{self, Event};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Condition type `Valid`.
 ///
@@ -31,43 +31,54 @@ pub const WITHDRAWN: &str = "Withdrawn";
 /// Desired status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// `True`, `False` or `Unknown`.
-    pub status: &'static str,
+    pub status: ConditionStatus,
     pub reason: Reason,
     /// Text for users.
     pub message: String,
 }
 
 impl Verdict {
-    fn new(status: &'static str, reason: Reason, message: impl Into<String>) -> Self {
+    fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { status, reason, message: message.into() }
     }
 
     /// The Service may be exported.
     pub fn service_is_valid(service: &ObjectName) -> Self {
-        Self::new("True", Reason::ServiceIsValid, format!("service {service} is valid for export"))
+        Self::new(ConditionStatus::True, Reason::ServiceIsValid, format!("service {service} is valid for export"))
     }
 
     /// The Service may be exported, but its weight 0 withdraws the export.
     pub fn weight_is_zero(service: &ObjectName) -> Self {
-        Self::new("True", Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
+        Self::new(ConditionStatus::True, Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
     }
 
     pub fn withdrawn(service: &ObjectName) -> Self {
-        Self::new("True", Reason::WeightIsZero, format!("service {service} is not exported because its weight is 0"))
+        Self::new(
+            ConditionStatus::True,
+            Reason::WeightIsZero,
+            format!("service {service} is not exported because its weight is 0"),
+        )
     }
 
     pub fn not_withdrawn(service: &ObjectName) -> Self {
-        Self::new("False", Reason::WeightIsNotZero, format!("the weight of service {service} is not 0 any more"))
+        Self::new(
+            ConditionStatus::False,
+            Reason::WeightIsNotZero,
+            format!("the weight of service {service} is not 0 any more"),
+        )
     }
 
     pub fn service_not_found(service: &ObjectName) -> Self {
-        Self::new("False", Reason::ServiceNotFound, format!("service {service} is not found"))
+        Self::new(ConditionStatus::False, Reason::ServiceNotFound, format!("service {service} is not found"))
     }
 
     /// The Service may not be exported: it is of type ExternalName or headless.
     pub fn service_ineligible(service: &ObjectName) -> Self {
-        Self::new("False", Reason::ServiceIneligible, format!("service {service} is not eligible for export"))
+        Self::new(
+            ConditionStatus::False,
+            Reason::ServiceIneligible,
+            format!("service {service} is not eligible for export"),
+        )
     }
 
     /// The user requests the export of a headless Service, but the hub agent does not announce support for that.
@@ -76,74 +87,82 @@ impl Verdict {
             "service {service} is not eligible for export: it is headless, and the hub agent does not announce that it takes \
              headless Services"
         );
-        Self::new("False", Reason::ServiceIneligible, message)
+        Self::new(ConditionStatus::False, Reason::ServiceIneligible, message)
     }
 
     /// The Service has more ports than the hub accepts for an export.
     pub fn too_many_ports(service: &ObjectName, ports: usize) -> Self {
         let message = format!("service {service} has {ports} ports, and at most {PORTS_MAX} can be exported");
-        Self::new("False", Reason::TooManyPorts, message)
+        Self::new(ConditionStatus::False, Reason::TooManyPorts, message)
     }
 
     /// The weight annotation of the ServiceExport is malformed.
     pub fn invalid_weight(service: &ObjectName, error: &str) -> Self {
         let message = format!("serviceExport {service} has an invalid weight annotation, err = {error}");
-        Self::new("False", Reason::ServiceExportInvalidWeightAnnotation, message)
+        Self::new(ConditionStatus::False, Reason::ServiceExportInvalidWeightAnnotation, message)
     }
 
     /// The hub has not resolved conflicts for this export yet.
     pub fn pending_conflict_resolution(service: &ObjectName) -> Self {
         let message = format!("service {service} is pending export conflict resolution");
-        Self::new("Unknown", Reason::ServicePendingConflictResolution, message)
+        Self::new(ConditionStatus::Unknown, Reason::ServicePendingConflictResolution, message)
     }
 
     /// The hub accepted the export: it has no conflict.
     pub fn no_conflict(service: &ObjectName) -> Self {
-        Self::new("False", Reason::NoConflictFound, format!("service {service} is exported without conflict"))
+        Self::new(
+            ConditionStatus::False,
+            Reason::NoConflictFound,
+            format!("service {service} is exported without conflict"),
+        )
     }
 
     /// The hub did not accept the export: another cluster's export with other ports is older.
     pub fn conflict(service: &ObjectName) -> Self {
         let message = format!("service {service} is in conflict with other exported services");
-        Self::new("True", Reason::ConflictFound, message)
+        Self::new(ConditionStatus::True, Reason::ConflictFound, message)
     }
 
     /// The Service's namespace in the hub does not list this cluster as an exporter.
     pub fn exporter_not_allowed(message: String) -> Self {
-        Self::new("False", Reason::ExporterNotAllowed, message)
+        Self::new(ConditionStatus::False, Reason::ExporterNotAllowed, message)
     }
 
     /// The Service's namespace in the hub allows this cluster to export again.
     pub fn exporter_allowed(service: &ObjectName) -> Self {
-        Self::new("True", Reason::ExporterAllowed, format!("service {service} may be exported by this cluster"))
+        Self::new(
+            ConditionStatus::True,
+            Reason::ExporterAllowed,
+            format!("service {service} may be exported by this cluster"),
+        )
     }
 
     /// Other objects have all possible names of the object that the agent must create in the hub for this one.
     pub fn name_held_by_another(message: String) -> Self {
-        Self::new("False", Reason::NameHeldByAnother, message)
+        Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
     }
 
     /// A server rejected the write of the object's counterpart in the hub for its content.
     pub fn write_refused(message: String) -> Self {
-        Self::new("False", Reason::WriteRefused, message)
+        Self::new(ConditionStatus::False, Reason::WriteRefused, message)
     }
 
     pub fn writes_undone(message: String) -> Self {
-        Self::new("True", Reason::WritesUndone, message)
+        Self::new(ConditionStatus::True, Reason::WritesUndone, message)
     }
 
     /// Another writer has stopped undoing the agent's writes.
     pub fn writes_stand() -> Self {
-        Self::new("False", Reason::WritesStand, "no other writer undoes what the agents write")
+        Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes what the agents write")
     }
 
     /// The imported Service has a malformed port, so it is not imported.
     pub fn port_refused(message: String) -> Self {
-        Self::new("False", Reason::PortRefused, message)
+        Self::new(ConditionStatus::False, Reason::PortRefused, message)
     }
 
     pub fn found_service_import() -> Self {
-        Self::new("True", Reason::FoundServiceImport, "found valid service import")
+        Self::new(ConditionStatus::True, Reason::FoundServiceImport, "found valid service import")
     }
 
     /// The Service is imported, but as ClusterIP: the hub has not granted type LoadBalancer.
@@ -153,14 +172,14 @@ impl Verdict {
              Only one cluster may import it with that type: delete the MultiClusterService of the other cluster, which the \
              events of ServiceImport {service} in the hub name, or set spec.type to ClusterIP"
         );
-        Self::new("True", Reason::LoadBalancerNotGranted, message)
+        Self::new(ConditionStatus::True, Reason::LoadBalancerNotGranted, message)
     }
 
     /// The ServiceImport of a MultiClusterService does not exist yet.
     pub fn unknown_service_import() -> Self {
         let message = "importing service; if the condition remains for a while, please verify that service has been \
                        exported or service has been exported by other multiClusterService";
-        Self::new("Unknown", Reason::UnknownServiceImport, message)
+        Self::new(ConditionStatus::Unknown, Reason::UnknownServiceImport, message)
     }
 }
 
@@ -171,7 +190,8 @@ pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a
 
 /// Returns the hub's condition that denies a cluster the export of the Service.
 pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
-    find(conditions, VALID).filter(|held| &*held.status == "False" && has_reason(held, Reason::ExporterNotAllowed))
+    find(conditions, VALID)
+        .filter(|held| held.status == ConditionStatus::False && has_reason(held, Reason::ExporterNotAllowed))
 }
 
 pub fn has_reason(condition: &Condition, reason: Reason) -> bool {
@@ -190,7 +210,7 @@ pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
 /// True if a condition has the desired content and was set for this generation of the object or a later one.
 pub fn says(condition: Option<&Condition>, verdict: &Verdict, generation: i64) -> bool {
     condition.is_some_and(|held| {
-        *held.status == *verdict.status
+        held.status == verdict.status
             && has_reason(held, verdict.reason)
             && *held.message == *verdict.message
             && held.observed_generation >= generation
@@ -279,14 +299,14 @@ pub fn set(
 ) -> Vec<Condition> {
     let before = find(conditions, condition_type);
     let last_transition = match before {
-        // fault S18.1: status == *verdict.status ~> message == *verdict.message
-        // fault S18.2: if *held ~> if held.observed_generation == generation && *held
-        Some(held) if *held.status == *verdict.status => held.last_transition,
+        // fault S18.1: status == verdict.status ~> message == *verdict.message
+        // fault S18.2: if held ~> if held.observed_generation == generation && held
+        Some(held) if held.status == verdict.status => held.last_transition,
         _ => now.whole_seconds(),
     };
     let condition = Condition {
         condition_type: Text::from(condition_type),
-        status: verdict.status.into(),
+        status: verdict.status,
         reason: verdict.reason.as_str().into(),
         message: verdict.message.as_str().into(),
         observed_generation: generation,

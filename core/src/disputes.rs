@@ -5,7 +5,7 @@ use crate::conditions::{self, DISPUTED, Verdict, Wanted};
 use crate::limits::NAMES_TOLD_MAX;
 use crate::model::{Condition, Kind};
 use crate::work;
-use fleetnet_types::ObjectName;
+use fleetnet_types::{ConditionStatus, ObjectName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind and name of an object.
@@ -88,5 +88,5 @@ impl<K: Clone + Ord> Disputes<K> {
 
 /// Returns the condition `Disputed` if it is true, which means that the dispute lasts.
 pub(crate) fn is_disputed(conditions: &[Condition]) -> Option<&Condition> {
-    conditions::find(conditions, DISPUTED).filter(|held| &*held.status == "True")
+    conditions::find(conditions, DISPUTED).filter(|held| held.status == ConditionStatus::True)
 }

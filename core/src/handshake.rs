@@ -31,14 +31,14 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let renewal = || view.renewal(announcement, now);
     match view.member_agents.get(&name) {
         None => {
-            let create = Write::create(Kind::MemberAgent, name, Desired::MemberAgent(renewal()));
+            let create = Write::create(name, Desired::MemberAgent(renewal()));
             Plan { writes: vec![create], ..plan }
         }
         Some(held) if held.meta.deleting => plan, // its removal requeues this key
         Some(held) => match next_renewal(view, held, announcement, now).filter(|_| ownership == Ownership::Own) {
             Some(later) => Plan { again: Some(later), ..plan },
             None => {
-                let patch = Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal()));
+                let patch = Write::patch(&held.meta, Patch::MemberAgent(renewal()));
                 Plan { writes: vec![patch], ..plan }
             }
         },
@@ -73,7 +73,7 @@ pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
     let renewed = held.renewed.unwrap_or(now);
     // fault U3.1: stopped: Some(now), ~>
     let renewal = Renewal { renewed, stopped: Some(now), ..view.renewal(announcement, now) };
-    Some(Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal)))
+    Some(Write::patch(&held.meta, Patch::MemberAgent(renewal)))
 }
 
 const COUNTED: [Kind; 4] =
@@ -96,7 +96,7 @@ pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
         return Plan::default();
     }
     let patch = Patch::MemberAgentStatus { announcement: announcement.clone(), counts };
-    Plan::one(Write::patch(Kind::MemberAgent, &held.meta, patch))
+    Plan::one(Write::patch(&held.meta, patch))
 }
 
 fn counts(view: &hub::View, namespace: &Text) -> MemberCounts {

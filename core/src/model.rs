@@ -7,7 +7,7 @@ mod hub;
 mod object;
 mod slice;
 
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use hub::{
@@ -160,8 +160,7 @@ pub struct Service {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     pub condition_type: Text,
-    /// `True`, `False` or `Unknown`.
-    pub status: Text,
+    pub status: ConditionStatus,
     pub reason: Text,
     pub message: Text,
     pub observed_generation: i64,

@@ -83,9 +83,8 @@ pub struct Hindrance {
 /// Write to one object: create, patch or delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Kind of the object, which also decides the cluster (hub or member).
-    pub kind: Kind,
     pub at: ObjectName,
+    /// Action, which also determines the kind of the object.
     pub action: Action,
     /// Events to emit after the write, if the write changed the object.
     pub events: Vec<Event>,
@@ -94,26 +93,37 @@ pub struct Write {
 }
 
 impl Write {
+    fn new(at: ObjectName, action: Action) -> Self {
+        Self { at, action, events: Vec::new(), sample: None }
+    }
+
     /// Returns a write that creates an object.
-    pub fn create(kind: Kind, at: ObjectName, desired: Desired) -> Self {
-        Self { kind, at, action: Action::Create(desired), events: Vec::new(), sample: None }
+    pub fn create(at: ObjectName, desired: Desired) -> Self {
+        Self::new(at, Action::Create(desired))
     }
 
     /// Returns a write that changes our fields of an object, with its known resourceVersion as the precondition.
-    pub fn patch(kind: Kind, meta: &Meta, patch: Patch) -> Self {
-        let action = Action::Patch { resource_version: meta.resource_version, patch };
-        Self { kind, at: meta.name.clone(), action, events: Vec::new(), sample: None }
+    pub fn patch(meta: &Meta, patch: Patch) -> Self {
+        Self::new(meta.name.clone(), Action::Patch { resource_version: meta.resource_version, patch })
     }
 
     /// Returns a write that deletes an object, with its known UID as the precondition.
     pub fn delete(kind: Kind, meta: &Meta) -> Self {
-        let action = Action::Delete { uid: meta.uid.clone() };
-        Self { kind, at: meta.name.clone(), action, events: Vec::new(), sample: None }
+        Self::new(meta.name.clone(), Action::Delete { kind, uid: meta.uid.clone() })
     }
 
     /// Returns a write that adds (`ours`) or removes our cleanup finalizer.
     pub fn finalizer(kind: Kind, meta: &Meta, ours: bool) -> Self {
-        Self::patch(kind, meta, Patch::Finalizers(meta.finalizers.with_ours(ours)))
+        Self::patch(meta, Patch::Finalizers { kind, finalizers: meta.finalizers.with_ours(ours) })
+    }
+
+    /// Returns the kind of the object, which also determines the cluster (hub or member).
+    pub fn kind(&self) -> Kind {
+        match &self.action {
+            Action::Create(desired) => desired.kind(),
+            Action::Patch { patch, resource_version: _ } => patch.kind(),
+            Action::Delete { kind, uid: _ } => *kind,
+        }
     }
 
     /// Adds Events to emit with this write.
@@ -143,7 +153,7 @@ pub enum Action {
         patch: Patch,
     },
     /// DELETE with the UID as precondition.
-    Delete { uid: Uid },
+    Delete { kind: Kind, uid: Uid },
 }
 
 /// Content of an object to create.
@@ -172,6 +182,22 @@ pub enum Desired {
     Service(DerivedService),
     EndpointSlice(ImportedSlice),
     MemberAgent(Renewal),
+}
+
+impl Desired {
+    /// Returns the kind of the object.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::InternalServiceExport { .. } => Kind::InternalServiceExport,
+            Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
+            Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
+            Self::ServiceImport { .. } => Kind::ServiceImport,
+            Self::InternalServiceImport { .. } => Kind::InternalServiceImport,
+            Self::Service(_) => Kind::Service,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::MemberAgent(_) => Kind::MemberAgent,
+        }
+    }
 }
 
 /// Content of a Service that is exported.
@@ -221,11 +247,14 @@ pub struct ImportedSlice {
     pub observed_generation: i64,
 }
 
-/// Fields of an existing object to set. Each variant is one request.
+/// Fields of an existing object to set. Each variant is one request, to objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Patch {
     /// `metadata.finalizers`, of an object of any kind.
-    Finalizers(Finalizers),
+    Finalizers {
+        kind: Kind,
+        finalizers: Finalizers,
+    },
     /// `status.conditions` of a ServiceExport. The patch replaces the list, so it includes the conditions of other writers.
     ServiceExportConditions(Vec<Condition>),
     /// Content and reference of an InternalServiceExport, and its last-observed annotation.
@@ -240,8 +269,8 @@ pub enum Patch {
     },
     /// `status.conditions` of an InternalServiceExport.
     InternalServiceExportConditions(Vec<Condition>),
-    /// `spec` of an EndpointSliceExport or EndpointSliceImport.
-    HubSlice(HubSliceSpec),
+    EndpointSliceExport(HubSliceSpec),
+    EndpointSliceImport(HubSliceSpec),
     /// Finalizers and labels of a MultiClusterService; a label with `None` is removed.
     MultiClusterService {
         finalizers: Finalizers,
@@ -265,8 +294,8 @@ pub enum Patch {
         /// Finalizers to set, ours included.
         finalizers: Finalizers,
     },
-    /// `status` of a ServiceImport or InternalServiceImport.
-    ImportStatus(ImportStatus),
+    ServiceImportStatus(ImportStatus),
+    InternalServiceImportStatus(ImportStatus),
     /// Record of granted claims and finalizers of the hub's ServiceImport. Without claims the annotation is removed.
     Claims {
         /// From the member namespace of each importer to its cluster id.
@@ -289,7 +318,30 @@ pub enum Patch {
     },
 }
 
-/// Kubernetes Event about an object. Its component is the Go agents' (`serviceexport-controller`).
+impl Patch {
+    /// Returns the kind of the object.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Finalizers { kind, finalizers: _ } => *kind,
+            Self::ServiceExportConditions(_) => Kind::ServiceExport,
+            Self::InternalServiceExport { .. }
+            | Self::InternalServiceExportStamp { .. }
+            | Self::InternalServiceExportConditions(_) => Kind::InternalServiceExport,
+            Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
+            Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
+            Self::MultiClusterService { .. } | Self::MultiClusterServiceStatus { .. } => Kind::MultiClusterService,
+            Self::ServiceImportOwners { .. } | Self::ServiceImportStatus(_) | Self::Claims { .. } => {
+                Kind::ServiceImport
+            }
+            Self::InternalServiceImportStatus(_) | Self::ConsumerType(_) => Kind::InternalServiceImport,
+            Self::DerivedService(_) => Kind::Service,
+            Self::ImportedSlice(_) => Kind::EndpointSlice,
+            Self::MemberAgent(_) | Self::MemberAgentStatus { .. } => Kind::MemberAgent,
+        }
+    }
+}
+
+/// Kubernetes Event about an object. Its component is that of the Go agents (`serviceexport-controller`).
 pub type Event = fleetnet_types::Event<Kind, Reason>;
 
 /// Returns an Event about the object with this metadata. Its type (Warning or Normal) follows from the reason.

@@ -177,7 +177,7 @@ impl Fleet {
             Key::Import(name) if !self.parts.import => self.view.plan_unclaimed_import(name),
             _ => self.view.plan(key, now),
         };
-        let is_said = |kind| plan.writes.iter().all(|write: &Write| write.kind == kind);
+        let is_said = |kind| plan.writes.iter().all(|write: &Write| write.kind() == kind);
         let nothing_refused = says_itself(key).is_some_and(is_said);
         let not_imported = if plan.writes.is_empty() { self.why_not_imported(key) } else { None };
         let hindrances = std::mem::take(&mut plan.hindrances);

@@ -3,6 +3,7 @@
 //! | file | its values |
 //! |---|---|
 //! | [`name`] | names and ids of objects, members and namespaces |
+//! | [`condition`] | status of conditions |
 //! | [`change`] | changes of objects, from a watch to a view |
 //! | [`time`] | moments on the wall clock of a cluster |
 //! | [`resource`] | addresses of kinds in an API server |
@@ -12,6 +13,7 @@
 //! Invariant: nothing here does I/O, reads a clock, or knows a Kubernetes client.
 
 pub mod change;
+pub mod condition;
 pub mod event;
 pub mod name;
 pub mod resource;
@@ -19,6 +21,7 @@ pub mod time;
 pub mod watch;
 
 pub use change::{Change, Observed, Removal, Undecodable};
+pub use condition::ConditionStatus;
 pub use event::{Event, Severity};
 pub use name::{ClusterId, MemberNamespace, ObjectName, Text, Uid};
 pub use resource::Resource;

@@ -5,7 +5,7 @@
 //! neither stored nor read.
 
 use fleetnet_core::model::TargetPort;
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{ConditionStatus, Text, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,6 +135,12 @@ impl Shape for i32 {
 impl Shape for bool {
     fn boolean(boolean: bool) -> Option<Self> {
         Some(boolean)
+    }
+}
+
+impl Shape for ConditionStatus {
+    fn text(text: &str) -> Option<Self> {
+        Self::named(text)
     }
 }
 

@@ -6,7 +6,7 @@ use fleetnet_core::model::{
     Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
     ServicePort, SessionAffinity, TargetPort,
 };
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 use serde::Deserialize;
 
 const TCP: &str = "TCP";
@@ -54,7 +54,7 @@ pub(super) struct RawServicePort {
 pub(super) struct RawCondition {
     #[serde(rename = "type")]
     condition_type: Field<Text>,
-    status: Field<Text>,
+    status: Field<ConditionStatus>,
     reason: Field<Text>,
     message: Field<Text>,
     observed_generation: Field<i64>,

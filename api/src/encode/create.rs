@@ -2,12 +2,13 @@
 
 use super::{parts, patch};
 use crate::resources::resource;
-use fleetnet_core::model::{Finalizers, Kind};
+use fleetnet_core::model::Finalizers;
 use fleetnet_core::plan::Desired;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
 
-pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
+pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
+    let kind = desired.kind();
     let mut object = match desired {
         Desired::InternalServiceExport { reference, offer } => {
             with_kind(patch::internal_service_export(reference, offer), "serviceReference")

@@ -151,7 +151,7 @@ pub(super) fn conditions(conditions: &[Condition]) -> Value {
 fn condition(condition: &Condition) -> Value {
     json!({
         "type": *condition.condition_type,
-        "status": *condition.status,
+        "status": condition.status.as_str(),
         "reason": *condition.reason,
         "message": *condition.message,
         "observedGeneration": condition.observed_generation,

@@ -3,14 +3,15 @@
 use super::parts;
 use crate::names::{annotations, labels};
 use crate::times;
-use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, Kind, MemberCounts, Reference, Renewal};
+use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, MemberCounts, Reference, Renewal};
 use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Returns the subresource to patch and the body of the merge patch.
-pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
+pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
+    let kind = patch.kind();
     let body = match patch {
         Patch::ServiceExportConditions(conditions) | Patch::InternalServiceExportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));
@@ -19,8 +20,12 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
             let load_balancer = parts::load_balancer(load_balancer);
             return status(json!({ "conditions": parts::conditions(conditions), "loadBalancer": load_balancer }));
         }
-        Patch::ImportStatus(import) => return status(parts::import_status(import)),
-        Patch::Finalizers(finalizers) => json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } }),
+        Patch::ServiceImportStatus(import) | Patch::InternalServiceImportStatus(import) => {
+            return status(parts::import_status(import));
+        }
+        Patch::Finalizers { finalizers, kind: _ } => {
+            json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } })
+        }
         Patch::InternalServiceExport { reference, offer } => internal_service_export(reference, offer),
         Patch::MemberAgent(renewal) => member_agent(renewal),
         Patch::MemberAgentStatus { announcement, counts } => {
@@ -32,7 +37,7 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
                 "finalizers": parts::finalizers(kind, finalizers),
             },
         }),
-        Patch::HubSlice(spec) => hub_slice(spec),
+        Patch::EndpointSliceExport(spec) | Patch::EndpointSliceImport(spec) => hub_slice(spec),
         Patch::MultiClusterService { finalizers, import_label, derived_label } => json!({
             "metadata": {
                 "finalizers": parts::finalizers(kind, finalizers),

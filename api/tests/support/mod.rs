@@ -6,7 +6,7 @@ use fleetnet_core::model::{
     AddressType, Condition, Endpoint, EndpointPort, Finalizers, HubSliceSpec, ImportStatus, ImportType, Meta,
     Reference, ServicePort, SessionAffinity, SliceContent, TargetPort,
 };
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 use serde_json::Value;
 
 /// Creation time of the fixtures' objects: 2026-11-21T03:46:06Z.
@@ -65,7 +65,7 @@ pub(crate) fn condition(
 ) -> Condition {
     Condition {
         condition_type: condition_type.into(),
-        status: status.into(),
+        status: ConditionStatus::named(status).expect(status),
         reason: reason.into(),
         message: message.into(),
         observed_generation: 1,

@@ -259,7 +259,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     });
     recorded.importers.extend(rightful.importers.into_iter().filter(unreadable));
     if let Some(import) = import
-        && beside.writes.iter().all(|write| write.kind != Kind::ServiceImport)
+        && beside.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
     {
         plan.join(record(import, recorded, &sharers));
     }
@@ -283,7 +283,7 @@ fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     if claim.status == status {
         return Plan::default();
     }
-    Plan::one(Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status)))
+    Plan::one(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status)))
 }
 
 /// Revokes a claim that is not, or no longer, granted: removes it from the record first, then clears its status, then removes
@@ -376,5 +376,5 @@ fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>)
     }
     let event = importers_event(import, &importers);
     let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.with_ours(ours) };
-    Plan::one(Write::patch(Kind::ServiceImport, &import.meta, patch).telling(event))
+    Plan::one(Write::patch(&import.meta, patch).telling(event))
 }

@@ -18,7 +18,7 @@ use crate::model::{
 use crate::names;
 use crate::plan::{self, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 
 // fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
@@ -223,7 +223,7 @@ fn offered_since(
 /// True if a Go hub accepted the present ports of an export. Then the ServiceImport lists the ports and the cluster, but the
 /// export has no stamp for them. Our hub agent gives an outcome to stamped ports only.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
-    let accepts = |verdict: &Condition| &*verdict.status == "False";
+    let accepts = |verdict: &Condition| verdict.status == ConditionStatus::False;
     let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
     // fault H7.4: told()) & ~> told() && false) &
     // fault H7.5: told( ~> (told() || true
@@ -254,14 +254,14 @@ fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         let offered = PortsOffered { since, ports: fingerprint(export) };
         // fault H1.1: with_ours(true ~> clone(
         let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
-        plan.push(Write::patch(Kind::InternalServiceExport, &export.meta, patch));
+        plan.push(Write::patch(&export.meta, patch));
     }
     plan
 }
 
 fn create(service: &ObjectName) -> Plan {
     let desired = Desired::ServiceImport { controller: None, finalizer: false };
-    Plan::one(Write::create(Kind::ServiceImport, service.clone(), desired))
+    Plan::one(Write::create(service.clone(), desired))
 }
 
 /// Returns the blocking reason of an export whose name or namespace is not valid for a Service.
@@ -294,7 +294,7 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
         return Plan::default(); // its removal requeues this key (B5 in docs/behaviour.md)
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
-    let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
+    let write = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
     Plan::one(write.telling([event]).telling(outcome::other_winner(view, import, resolution)))
 }
 

@@ -223,8 +223,8 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
         None if !is_granted => Plan::default(),
         None => {
             let desired = Desired::EndpointSliceImport(told.spec());
-            // fault N1.5, T28.2: Plan::one(Write::create(Kind::EndpointSliceImport, at, desired)) ~> { let _ = (at, desired); Plan::default() }
-            Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))
+            // fault N1.5, T28.2: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
+            Plan::one(Write::create(at, desired))
         }
         // fault D9.1: Some(copy) if copy.meta.deleting => Plan::default(), ~>
         Some(copy) if copy.meta.deleting => Plan::default(), // its removal requeues this key
@@ -237,9 +237,9 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
             Plan::default() // the creation of the replacement requeues this slice
         }
         Some(copy) => {
-            let patch = Patch::HubSlice(told.spec());
-            // fault W4.1: Plan::one(Write::patch(Kind::EndpointSliceImport, &copy.meta, patch)) ~> { let _ = patch; Plan::one(Write::delete(Kind::EndpointSliceImport, &copy.meta)) }
-            Plan::one(Write::patch(Kind::EndpointSliceImport, &copy.meta, patch))
+            let patch = Patch::EndpointSliceImport(told.spec());
+            // fault W4.1: Plan::one(Write::patch(&copy.meta, patch)) ~> { let _ = patch; Plan::one(Write::delete(Kind::EndpointSliceImport, &copy.meta)) }
+            Plan::one(Write::patch(&copy.meta, patch))
         }
     }
 }

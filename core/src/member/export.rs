@@ -14,7 +14,7 @@ use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::View;
 use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 pub use service::plan_service;
 pub use slice::plan_slice;
@@ -134,8 +134,8 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     let judged = offers(view, source).find(|offer| offer.is_judged());
     // fault S20.1: .or_else(|| remembers(export).then_some(&export.conditions)) ~>
     let said = judged.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
-    // fault S15.1: is_some_and(|verdict| &*verdict.status == "False" ~> is_some(
-    conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
+    // fault S15.1: is_some_and(|verdict| verdict.status == ConditionStatus::False ~> is_some(
+    conditions::find(said, CONFLICT).is_some_and(|verdict| verdict.status == ConditionStatus::False).then_some(export)
 }
 
 /// True if it is not known yet whether the Service may be exported.

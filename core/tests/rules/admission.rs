@@ -245,7 +245,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
             service_import("work/app").controlled_by(&wish).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
         let plan =
             planned(&member_view([wish.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
-        let derives = plan.writes.iter().any(|write| write.kind == Kind::Service);
+        let derives = plan.writes.iter().any(|write| write.kind() == Kind::Service);
         assert_eq!((derives, plan.hindrances.is_empty()), (derived, derived), "{target:?}");
     }
 }
@@ -321,5 +321,5 @@ fn what_the_hub_says_of_a_service_names_and_labels_nothing_here() {
         import_label: Some("app".into()),
         derived_label: Some("work-app".into()),
     };
-    assert_eq!(plan.writes, [Write::patch(Kind::MultiClusterService, &wish.meta, labels)]);
+    assert_eq!(plan.writes, [Write::patch(&wish.meta, labels)]);
 }

@@ -14,7 +14,7 @@ use crate::support::world::{Entry, Who, World, fleet};
 use fleetnet_core::hub;
 use fleetnet_core::member::Key;
 use fleetnet_core::model::{ConsumerType, Kind, Object};
-use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::ObjectName;
 
 fn count(world: &World, who: Who, kind: Kind) -> usize {
@@ -107,12 +107,7 @@ fn b1b_an_export_is_found_by_the_uid_of_its_slice_whoever_named_it() {
         Object::EndpointSliceExport(named_by_go.clone()),
     ]);
     let planned = writes(&view, &Key::SliceExport(named("work/app-1")));
-    let [
-        Write {
-            kind: Kind::EndpointSliceExport, at, action: Action::Patch { patch: Patch::HubSlice(spec), .. }, ..
-        },
-    ] = &planned[..]
-    else {
+    let [Write { at, action: Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }, .. }] = &planned[..] else {
         panic!("one patch, not {planned:#?}");
     };
     assert_eq!(*at, named_by_go.meta.name);
@@ -254,7 +249,7 @@ fn b4_a_wish_neither_uses_nor_adopts_a_dying_import_and_makes_it_anew_when_it_is
         assert!(dirty.contains(&key), "{case}: its end wakes the wish: {dirty:?}");
         let planned = writes(&view, &key);
         assert!(
-            matches!(&planned[..], [Write { kind: Kind::ServiceImport, action: Action::Create(_), .. }]),
+            matches!(&planned[..], [Write { action: Action::Create(Desired::ServiceImport { .. }), .. }]),
             "{case}: {planned:#?}"
         );
     }
@@ -308,9 +303,9 @@ fn b5_no_export_is_told_the_verdict_of_an_import_that_will_vanish() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let key = hub::Key::Service(named("work/app"));
     let view = hub_view([offered.clone().object(), import.clone().object()]);
-    assert_eq!(writes(&view, &key)[0].kind, Kind::InternalServiceExport, "while it lives");
+    assert_eq!(writes(&view, &key)[0].kind(), Kind::InternalServiceExport, "while it lives");
     let view = hub_view([offered.object(), import.deleting().object()]);
-    let kinds: Vec<Kind> = writes(&view, &key).iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = writes(&view, &key).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::ServiceImport], "only its claims, which hold it back");
 }
 
@@ -338,7 +333,7 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     let fresh = internal_export("member-1", &service("work/app"));
     let view = hub_view([fresh.object(), service_import("work/app").object()]);
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
-    let kinds: Vec<Kind> = planned.iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = planned.iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "its stamp, and nothing about the import: {planned:#?}");
     // A ServiceImport without exports is deleted.
     let import = service_import("work/app");
@@ -355,8 +350,8 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     let import = service_import("work/app");
     let mut view = hub_view([winner.object(), loser.clone().object(), import.clone().object()]);
     let key = hub::Key::Service(named("work/app"));
-    let status = Patch::ImportStatus(resolved(&["member-1"]));
-    assert_eq!(writes(&view, &key), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+    let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &key), [Write::patch(&import.meta, status)]);
     // The outcomes of several exports are written in one plan, not one after the other.
     told(&mut view, import.showing(resolved(&["member-1"])).object());
     let verdicts = writes(&view, &key).len();
@@ -403,7 +398,8 @@ fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
     // The other MultiClusterService, which does not control the ServiceImport, is deleted.
     let dying = loser.deleting();
     let view = member_view(others.iter().cloned().chain([dying.object()]));
-    let kinds: Vec<(Kind, ObjectName)> = writes(&view, &key).into_iter().map(|write| (write.kind, write.at)).collect();
+    let kinds: Vec<(Kind, ObjectName)> =
+        writes(&view, &key).into_iter().map(|write| (write.kind(), write.at)).collect();
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
     // The other MultiClusterService now requests another Service.

@@ -60,7 +60,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
 
 /// Returns the writes to EndpointSliceExports in the hub since a mark.
 fn slices_exported(world: &World, mark: usize) -> Vec<String> {
-    let written = world.ledger[mark..].iter().filter(|entry| entry.write.kind == Kind::EndpointSliceExport);
+    let written = world.ledger[mark..].iter().filter(|entry| entry.write.kind() == Kind::EndpointSliceExport);
     written.map(Entry::line).filter(|line| !line.contains("deletes") && !line.contains("finalizers")).collect()
 }
 
@@ -215,7 +215,7 @@ fn b18_neither_the_order_of_ports_nor_their_targets_are_a_conflict() {
         let view =
             hub_view([first.clone().offered_since(seconds(2)).object(), second.object(), import.clone().object()]);
         let status = ImportStatus { ports: first.ports.clone(), ..resolved(&["member-1", "member-2"]) };
-        let shows = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
+        let shows = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
         assert_eq!(writes(&view, &app()), [shows], "{case}");
     }
 }
@@ -268,8 +268,8 @@ fn b22_nobody_writes_to_the_objects_that_he_exports() {
     let users: Vec<(Kind, &ObjectName)> = world
         .ledger
         .iter()
-        .filter(|entry| matches!(entry.write.kind, Kind::EndpointSlice | Kind::Service))
-        .map(|entry| (entry.write.kind, &entry.write.at))
+        .filter(|entry| matches!(entry.write.kind(), Kind::EndpointSlice | Kind::Service))
+        .map(|entry| (entry.write.kind(), &entry.write.at))
         .filter(|(_, at)| &*at.namespace != "fleet-system")
         .collect();
     assert_eq!(users, []);
@@ -298,7 +298,7 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
         let told: Vec<_> = ["Valid", "Conflict"].map(|condition| says(list, condition)).into_iter().flatten().collect();
         let expected = [("True", "ServiceIsValid"), ("Unknown", "ServicePendingConflictResolution")];
         assert_eq!(told, expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())), "{case}");
-        assert_eq!(offered.kind, Kind::InternalServiceExport, "{case}");
+        assert_eq!(offered.kind(), Kind::InternalServiceExport, "{case}");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::support::oracle::{assert_empty, assert_settled};
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Who, World};
 use fleetnet_core::model::{Kind, Service};
-use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Text};
 
@@ -125,7 +125,7 @@ fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
     other.meta.name = in_hub_of("member-1", "a-b-c");
     let view = member_view([wish.object(), import.object(), other.object()]);
     let planned = writes(&view, &member::Key::Import(named("a/b-c")));
-    let [Write { kind: Kind::InternalServiceImport, at, action: Action::Create(_), .. }] = &planned[..] else {
+    let [Write { at, action: Action::Create(Desired::InternalServiceImport { .. }), .. }] = &planned[..] else {
         panic!("one claim, not {planned:#?}");
     };
     assert_eq!(*at, in_hub_of("member-1", "a-b-c-0a1b2"));
@@ -141,7 +141,7 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
         let objects = [dying.clone().object(), waits.clone().object()];
         let view = hub_view(objects.into_iter().chain(import.map(IntoObject::object)));
         let planned = writes(&view, &key);
-        planned.into_iter().filter(|write| write.kind != Kind::InternalServiceExport).collect()
+        planned.into_iter().filter(|write| write.kind() != Kind::InternalServiceExport).collect()
     };
     let unresolved = service_import("work/app");
     assert_eq!(of_claim(Some(unresolved.clone())), std::slice::from_ref(&unmark), "no exporter is accepted");
@@ -151,7 +151,7 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
         load_balancer: None,
         finalizers: granted.meta.finalizers.with_ours(false),
     };
-    let struck = Write::patch(Kind::ServiceImport, &granted.meta, struck);
+    let struck = Write::patch(&granted.meta, struck);
     assert_eq!(of_claim(Some(granted)), [struck], "it is struck out first");
     let answered = dying.clone().answered(resolved(&["member-1"]));
     let view = hub_view([answered.object()]);

@@ -122,7 +122,7 @@ fn an_import_that_others_own_is_adopted_beside_them() {
         controller: Controller { name: "app".into(), uid: "uid-wish-work/app".into() },
         finalizers: import.meta.finalizers.with_ours(true),
     };
-    let write = Write::patch(Kind::ServiceImport, &import.meta, patch);
+    let write = Write::patch(&import.meta, patch);
     assert_eq!(writes(&view, &Key::MultiClusterService(named("work/app"))), [write]);
 }
 

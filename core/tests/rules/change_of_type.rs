@@ -270,7 +270,7 @@ fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
         world.hub_agent.in_flight.retain(|(write, _)| {
             let records =
                 matches!(&write.action, fleetnet_core::plan::Action::Patch { patch: Patch::Claims { .. }, .. });
-            write.kind != Kind::InternalServiceImport && !records
+            write.kind() != Kind::InternalServiceImport && !records
         });
         let moved = previous_hub(world) | world.step();
         check(world);
@@ -342,7 +342,7 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     let reference = reference("member-1", &import.meta, Some(seconds(1)));
     let desired = Desired::InternalServiceImport { reference, consumer_type: ConsumerType::LoadBalancer };
     let at = in_hub_of("member-1", "work-app-0a1b2");
-    assert_eq!(plan(&exclusive, &[&first]), [Write::create(Kind::InternalServiceImport, at, desired)]);
+    assert_eq!(plan(&exclusive, &[&first]), [Write::create(at, desired)]);
     let waits = second(&import);
     assert_eq!(plan(&exclusive, &[&first, &waits]), [], "the first one's answer is shown, and it stays");
     let granted = waits.clone().marked().answered(resolved(&["member-2"]));
@@ -351,7 +351,7 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
 
     // The newer claim stays even if the type has changed back: the deletion of the older claim may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
-    let turned = |claim: &InternalServiceImport| Write::patch(Kind::InternalServiceImport, &claim.meta, turned.clone());
+    let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
     assert_eq!(plan(&shared_wish(), &[&first, &waits]), [turned(&waits)]);
     assert_eq!(plan(&shared_wish(), &[&first, &granted]), [turned(&granted), delete(&first)]);
     assert_eq!(plan(&shared_wish(), &[&first, &granted.east_west()]), [delete(&first)]);
@@ -394,10 +394,10 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
         let importers = import.claims.importers.clone();
         let load_balancer = load_balancer.map(Text::from);
         let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.clone() };
-        Write::patch(Kind::ServiceImport, &import.meta, patch)
+        Write::patch(&import.meta, patch)
     };
     let answer = |claim: &InternalServiceImport, status: ImportStatus| {
-        Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status))
+        Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status))
     };
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");

@@ -139,7 +139,7 @@ fn assert_new_verdicts_are_true(world: &World) {
         assert_eq!(view.watches.state(Kind::InternalServiceExport), WatchState::Complete, "of a half-told view");
         let export = exports(&held).find(|export| export.meta.name == write.at).expect("it is held");
         let in_conflict = set_of(&export.ports) != set_of(&winner);
-        assert_eq!(&*list[0].status == "True", in_conflict, "{} beside {accepted:?}", write.at);
+        assert_eq!(list[0].status.as_str() == "True", in_conflict, "{} beside {accepted:?}", write.at);
     }
 }
 
@@ -173,7 +173,7 @@ fn play(case: &Case, seed: u64) -> World {
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {
         Object::InternalServiceExport(export) => {
-            let verdict = export.conditions.iter().map(|held| (&held.status, &held.message, held.observed_generation));
+            let verdict = export.conditions.iter().map(|held| (held.status, &held.message, held.observed_generation));
             let (meta, verdict) = (&export.meta, verdict.collect::<Vec<_>>());
             format!("{} {:?} {:?} {verdict:?}", meta.name, meta.finalizers, export.offered)
         }
@@ -194,7 +194,7 @@ fn import_of(world: &World) -> Option<&ServiceImport> {
 
 fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
     let conflict = export.conditions.iter().find(|condition| &*condition.condition_type == "Conflict")?;
-    (conflict.observed_generation >= export.meta.generation).then_some(&*conflict.status)
+    (conflict.observed_generation >= export.meta.generation).then_some(conflict.status.as_str())
 }
 
 /// Asserts that the settled hub follows the rule and that every export has its outcome.
@@ -216,7 +216,9 @@ fn assert_ends_right(case: &Case, world: &World) {
         }));
     if one_set.map(|which| set_of(&self::ports(which))).collect::<BTreeSet<_>>().len() == 1 {
         let told = world.ledger.iter().any(|entry| match &entry.write.action {
-            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => &*list[0].status == "True",
+            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => {
+                list[0].status.as_str() == "True"
+            }
             _ => false,
         });
         assert!(!told, "all offered one set of ports at all times");

@@ -16,7 +16,7 @@ const MESSAGE: &str = "another writer undoes what this agent writes to EndpointS
 
 /// Returns status, reason and message of the condition `Disputed`.
 fn said(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
-    conditions::find(conditions, "Disputed").map(|held| (&*held.status, &*held.reason, &*held.message))
+    conditions::find(conditions, "Disputed").map(|held| (held.status.as_str(), &*held.reason, &*held.message))
 }
 
 /// Returns the conditions that the only write of a plan sets.

@@ -8,7 +8,7 @@ use crate::support::build::{
 use crate::support::view::{claimed_hub_view, gone, member_view, told, writes};
 use fleetnet_core::hub;
 use fleetnet_core::member::{Key, View};
-use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object};
+use fleetnet_core::model::{EndpointSlice, HubSlice, Object};
 use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
 use fleetnet_types::Timestamp;
 
@@ -27,7 +27,7 @@ fn imported() -> (Key, EndpointSlice, View) {
 
 fn repair(held: &EndpointSlice) -> Write {
     let wanted = ImportedSlice { service: "work-app".into(), content: content(&["10.0.0.1"]), observed_generation: 1 };
-    Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted))
+    Write::patch(&held.meta, Patch::ImportedSlice(wanted))
 }
 
 fn with_excess(held: &EndpointSlice, version: u64, excess: u64) -> EndpointSlice {
@@ -119,8 +119,8 @@ fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
         let planned = writes(&view, &key);
         assert_eq!(planned.len(), expected_writes, "{case}: {planned:?}");
         for write in planned {
-            assert_eq!((write.kind, write.at), (Kind::EndpointSliceImport, copy.meta.name.clone()), "{case}");
-            let Action::Patch { patch: Patch::HubSlice(spec), .. } = write.action else { panic!("{case}") };
+            assert_eq!(write.at, copy.meta.name, "{case}");
+            let Action::Patch { patch: Patch::EndpointSliceImport(spec), .. } = write.action else { panic!("{case}") };
             assert_eq!((spec.owner, spec.content), (expected.owner.clone(), expected.content.clone()), "{case}");
             assert_eq!(spec.reference.exported_since, Some(Timestamp(5_400_000)), "{case}");
         }
@@ -139,7 +139,7 @@ fn an_export_of_a_slice_whose_names_somebody_edits_is_written_again() {
     };
     let key = Key::SliceExport(named("work/app-1"));
     let planned = writes(&member_view(objects(&export)), &key);
-    let [Write { kind: Kind::EndpointSliceExport, at, action: Action::Patch { .. }, .. }] = &planned[..] else {
+    let [Write { at, action: Action::Patch { patch: Patch::EndpointSliceExport(_), .. }, .. }] = &planned[..] else {
         panic!("{planned:?}")
     };
     assert_eq!(*at, export.meta.name);

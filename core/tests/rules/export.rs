@@ -32,7 +32,7 @@ fn now(condition: Condition) -> Condition {
 }
 
 fn conditions(export: &ServiceExport, list: &[Condition]) -> Write {
-    Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list.to_vec()))
+    Write::patch(&export.meta, Patch::ServiceExportConditions(list.to_vec()))
 }
 
 fn exported(service: &Service) -> Reference {
@@ -58,7 +58,7 @@ fn a_new_export_is_told_then_marked_then_offered() {
 
     let view = member_view([source.clone().object(), said.marked().object()]);
     let desired = Desired::InternalServiceExport { reference: exported(&source), offer: offer(80) };
-    let create = Write::create(Kind::InternalServiceExport, in_hub_of("member-1", "work-app"), desired);
+    let create = Write::create(in_hub_of("member-1", "work-app"), desired);
     assert_eq!(writes(&view, &app()), [sampled(create)]);
 }
 
@@ -99,7 +99,7 @@ fn an_export_is_written_anew_only_when_its_ports_change() {
     let view = member_view(standing.into_iter().chain([changed.clone().object()]));
     let patch = Patch::InternalServiceExport { reference: exported(&changed), offer: offer(81) };
     let offered = internal.offered_since(seconds(2));
-    assert_eq!(writes(&view, &app()), [sampled(Write::patch(Kind::InternalServiceExport, &offered.meta, patch))]);
+    assert_eq!(writes(&view, &app()), [sampled(Write::patch(&offered.meta, patch))]);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     // An existing export is maintained: if somebody deletes it, it is created again.
     let said = export.saying(&told);
     let view = member_view([source.clone().object(), said.object()]);
-    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 
     // While the weight is malformed, no new export starts.
@@ -420,7 +420,7 @@ fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
         view.applied(changed.object(), seconds(*at), &mut Vec::new());
     }
     let planned = writes(&view, &app_slice());
-    let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &planned[..] else {
+    let [Write { action: Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }, .. }] = &planned[..] else {
         assert_eq!(planned, []);
         return None;
     };
@@ -451,7 +451,7 @@ fn the_stamp_of_content_that_the_hub_has_is_kept() {
         Object::EndpointSliceExport(export),
     ]);
     let planned = writes(&view, &app_slice());
-    let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &planned[..] else {
+    let [Write { action: Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }, .. }] = &planned[..] else {
         panic!("one patch, not {planned:#?}");
     };
     assert_eq!(spec.reference.exported_since, Some(seconds(5)), "same content, same stamp, also after a restart");
@@ -492,7 +492,7 @@ fn nothing_is_exported_before_the_views_are_complete() {
     // The condition that the Service is missing does not depend on the hub's state.
     let mut view = member_view([service_export("work/app").object()]);
     view.watch_state(Kind::InternalServiceExport, WatchState::Unknown, SEEN, &mut Vec::new());
-    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::ServiceExport]);
     assert!(hub_view([]).plan(&fleetnet_core::hub::Key::Service(named("work/app")), NOW).is_empty());
 }

@@ -97,7 +97,7 @@ fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
     let import = service_import("work/app");
     let resolving = hub_view([first.clone().object(), second.clone().object(), import.clone().object()]);
     let key = hub::Key::Service(named("work/app"));
-    let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status.clone()));
+    let write = Write::patch(&import.meta, Patch::ServiceImportStatus(status.clone()));
     assert_eq!(writes(&resolving, &key), [write]);
     let judging = hub_view([first.object(), second.object(), import.showing(status).object()]);
     let events: Vec<_> = planned(&judging, &key).writes.into_iter().flat_map(|write| write.events).collect();
@@ -141,7 +141,7 @@ fn an_import_has_the_session_affinity_of_its_winner() {
     for (one, other) in [(STICKY, SessionAffinity::None), (SessionAffinity::None, STICKY)] {
         let view = hub_view([offer("member-1", one, 2), offer("member-2", other, 3), import.clone().object()]);
         let status = ImportStatus { session_affinity: one, ..resolved(&["member-1", "member-2"]) };
-        let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
+        let write = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
         assert_eq!(writes(&view, &key), [write], "another affinity is no conflict");
     }
 }
@@ -184,7 +184,7 @@ fn what_is_derived_of_a_headless_import_is_headless_whatever_type_is_asked_for()
     let asks_for_address = mcs().consumed_as(ConsumerType::LoadBalancer);
     let desired = Desired::Service(DerivedService { headless: true, ..wanted() });
     let at = standing().meta.name;
-    let create = [Write::create(Kind::Service, at, desired)];
+    let create = [Write::create(at, desired)];
     assert_eq!(derived(&asks_for_address, headless(), vec![]), create);
     assert_eq!(derived(&mcs(), headless(), vec![]), create);
     let stands = standing().headless();
@@ -200,7 +200,7 @@ fn a_derived_service_has_its_imports_session_affinity() {
     let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
     let patch = |session_affinity| {
         let patch = Patch::DerivedService(DerivedService { session_affinity, ..wanted() });
-        [Write::patch(Kind::Service, &standing().meta, patch)]
+        [Write::patch(&standing().meta, patch)]
     };
     assert_eq!(derived(&mcs(), sticky.clone(), vec![standing().object()]), patch(STICKY));
     let stuck = Service { session_affinity: STICKY, ..standing() };
@@ -219,7 +219,7 @@ fn given_six() -> Object {
 fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_keeps_them() {
     let status = || resolved(&["member-1"]);
     let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
-    let write = Write::patch(Kind::Service, &standing().meta, patch);
+    let write = Write::patch(&standing().meta, patch);
     assert_eq!(derived(&mcs(), status(), vec![standing().object(), given_six()]), [write]);
     let both = Service { dual_stack: true, ..standing() };
     assert_eq!(derived(&mcs(), status(), vec![both.clone().object(), given_six()]), []);
@@ -246,7 +246,7 @@ fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported
         let key = Key::MultiClusterService(named("work/app"));
         assert!(dirty.contains(&key), "{dirty:?}");
         let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
-        assert_eq!(writes(&view, &key), [Write::patch(Kind::Service, &standing().meta, patch)]);
+        assert_eq!(writes(&view, &key), [Write::patch(&standing().meta, patch)]);
     }
 }
 

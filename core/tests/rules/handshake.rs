@@ -63,7 +63,7 @@ fn next() -> Renewal {
 }
 
 fn renewal(held: &MemberAgent) -> Plan {
-    Plan::one(Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(next())))
+    Plan::one(Write::patch(&held.meta, Patch::MemberAgent(next())))
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
     let desired = Desired::MemberAgent(next());
     let at = held().meta.name;
     assert_eq!(&*at.to_string(), "fleet-member-member-1/member-1");
-    assert_eq!(planned(&nobody, &Key::Heartbeat), Plan::one(Write::create(Kind::MemberAgent, at, desired)));
+    assert_eq!(planned(&nobody, &Key::Heartbeat), Plan::one(Write::create(at, desired)));
 
     let fresh = held();
     let later = Plan { again: Some(NOW.plus_micros(6 * SECOND)), ..Plan::default() };
@@ -131,7 +131,7 @@ fn who_stops_as_planned_says_so_last() {
     let last = farewell(&speaking([held.clone().object()]), NOW);
     let renewed = seconds(5);
     let patch = Patch::MemberAgent(Renewal { renewed, stopped: Some(NOW), ..next() });
-    assert_eq!(last, Some(Write::patch(Kind::MemberAgent, &held.meta, patch)));
+    assert_eq!(last, Some(Write::patch(&held.meta, patch)));
     assert_eq!(farewell(&speaking([]), NOW), None);
     assert_eq!(farewell(&member_view([held.object()]), NOW), None);
 }
@@ -169,7 +169,7 @@ fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
         imported_slices: 1,
     };
     let patch = Patch::MemberAgentStatus { announcement: announcement(), counts: Some(counts) };
-    let answer = Write::patch(Kind::MemberAgent, &silent.meta, patch);
+    let answer = Write::patch(&silent.meta, patch);
     let key = hub::Key::Member("member-1".into());
     let view = speaking_hub(objects.iter().cloned().chain([silent.clone().object()]));
     assert_eq!(writes(&view, &key), [answer]);
@@ -218,7 +218,9 @@ fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice
 fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
-        | Action::Patch { patch: Patch::HubSlice(spec), .. } => Some(spec.content.clone()),
+        | Action::Patch { patch: Patch::EndpointSliceExport(spec) | Patch::EndpointSliceImport(spec), .. } => {
+            Some(spec.content.clone())
+        }
         _ => None,
     };
     writes.iter().filter_map(content).collect()
@@ -265,7 +267,7 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
     moved.content.endpoints.push(endpoint("10.0.0.9"));
     view.applied(moved.object(), seconds(30), &mut Vec::new());
     let written = writes(&view, &Key::SliceExport(named("work/app-1")));
-    let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &written[..] else {
+    let [Write { action: Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }, .. }] = &written[..] else {
         panic!("{written:?}")
     };
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
@@ -395,8 +397,7 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
     }
     let key = hub::Key::Service(named("work/app"));
     assert_eq!(view.plan(&key, seconds(40)), Plan { again: Some(seconds(80)), ..Plan::default() });
-    let answer =
-        Write::patch(Kind::InternalServiceImport, &claims[1].meta, Patch::ImportStatus(resolved(&["member-1"])));
+    let answer = Write::patch(&claims[1].meta, Patch::InternalServiceImportStatus(resolved(&["member-1"])));
     let plan = Plan { writes: vec![answer], again: Some(seconds(90)), ..Plan::default() };
     assert_eq!(view.plan(&key, seconds(80)), plan);
 }
@@ -433,7 +434,7 @@ fn a_claim_is_answered_in_the_form_that_its_member_announced() {
             claim.clone().object(),
             member_agent("member-2", member, Features::ALL).object(),
         ]);
-        let answer = Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(expected));
+        let answer = Write::patch(&claim.meta, Patch::InternalServiceImportStatus(expected));
         assert_eq!(writes(&view, &hub::Key::Service(named("work/app"))), [answer], "{member:?}");
     }
 }
@@ -456,7 +457,7 @@ fn a_headless_service_is_for_members_that_understand_it() {
     let claims = |import: &ServiceImport, clusters: &[&str]| {
         let importers = clusters.iter().map(|it| (names::member_namespace(it), ClusterId::from(*it))).collect();
         let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
-        Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers, load_balancer: None, finalizers })
+        Write::patch(&import.meta, Patch::Claims { importers, load_balancer: None, finalizers })
     };
     let free = service_import("work/app").showing(headless.clone());
     assert_eq!(planned(&free, &claim, Features::ALL), [claims(&free, &["member-2"])]);

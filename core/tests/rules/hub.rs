@@ -29,12 +29,12 @@ fn export_of(cluster: &str, ports: &[ServicePort]) -> InternalServiceExport {
 fn stamped(export: &InternalServiceExport, since: Timestamp) -> Write {
     let offered = PortsOffered { since, ports: names::ports_fingerprint(&export.ports) };
     let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
-    Write::patch(Kind::InternalServiceExport, &export.meta, patch)
+    Write::patch(&export.meta, patch)
 }
 
 fn verdict(export: &InternalServiceExport, verdict: Condition) -> Write {
     let told = Condition { last_transition: seconds(20), ..verdict };
-    Write::patch(Kind::InternalServiceExport, &export.meta, Patch::InternalServiceExportConditions(vec![told]))
+    Write::patch(&export.meta, Patch::InternalServiceExportConditions(vec![told]))
 }
 
 fn http() -> Vec<ServicePort> {
@@ -100,12 +100,12 @@ fn the_import_is_made_then_shows_its_exporters_then_they_are_told() {
     let offered = export_of("member-1", &http()).offered_since(seconds(2));
     let view = hub_view([offered.clone().object()]);
     let desired = Desired::ServiceImport { controller: None, finalizer: false };
-    assert_eq!(writes(&view, &app()), [Write::create(Kind::ServiceImport, named("work/app"), desired)]);
+    assert_eq!(writes(&view, &app()), [Write::create(named("work/app"), desired)]);
 
     let import = service_import("work/app");
     let view = hub_view([offered.clone().object(), import.clone().object()]);
-    let status = Patch::ImportStatus(resolved(&["member-1"]));
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+    let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, status)]);
 
     let view = hub_view([offered.clone().object(), import.showing(resolved(&["member-1"])).object()]);
     assert_eq!(writes(&view, &app()), [verdict(&offered, no_conflict("work/app"))]);
@@ -116,7 +116,7 @@ fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<Se
     let exports = offers.iter().map(|(cluster, since, ports)| export_of(cluster, ports).offered_since(seconds(*since)));
     let view = hub_view(exports.map(IntoObject::object).chain([service_import("work/app").object()]));
     let planned = writes(&view, &app());
-    let [Write { action: Action::Patch { patch: Patch::ImportStatus(status), .. }, .. }] = &planned[..] else {
+    let [Write { action: Action::Patch { patch: Patch::ServiceImportStatus(status), .. }, .. }] = &planned[..] else {
         panic!("one status, not {planned:#?}");
     };
     (status.clusters.clone(), status.ports.clone())
@@ -203,8 +203,8 @@ fn the_cluster_is_the_namespace_s_whatever_the_object_says() {
     stranger.meta.name = named("default/work-app");
     let import = service_import("work/app");
     let view = hub_view([liar.object(), second.object(), stranger.object(), import.clone().object()]);
-    let status = Patch::ImportStatus(resolved(&["member-1"]));
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+    let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, status)]);
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
     let dying = export_of("member-2", &http()).offered_since(seconds(3)).deleting();
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
     let view = hub_view([stays.clone().object(), dying.clone().object(), import.clone().object()]);
-    let status = Patch::ImportStatus(resolved(&["member-1"]));
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+    let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, status)]);
     let view = hub_view([stays.object(), dying.clone().object(), import.showing(resolved(&["member-1"])).object()]);
     assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)]);
 }
@@ -244,7 +244,7 @@ fn claims_of(clusters: &[&str]) -> BTreeMap<Text, ClusterId> {
 fn recorded(import: &ServiceImport, clusters: &[&str]) -> Write {
     let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
     let patch = Patch::Claims { importers: claims_of(clusters), load_balancer: None, finalizers };
-    Write::patch(Kind::ServiceImport, &import.meta, patch)
+    Write::patch(&import.meta, patch)
 }
 
 fn mark(claim: &InternalServiceImport, ours: bool) -> Write {
@@ -252,7 +252,7 @@ fn mark(claim: &InternalServiceImport, ours: bool) -> Write {
 }
 
 fn answer(claim: &InternalServiceImport, status: ImportStatus) -> Write {
-    Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status))
+    Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status))
 }
 
 /// Returns the writes that are planned for these claims on a ServiceImport.
@@ -293,7 +293,7 @@ fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
         load_balancer: Some(names::member_namespace("member-2")),
         finalizers: import.meta.finalizers.clone(),
     };
-    let both = Write::patch(Kind::ServiceImport, &import.meta, patch);
+    let both = Write::patch(&import.meta, patch);
     assert_eq!(claimed(&import, &[&holder, &older, &shared]), [both], "neither blocks the other");
 
     let free = service_import("work/app").showing(status());
@@ -334,7 +334,7 @@ fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_i
     let gone = hub_view([offered.object(), holder.clone().object(), waits.clone().object()]);
     let planned = writes(&gone, &app());
     assert!(
-        matches!(&planned[..], [Write { kind: Kind::ServiceImport, action: Action::Create(_), .. }]),
+        matches!(&planned[..], [Write { action: Action::Create(Desired::ServiceImport { .. }), .. }]),
         "{planned:?}"
     );
 
@@ -342,7 +342,7 @@ fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_i
     assert_eq!(claimed(&dying, &[&holder, &waits]), [recorded(&dying, &[])], "it is let go, and nobody is told of it");
 
     let fresh = claimed(&service_import("work/app"), &[&holder, &waits]);
-    assert!(matches!(&fresh[..], [Write { kind: Kind::ServiceImport, .. }]), "it is resolved first: {fresh:?}");
+    assert!(matches!(&fresh[..], [write] if write.kind() == Kind::ServiceImport), "it is resolved first: {fresh:?}");
     let anew = service_import("work/app").showing(status());
     assert_eq!(claimed(&anew, &[&holder, &waits]), [recorded(&anew, &["member-3"])]);
 
@@ -356,14 +356,14 @@ fn a_claim_waits_for_exporters_and_is_kept_without_them() {
     let unresolved = service_import("work/app");
     let fresh = claim_of("member-2");
     let view = hub_view([unresolved.object(), export_of("member-1", &http()).object(), fresh.clone().object()]);
-    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "only the stamp");
 
     // The only exporter changes its ports, so for a moment no export is accepted. The importer keeps its claim.
     let held = service_import("work/app").claimed_by(&["member-2"]);
     let holder = fresh.marked();
     let view = hub_view([held.object(), export_of("member-1", &http()).object(), holder.object()]);
-    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 }
 
@@ -398,7 +398,7 @@ fn a_slice_is_marked_once_then_given_to_every_importer() {
     let view = claimed_hub_view([Object::EndpointSliceExport(marked.clone()), import.clone().object()]);
     let create = |cluster: &str| {
         let at = in_hub_of(cluster, &marked.meta.name.name);
-        Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(marked.spec.clone()))
+        Write::create(at, Desired::EndpointSliceImport(marked.spec.clone()))
     };
     assert_eq!(writes(&view, &key), [create("member-2"), create("member-3")]);
 
@@ -406,9 +406,9 @@ fn a_slice_is_marked_once_then_given_to_every_importer() {
     let changed = marked.clone().carrying(&["10.0.0.9"], 2);
     let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
     let view = claimed_hub_view(objects.into_iter().chain([import.object()]));
-    let patch = Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()));
+    let patch = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
     let at = in_hub_of("member-3", &marked.meta.name.name);
-    let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec));
+    let create = Write::create(at, Desired::EndpointSliceImport(changed.spec));
     assert_eq!(writes(&view, &key), [patch, create]);
 }
 
@@ -517,7 +517,7 @@ fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
     assert_eq!(writes(&view, &key), []);
     assert_eq!(gone(&mut view, &dying), std::slice::from_ref(&key));
     let at = in_hub_of("member-2", &changed.meta.name.name);
-    let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec));
+    let create = Write::create(at, Desired::EndpointSliceImport(changed.spec));
     assert_eq!(writes(&view, &key), [create]);
 }
 

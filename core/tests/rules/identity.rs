@@ -121,7 +121,7 @@ fn line(write: &Write) -> String {
         Action::Patch { .. } => "patch",
         Action::Delete { .. } => "delete",
     };
-    format!("{verb} {:?}", write.kind)
+    format!("{verb} {:?}", write.kind())
 }
 
 fn writes(view: &View, keys: &[Key], now: i64) -> Vec<String> {
@@ -212,7 +212,7 @@ fn renewal(held: &MemberAgent, now: i64) -> Write {
         renewed: seconds(now),
         stopped: None,
     };
-    Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal))
+    Write::patch(&held.meta, Patch::MemberAgent(renewal))
 }
 
 #[test]

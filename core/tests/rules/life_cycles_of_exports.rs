@@ -15,7 +15,7 @@ use crate::support::world::{Who, World, fleet};
 use fleetnet_core::member;
 use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, Service, ServiceType};
 use fleetnet_core::plan::{Action, Write};
-use fleetnet_types::Timestamp;
+use fleetnet_types::{ConditionStatus, Timestamp};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 
@@ -235,7 +235,7 @@ fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
     let mut world = fleet(0, ConsumerType::LoadBalancer);
     let theirs = Condition {
         condition_type: "Theirs".into(),
-        status: "True".into(),
+        status: ConditionStatus::True,
         reason: "Reason".into(),
         message: "".into(),
         observed_generation: 1,

@@ -44,7 +44,9 @@ fn six(address: &str) -> EndpointSlice {
 fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
-        | Action::Patch { patch: Patch::HubSlice(spec), .. } => Some(spec.content.clone()),
+        | Action::Patch { patch: Patch::EndpointSliceExport(spec) | Patch::EndpointSliceImport(spec), .. } => {
+            Some(spec.content.clone())
+        }
         _ => None,
     };
     writes.iter().filter_map(content).collect()
@@ -167,7 +169,7 @@ fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     assert_eq!(service_plan(&sticky, &shown, true), []);
     let other = ImportStatus { clusters: vec!["member-3".into()], ..sticky.clone() };
     let before = claim("member-2", &service_import("work/app")).marked().answered(other);
-    let answer = Write::patch(Kind::InternalServiceImport, &before.meta, Patch::ImportStatus(resolved(&["member-1"])));
+    let answer = Write::patch(&before.meta, Patch::InternalServiceImportStatus(resolved(&["member-1"])));
     assert_eq!(service_plan(&sticky, &before, true), [answer]);
 }
 
@@ -278,7 +280,7 @@ fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
     let mut view = member_without(headless_export(Some(&held)), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     assert_eq!(view.plan(&app, seconds(459)), Plan { again: Some(seconds(460)), ..Plan::default() });
-    let told: Vec<_> = view.plan(&app, seconds(460)).writes.iter().map(|write| write.kind).collect();
+    let told: Vec<_> = view.plan(&app, seconds(460)).writes.iter().map(|write| write.kind()).collect();
     assert_eq!(told, [Kind::ServiceExport], "it is told first");
 }
 

@@ -39,7 +39,7 @@ fn view_of(weight: &str, conditions: &[Condition]) -> View {
 }
 
 fn deletes_the_export(writes: &[Write]) -> bool {
-    matches!(writes, [Write { kind: Kind::InternalServiceExport, action: Action::Delete { .. }, .. }])
+    matches!(writes, [Write { action: Action::Delete { kind: Kind::InternalServiceExport, .. }, .. }])
 }
 
 #[test]
@@ -48,16 +48,16 @@ fn a_withdrawal_for_weight_zero_is_finished_whatever_the_messages_say() {
     assert!(deletes_the_export(&writes(&view_of("many", &begun), &export_key())), "an invalid weight starts nothing");
     let exported = [reworded(), no_conflict("work/app")];
     let kept = writes(&view_of("many", &exported), &export_key());
-    assert!(kept.iter().all(|write| write.kind == Kind::ServiceExport), "it was not withdrawn: {kept:#?}");
+    assert!(kept.iter().all(|write| write.kind() == Kind::ServiceExport), "it was not withdrawn: {kept:#?}");
     let [Write { action: Action::Patch { patch: Patch::ServiceExportConditions(list), .. }, .. }, ..] =
         &writes(&view_of("5", &begun), &export_key())[..]
     else {
         panic!("it is exported again, and the condition says so");
     };
-    assert_eq!(conditions::find(list, "Withdrawn").map(|held| &*held.status), Some("False"));
+    assert_eq!(conditions::find(list, "Withdrawn").map(|held| held.status.as_str()), Some("False"));
     let over = [reworded(), no_conflict("work/app"), withdrawn("False")];
     let kept = writes(&view_of("many", &over), &export_key());
-    assert!(kept.iter().all(|write| write.kind == Kind::ServiceExport), "it is exported again: {kept:#?}");
+    assert!(kept.iter().all(|write| write.kind() == Kind::ServiceExport), "it is exported again: {kept:#?}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_withdrawal_that_an_earlier_version_or_a_go_agent_began_is_finished() {
         assert!(deletes_the_export(&writes(&view_of("0", &begun), &export_key())), "an upgrade costs no status write");
         let exported = [valid("work/app"), no_conflict("work/app")];
         let kept = writes(&view_of("many", &exported), &export_key());
-        assert!(kept.iter().all(|write| write.kind == Kind::ServiceExport), "{kept:#?}");
+        assert!(kept.iter().all(|write| write.kind() == Kind::ServiceExport), "{kept:#?}");
     });
 }
 

@@ -52,7 +52,7 @@ fn refused() -> Condition {
 fn told_refused(export: &InternalServiceExport) -> Write {
     let mut list = export.conditions.clone();
     list.push(Condition { last_transition: seconds(20), ..refused() });
-    Write::patch(Kind::InternalServiceExport, &export.meta, Patch::InternalServiceExportConditions(list))
+    Write::patch(&export.meta, Patch::InternalServiceExportConditions(list))
 }
 
 // === What a namespace says ===
@@ -92,8 +92,8 @@ fn an_accepted_export_that_is_not_allowed_any_more_leaves() {
     let (stays, leaves) = (accepted_export("member-1"), accepted_export("member-2"));
     let import = import_of(&["member-2", "member-1"]);
     let view = hub_view([stays.object(), leaves.clone().object(), import.clone().object(), exporters("member-1")]);
-    let status = Patch::ImportStatus(resolved(&["member-1"]));
-    let shown = Write::patch(Kind::ServiceImport, &import.meta, status);
+    let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    let shown = Write::patch(&import.meta, status);
     assert_eq!(writes(&view, &app()), [shown, told_refused(&leaves)]);
 
     let alone = import_of(&["member-2"]);
@@ -124,7 +124,7 @@ fn an_export_that_is_allowed_again_is_told_so_with_its_verdict() {
     };
     let list = vec![no_conflict("work/app"), allowed];
     let patch = Patch::InternalServiceExportConditions(list.clone());
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::InternalServiceExport, &back.meta, patch)]);
+    assert_eq!(writes(&view, &app()), [Write::patch(&back.meta, patch)]);
     assert_eq!(events(&view, &app()), ["ExporterAllowed"]);
     back.conditions = list;
     let view = hub_view([back.object(), import_of(&["member-2"]).object(), exporters("member-2")]);
@@ -215,13 +215,13 @@ fn a_claim_that_is_not_allowed_any_more_is_struck_out_then_told_so() {
         load_balancer: None,
         finalizers: import.meta.finalizers.with_ours(false),
     };
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
+    assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, patch)]);
     assert_eq!(events(&view, &app()), ["ImportersChanged"]);
 
     let struck = import_of(&["member-1"]);
     let view = claimed(&struck, &[&holder], importers(""));
-    let emptied = Patch::ImportStatus(ImportStatus::default());
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::InternalServiceImport, &holder.meta, emptied)]);
+    let emptied = Patch::InternalServiceImportStatus(ImportStatus::default());
+    assert_eq!(writes(&view, &app()), [Write::patch(&holder.meta, emptied)]);
     assert_eq!(events(&view, &app()), ["ImporterNotAllowed"]);
 
     let told = holder.answered(ImportStatus::default());
@@ -247,8 +247,8 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
     let import = import_of(&["member-2", "member-1"]);
     let mut view = hub_view([accepted_export("member-1").object(), import.clone().object(), exporters("member-1")]);
     unreadable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-app"));
-    let shown = Patch::ImportStatus(resolved(&["member-1"]));
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, shown)]);
+    let shown = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, shown)]);
 
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
     let mut view = claimed(&import, &[], importers(""));
@@ -258,7 +258,7 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
         load_balancer: None,
         finalizers: import.meta.finalizers.with_ours(false),
     };
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, struck)]);
+    assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, struck)]);
 
     let export = marked_slice("member-1");
     let copy = slice_import("member-2", &export);
@@ -311,7 +311,7 @@ fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
     let leaving = accepted_export("member-2").deleting();
     let import = import_of(&["member-1", "member-2"]);
     let view = hub_view([changed.object(), leaving.object(), import.clone().object()]);
-    let shown = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(resolved(&["member-1"])));
+    let shown = Write::patch(&import.meta, Patch::ServiceImportStatus(resolved(&["member-1"])));
     for (how, view) in unknown(&view) {
         assert_eq!(writes(&view, &app()), std::slice::from_ref(&shown), "{how}");
     }
@@ -324,8 +324,8 @@ fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
     let changed = given.carrying(&["10.0.0.9"], 2);
     let key = slice_key(&changed);
     let at = in_hub_of("member-3", &changed.meta.name.name);
-    let update = Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()));
-    let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec.clone()));
+    let update = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
+    let create = Write::create(at, Desired::EndpointSliceImport(changed.spec.clone()));
     let claimed = |clusters: &[&str]| {
         let import = import_of(clusters).claimed_by(&["member-2", "member-3"]).object();
         let [export, copy] = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
@@ -362,7 +362,7 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     view.namespace_policy = NamespacePolicy::Off;
     let offered = PortsOffered { since: NOW, ports: names::ports_fingerprint(&export.ports) };
     let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
-    let stamped = [Write::patch(Kind::InternalServiceExport, &export.meta, patch)];
+    let stamped = [Write::patch(&export.meta, patch)];
     assert_eq!(writes(&view, &app()), stamped);
     for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
         view.watch_state(Kind::Namespace, state, SEEN, &mut Vec::new());
@@ -414,7 +414,7 @@ fn valid_of(world: &World) -> (Text, Text) {
     let export = world.members[0].cluster.get(Kind::ServiceExport, &named("work/app"));
     let Some(Object::ServiceExport(export)) = export else { panic!("no ServiceExport") };
     let valid = export.conditions.iter().find(|condition| &*condition.condition_type == "Valid").expect("told");
-    (valid.status.clone(), valid.reason.clone())
+    (valid.status.as_str().into(), valid.reason.clone())
 }
 
 fn told_since(world: &World, mark: usize) -> Vec<&'static str> {

@@ -17,7 +17,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_core::plan::{Action, Patch, Plan};
 use fleetnet_core::reasons::Reason;
-use fleetnet_types::Text;
+use fleetnet_types::{ConditionStatus, Text};
 use std::collections::BTreeSet;
 
 /// Returns the messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking
@@ -114,7 +114,8 @@ fn of_services() -> Vec<Case> {
 fn of_verdicts() -> Vec<Case> {
     let app = || service("work/app").uid("0a1b2c3d");
     let offered = || internal_export("member-1", &app()).offered_since(seconds(2));
-    let refused = Condition { status: "False".into(), reason: "ExporterNotAllowed".into(), ..valid("work/app") };
+    let refused =
+        Condition { status: ConditionStatus::False, reason: "ExporterNotAllowed".into(), ..valid("work/app") };
     let refused = Condition { message: "cluster member-1 may not".into(), ..refused };
     let theirs = |name: &str, of: &str| {
         let mut export = internal_export("member-1", &service(of).uid(of));

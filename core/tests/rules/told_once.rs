@@ -46,14 +46,14 @@ fn an_export_without_a_name_is_told_once_and_goes_on_when_one_is_free() {
     let set = writes(&view, &key);
     let list = set_by(&set[0].action).expect("conditions").to_vec();
     let said = conditions::find(&list, "Valid").expect("Valid");
-    assert_eq!((&*said.status, &*said.reason), ("False", "NameHeldByAnother"));
+    assert_eq!((said.status.as_str(), &*said.reason), ("False", "NameHeldByAnother"));
     let told_so = export.saying(&list);
     told(&mut view, told_so.object());
     settles(&view, &key);
 
     assert!(gone(&mut view, &first.object()).contains(&key), "a name that is free wakes it");
     let planned = writes(&view, &key);
-    let kinds: Vec<Kind> = planned.iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = planned.iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::ServiceExport, Kind::InternalServiceExport]);
     assert_eq!(&*planned[1].at.name, "work-app");
 }
@@ -73,7 +73,7 @@ fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_f
     let (key, import_key) = (Key::MultiClusterService(named("work/app")), Key::Import(named("work/app")));
     let set = writes(&view, &key);
     let list = set_by(&set[0].action).expect("conditions").to_vec();
-    assert_eq!((&*list[0].status, &*list[0].reason), ("False", "NameHeldByAnother"));
+    assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "NameHeldByAnother"));
     let claimless = planned(&view, &import_key);
     assert_eq!((claimless.writes.len(), claimless.hindrances.len()), (0, 1));
     let told_so = taken.told(&list);
@@ -121,8 +121,8 @@ fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
     assert_eq!(told_by(&plan), [("WriteRefused", "cluster hub refused to create it")]);
     assert_eq!(hindrances(&plan), told_by(&plan));
     let list = set_by(&plan.writes[0].action).expect("conditions").to_vec();
-    assert_eq!((&*list[0].status, &*list[0].reason), ("False", "WriteRefused"));
-    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind).collect::<Vec<_>>();
+    assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "WriteRefused"));
+    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
     assert_eq!(kinds(&plan), [Kind::ServiceExport, Kind::InternalServiceExport]);
 
     let told_so = export.clone().saying(&list);
@@ -152,7 +152,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
     let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
     let told_so = taken.told(&list);
     let mut anew = member_view([told_so.object(), import.object()]);
-    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind).collect::<Vec<_>>();
+    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
     let plan = planned(&anew, &key);
     assert_eq!((kinds(&plan), told_by(&plan)), (vec![Kind::Service], vec![]), "it asks first");
     told(&mut anew, derived_service("work-app", "work/app").object());
@@ -192,7 +192,7 @@ fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), us
         };
         for condition in conditions {
             let key = (meta.uid.clone(), condition.condition_type.clone());
-            let words = |it: &Condition| (it.status.clone(), it.reason.clone(), it.message.clone());
+            let words = |it: &Condition| (it.status, it.reason.clone(), it.message.clone());
             let before = held.insert(key, condition.clone());
             if before.is_none_or(|before| words(&before) != words(condition)) {
                 let is_why = |reason: &&Reason| conditions::has_reason(condition, **reason);

@@ -91,7 +91,8 @@ fn nobody_has_offered_its_ports_since_before_its_export_was_made() {
         let forged = export("member-2", 81).created(seconds(made)).offered_since(seconds(1));
         let view = hub_view([honest.clone().object(), forged.object(), import.clone().object()]);
         let planned = writes(&view, &Key::Service(named("work/app")));
-        let [Write { action: Action::Patch { patch: Patch::ImportStatus(status), .. }, .. }] = &planned[..] else {
+        let [Write { action: Action::Patch { patch: Patch::ServiceImportStatus(status), .. }, .. }] = &planned[..]
+        else {
             panic!("one status, not {planned:#?}");
         };
         assert_eq!(status.clusters, [winner.into()], "made at second {made}");
@@ -182,7 +183,7 @@ fn a_refused_export_is_accepted_by_itself_when_the_holder_is_gone() {
         let at = in_hub_of("member-3", &export.meta.name.name);
         let mut spec = export.spec.clone();
         spec.reference.cluster = "member-2".into();
-        Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(spec))
+        Write::create(at, Desired::EndpointSliceImport(spec))
     };
     for second in [second_of_name(), second_of_slice()] {
         let second = second.marked();
@@ -352,9 +353,9 @@ fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
     let objects = [accepted("member-1").offered_since(seconds(2)).object(), bare.object(), joins.object()];
     let view = hub_view(objects.into_iter().chain([import.clone().object()]));
-    let shown = Patch::ImportStatus(resolved(&["member-1", "member-3"]));
+    let shown = Patch::ServiceImportStatus(resolved(&["member-1", "member-3"]));
     let planned = writes(&view, &Key::Service(named("work/app")));
-    assert!(planned.contains(&Write::patch(Kind::ServiceImport, &import.meta, shown)), "{planned:#?}");
+    assert!(planned.contains(&Write::patch(&import.meta, shown)), "{planned:#?}");
 }
 
 #[test]
@@ -415,7 +416,7 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
     let turned = claim_of("member-2", 1);
     let sole = claims_of("member-3");
     let struck = Patch::Claims { importers: sole, load_balancer: None, finalizers: import.meta.finalizers.clone() };
-    assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(Kind::ServiceImport, &import.meta, struck)]);
+    assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(&import.meta, struck)]);
 
     // A member that shares the import and adds a second claim comes after the claims that already wait.
     let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);

@@ -57,7 +57,7 @@ fn a_copy_stays_while_its_export_cannot_be_read() {
 fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
     let (export, copy) = exported();
     let changed = HubSlice { spec: export.clone().carrying(&["10.0.0.9"], 2).spec, ..export.clone() };
-    let update = [Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()))];
+    let update = [Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()))];
     let objects = [
         claimed_import(&["member-2"]).object(),
         Object::EndpointSliceExport(changed.clone()),
@@ -94,7 +94,7 @@ fn a_copy_that_cannot_be_read_is_not_made_twice_and_the_others_are_made() {
     unreadable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
     let give = |at: &ObjectName| {
         let desired = Desired::EndpointSliceImport(export.spec.clone());
-        Write::create(Kind::EndpointSliceImport, at.clone(), desired)
+        Write::create(at.clone(), desired)
     };
     assert_eq!(writes(&view, &hub_slice(&export)), [give(&other.meta.name)]);
     assert_eq!(gone_unread(&mut view, Kind::EndpointSliceImport, &copy.meta.name), [hub_slice(&export)]);
@@ -113,7 +113,7 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_read() {
     let beside = [offer("member-2", 80).object(), offer("member-3", 80).object(), other_ports.object()];
     let mut view = hub_view([import.clone().object()]);
     assert_eq!(writes(&view, &hub_service("work/app")), [Write::delete(Kind::ServiceImport, &import.meta)]);
-    let status = |clusters| Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(resolved(clusters)));
+    let status = |clusters| Write::patch(&import.meta, Patch::ServiceImportStatus(resolved(clusters)));
 
     let at = in_hub_of("member-1", "whatever-it-is-of");
     unreadable(&mut view, Kind::InternalServiceExport, &at);
@@ -134,8 +134,8 @@ fn an_export_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
     let (stays, dying) = (offer("member-1", 80), offer("member-2", 80).deleting());
     let mut view = hub_view([import.clone().object(), stays.object(), dying.object()]);
     unreadable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-web"));
-    let status = Patch::ImportStatus(resolved(&["member-1"]));
-    let expected = [Write::patch(Kind::ServiceImport, &import.meta, status)];
+    let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
+    let expected = [Write::patch(&import.meta, status)];
     assert_eq!(writes(&view, &hub_service("work/app")), expected, "what is known of it is that it goes");
 }
 
@@ -157,11 +157,7 @@ fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
     let keep = |clusters: &[&str]| {
         let claims = claimed_import(clusters).claims;
         let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
-        [Write::patch(
-            Kind::ServiceImport,
-            &import.meta,
-            Patch::Claims { importers: claims.importers, load_balancer: None, finalizers },
-        )]
+        [Write::patch(&import.meta, Patch::Claims { importers: claims.importers, load_balancer: None, finalizers })]
     };
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&[]));
     let at = in_hub_of("member-2", "whatever-it-claims");
@@ -205,7 +201,7 @@ fn a_claim_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
     unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
     let finalizers = import.meta.finalizers.with_ours(false);
     let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, load_balancer: None, finalizers };
-    assert_eq!(writes(&view, &hub_service("work/app")), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
+    assert_eq!(writes(&view, &hub_service("work/app")), [Write::patch(&import.meta, patch)]);
 }
 
 #[test]
@@ -227,11 +223,7 @@ fn an_import_of_the_hub_that_cannot_be_read_is_not_made_twice_and_nobody_loses_b
 
     let web = internal_export("member-1", &service("work/web")).offered_since(seconds(2));
     told(&mut view, web.object());
-    let create = Write::create(
-        Kind::ServiceImport,
-        named("work/web"),
-        Desired::ServiceImport { controller: None, finalizer: false },
-    );
+    let create = Write::create(named("work/web"), Desired::ServiceImport { controller: None, finalizer: false });
     assert_eq!(writes(&view, &hub_service("work/web")), [create], "others go on");
 
     let dirty = gone_unread(&mut view, Kind::ServiceImport, &at);
@@ -313,7 +305,7 @@ fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
     for key in [wish_key("work/app"), import_key("work/app")] {
         assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
     }
-    let kinds: Vec<Kind> = writes(&view, &wish_key("work/app")).iter().map(|write| write.kind).collect();
+    let kinds: Vec<Kind> = writes(&view, &wish_key("work/app")).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds[0], Kind::ServiceImport, "made anew, and the derived Service has its grace from now on");
     assert!(!kinds.contains(&Kind::Service));
 }
@@ -329,7 +321,7 @@ fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read()
     view.applied(without_exporters, late, &mut Vec::new());
     let plan = view.plan(&wish_key("work/app"), late);
     assert_eq!(plan.again, Some(late.plus_micros(GRACE_MICROS)));
-    assert!(plan.writes.iter().all(|write| write.kind != Kind::Service), "{plan:?}");
+    assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "{plan:?}");
 }
 
 #[test]

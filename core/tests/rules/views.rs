@@ -65,7 +65,7 @@ fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
 
 fn same_targets(one: &Plan, other: &Plan) -> bool {
     let targets = |plan: &Plan| {
-        let what = |write: &Write| (write.kind, write.at.clone(), std::mem::discriminant(&write.action));
+        let what = |write: &Write| (write.kind(), write.at.clone(), std::mem::discriminant(&write.action));
         plan.writes.iter().map(what).collect::<Vec<_>>()
     };
     targets(one) == targets(other)
@@ -208,14 +208,14 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
 
 /// True if a write removes content or an object that somebody uses.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
-    let held = view.held().into_iter().find(|object| object.kind() == write.kind && object.meta().name == write.at);
+    let held = view.held().into_iter().find(|object| object.kind() == write.kind() && object.meta().name == write.at);
     match (&write.action, held) {
         (Action::Delete { .. }, _) => true,
-        (Action::Patch { patch: Patch::Finalizers(after), .. }, Some(held)) => {
+        (Action::Patch { patch: Patch::Finalizers { finalizers: after, .. }, .. }, Some(held)) => {
             held.meta().finalizers.ours && !after.ours
         }
         (
-            Action::Patch { patch: Patch::HubSlice(after), .. },
+            Action::Patch { patch: Patch::EndpointSliceExport(after) | Patch::EndpointSliceImport(after), .. },
             Some(Object::EndpointSliceExport(held) | Object::EndpointSliceImport(held)),
         ) => fewer(&held.spec, after),
         (Action::Patch { patch: Patch::ImportedSlice(after), .. }, Some(Object::EndpointSlice(held))) => {
@@ -224,12 +224,13 @@ fn shrinks<V: View>(view: &V, write: &Write) -> bool {
         (Action::Patch { patch: Patch::Claims { importers, .. }, .. }, Some(Object::ServiceImport(held))) => {
             held.claims.importers.keys().any(|importer| !importers.contains_key(importer))
         }
-        (Action::Patch { patch: Patch::ImportStatus(after), .. }, Some(Object::ServiceImport(held))) => {
+        (Action::Patch { patch: Patch::ServiceImportStatus(after), .. }, Some(Object::ServiceImport(held))) => {
             held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster))
         }
-        (Action::Patch { patch: Patch::ImportStatus(after), .. }, Some(Object::InternalServiceImport(held))) => {
-            held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster))
-        }
+        (
+            Action::Patch { patch: Patch::InternalServiceImportStatus(after), .. },
+            Some(Object::InternalServiceImport(held)),
+        ) => held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster)),
         _ => false,
     }
 }

@@ -159,8 +159,8 @@ impl View for hub::View {
 pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
     let mut targets = BTreeSet::new();
     for write in &plan.writes {
-        let first = targets.insert((write.kind, &write.at));
-        assert!(first, "two writes to {:?} {} in one plan: {:#?}", write.kind, write.at, plan.writes);
+        let first = targets.insert((write.kind(), &write.at));
+        assert!(first, "two writes to {:?} {} in one plan: {:#?}", write.kind(), write.at, plan.writes);
     }
 }
 
@@ -292,8 +292,8 @@ impl<V: View> Agent<V> {
             self.hindrances.insert(key.clone(), plan.hindrances);
         }
         for write in plan.writes {
-            let target = (write.kind, write.at.clone());
-            if self.in_flight.iter().any(|(other, _)| (other.kind, &other.at) == (target.0, &target.1)) {
+            let target = (write.kind(), write.at.clone());
+            if self.in_flight.iter().any(|(other, _)| (other.kind(), &other.at) == (target.0, &target.1)) {
                 self.waiting.entry(target).or_default().insert(key.clone());
             } else {
                 self.in_flight.push((write, key.clone()));
@@ -303,7 +303,7 @@ impl<V: View> Agent<V> {
 
     /// Shows the agent the answer to a write: the view has the server's object before any later plan.
     pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
-        let target = (write.kind, write.at.clone());
+        let target = (write.kind(), write.at.clone());
         // Undelivered watch events of this object are older than the answer, so they are dropped.
         let newer = |news: &News| match news {
             News::Changed((kind, change)) => *kind != target.0 || *name_of(change) != target.1,

@@ -10,7 +10,7 @@ use fleetnet_core::model::{
     SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";
@@ -203,7 +203,7 @@ impl BuildSlice for EndpointSlice {
 pub(crate) fn condition(condition_type: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
     Condition {
         condition_type: condition_type.into(),
-        status: status.into(),
+        status: ConditionStatus::named(status).expect(status),
         reason: reason.into(),
         message: message.into(),
         observed_generation: generation,

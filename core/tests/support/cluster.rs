@@ -111,12 +111,11 @@ impl Cluster {
 
     /// Executes a planned write.
     pub(crate) fn carry_out(&mut self, write: &Write, now: Timestamp) -> Answer {
-        let held = self.get(write.kind, &write.at);
+        let held = self.get(write.kind(), &write.at);
         match &write.action {
             Action::Create(_) if self.missing_namespaces.contains(&*write.at.namespace) => Answer::NoNamespace,
             Action::Create(desired) => {
                 let object = made(&write.at, desired);
-                assert_eq!(object.kind(), write.kind, "{write:?}");
                 if self.create(object, now) { Answer::Done } else { Answer::AlreadyExists }
             }
             Action::Patch { resource_version, patch } => {
@@ -124,15 +123,15 @@ impl Cluster {
                 if held.meta().resource_version != *resource_version {
                     return Answer::Conflict;
                 }
-                let changed = self.edit(write.kind, &write.at, |object| merge(object, patch.clone()));
+                let changed = self.edit(write.kind(), &write.at, |object| merge(object, patch.clone()));
                 assert!(changed, "a write that changes nothing: {write:?}");
                 Answer::Done
             }
-            Action::Delete { uid } => match held.map(|held| held.meta()) {
+            Action::Delete { uid, kind: _ } => match held.map(|held| held.meta()) {
                 None => Answer::NotFound,
                 Some(held) if held.uid != *uid => Answer::Conflict,
                 Some(_) => {
-                    self.delete(write.kind, &write.at); // no effect if somebody has just deleted the object
+                    self.delete(write.kind(), &write.at); // no effect if somebody has just deleted the object
                     Answer::Done
                 }
             },

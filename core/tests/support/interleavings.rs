@@ -129,7 +129,7 @@ impl Exploration {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };
         let is_free =
-            |write: &Write| state.in_flight.iter().all(|other| (other.kind, &other.at) != (write.kind, &write.at));
+            |write: &Write| state.in_flight.iter().all(|other| (other.kind(), &other.at) != (write.kind(), &write.at));
         let writes = self.keys.iter().flat_map(|key| view.plan(key, self.now(state)).writes);
         writes.map(silent).filter(is_free).collect()
     }
@@ -175,7 +175,7 @@ impl State {
                 *resource_version = rank(*resource_version);
             }
         }
-        in_flight.sort_by_key(|write| (write.kind, write.at.clone()));
+        in_flight.sort_by_key(|write| (write.kind(), write.at.clone()));
         let server: Vec<Object> = self.server.all().map(ranked).collect();
         let view: Vec<Object> = self.view.values().map(ranked).collect();
         format!("{server:?} {view:?} {in_flight:?} {}", self.changed)
@@ -195,9 +195,9 @@ fn version_of(write: &Write) -> Option<u64> {
 
 fn said(write: &Write) -> String {
     match &write.action {
-        Action::Create(_) => format!("create {:?} {}", write.kind, write.at),
-        Action::Patch { patch, .. } => format!("patch {:?} {} {patch:?}", write.kind, write.at),
-        Action::Delete { .. } => format!("delete {:?} {}", write.kind, write.at),
+        Action::Create(_) => format!("create {:?} {}", write.kind(), write.at),
+        Action::Patch { patch, .. } => format!("patch {:?} {} {patch:?}", write.kind(), write.at),
+        Action::Delete { .. } => format!("delete {:?} {}", write.kind(), write.at),
     }
 }
 

@@ -50,8 +50,8 @@ fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, i32, Option<Text>)> 
     ports.iter().map(key).collect()
 }
 
-fn says(conditions: &[Condition], condition_type: &str) -> Option<Text> {
-    conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.clone())
+fn says(conditions: &[Condition], condition_type: &str) -> Option<&'static str> {
+    conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.as_str())
 }
 
 /// Returns the eligible exports that users request: ServiceExport and ports by cluster id.
@@ -121,12 +121,12 @@ fn assert_exports_are_judged_alike(world: &World) {
             let same = port_set(&export.ports) == port_set(&import.status.ports);
             assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
             let verdict = says(&export.conditions, "Conflict");
-            assert_eq!(verdict.as_deref(), Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
+            assert_eq!(verdict, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
             let Some((wish, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
             assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
             assert_eq!(says(&wish.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
             let valid = if weighs(wish) { "True" } else { "False" };
-            assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some(valid));
+            assert_eq!(says(&wish.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
             let offers = offered.contains_key(&*cluster);
@@ -206,11 +206,11 @@ fn assert_imported_equals_exported(world: &World) {
                 .collect();
             imported.sort();
             if !claimed {
-                assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("Unknown"), "{service} in {index}");
+                assert_eq!(says(&wish.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
                 continue;
             }
             assert_eq!(imported, expected, "{service} as imported by {}", cluster_id(index));
-            assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("True"), "{service} in {index}");
+            assert_eq!(says(&wish.conditions, "Valid"), Some("True"), "{service} in {index}");
             let derived = derived.expect("a claimed import has a derived Service");
             let derived = all!(member.cluster, Service)
                 .find(|service| service.meta.name == ObjectName::new(SYSTEM, derived.clone()))
@@ -300,9 +300,8 @@ pub(crate) fn classes(world: &World) -> Vec<&'static str> {
         };
         requests(world, index).any(|request| imports().any(|import| waits_for(request, import)))
     };
-    let conflicts = |export: &fleetnet_core::model::InternalServiceExport| {
-        says(&export.conditions, "Conflict").as_deref() == Some("True")
-    };
+    let conflicts =
+        |export: &fleetnet_core::model::InternalServiceExport| says(&export.conditions, "Conflict") == Some("True");
     let shown = [
         world.members.iter().any(|member| all!(member.cluster, EndpointSlice).any(imports_endpoints)),
         imports().any(|import| import.status.clusters.len() > 1),

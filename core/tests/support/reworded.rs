@@ -100,7 +100,7 @@ fn reworded(mut object: Object) -> Option<Object> {
 /// Returns the object after a write that changes only messages; `None` for any other write.
 fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
     let Action::Patch { patch, .. } = &write.action else { return None };
-    let find = |object: &Object| object.kind() == write.kind && object.meta().name == write.at;
+    let find = |object: &Object| object.kind() == write.kind() && object.meta().name == write.at;
     let mut object = view.with_conditions().into_iter().find(find)?;
     let list = match (patch, &object) {
         (Patch::ServiceExportConditions(list) | Patch::InternalServiceExportConditions(list), _) => list,

@@ -143,7 +143,7 @@ fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
 /// Merges a patch into an object.
 pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
-        (object, Patch::Finalizers(finalizers)) => object.meta_mut().finalizers = finalizers,
+        (object, Patch::Finalizers { finalizers, kind: _ }) => object.meta_mut().finalizers = finalizers,
         (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
         (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, offer }) => {
             export.reference = reference;
@@ -169,7 +169,8 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         (Object::InternalServiceExport(export), Patch::InternalServiceExportConditions(list)) => {
             export.conditions = list;
         }
-        (Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice), Patch::HubSlice(spec)) => {
+        (Object::EndpointSliceExport(slice), Patch::EndpointSliceExport(spec))
+        | (Object::EndpointSliceImport(slice), Patch::EndpointSliceImport(spec)) => {
             slice.spec = spec;
             slice.misnamed = false;
         }
@@ -187,8 +188,8 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             import.owners.push(owner(&controller));
             import.meta.finalizers = finalizers;
         }
-        (Object::ServiceImport(import), Patch::ImportStatus(status)) => import.status = status,
-        (Object::InternalServiceImport(claim), Patch::ImportStatus(status)) => claim.status = status,
+        (Object::ServiceImport(import), Patch::ServiceImportStatus(status)) => import.status = status,
+        (Object::InternalServiceImport(claim), Patch::InternalServiceImportStatus(status)) => claim.status = status,
         (Object::ServiceImport(import), Patch::Claims { importers, load_balancer, finalizers }) => {
             import.claims = Claims { present: !importers.is_empty(), importers, load_balancer };
             import.meta.finalizers = finalizers;

@@ -45,24 +45,27 @@ impl Entry {
             Action::Patch { patch, .. } => format!("patches {} of", patch_name(patch)),
         };
         let failed = if self.answer == Answer::Done { String::new() } else { format!(" ({:?})", self.answer) };
-        format!("{who} {what} {:?}{failed}", self.write.kind)
+        format!("{who} {what} {:?}{failed}", self.write.kind())
     }
 }
 
 fn patch_name(patch: &Patch) -> &'static str {
     match patch {
-        Patch::Finalizers(_) => "finalizers",
+        Patch::Finalizers { .. } => "finalizers",
         Patch::ServiceExportConditions(_) | Patch::InternalServiceExportConditions(_) => "conditions",
         Patch::InternalServiceExportStamp { .. } => "stamp",
         Patch::MultiClusterService { .. } => "labels",
-        Patch::MultiClusterServiceStatus { .. } | Patch::ImportStatus(_) => "status",
+        Patch::MultiClusterServiceStatus { .. }
+        | Patch::ServiceImportStatus(_)
+        | Patch::InternalServiceImportStatus(_) => "status",
         Patch::ServiceImportOwners { .. } => "owners",
         Patch::Claims { .. } => "claims",
         Patch::ConsumerType(_) => "type",
         Patch::MemberAgent { .. } => "heartbeat",
         Patch::MemberAgentStatus { .. } => "answer",
         Patch::InternalServiceExport { .. }
-        | Patch::HubSlice(_)
+        | Patch::EndpointSliceExport(_)
+        | Patch::EndpointSliceImport(_)
         | Patch::DerivedService(_)
         | Patch::ImportedSlice(_) => "content",
     }
@@ -330,7 +333,7 @@ impl World {
             Who::Member(member) => {
                 let Member { cluster, agent } = &mut self.members[member];
                 let (write, key) = agent.in_flight.remove(index);
-                let target = if in_hub(write.kind) { hub } else { cluster };
+                let target = if in_hub(write.kind()) { hub } else { cluster };
                 let answer = target.carry_out(&write, now);
                 settle(agent, &write, &key, target, answer, now);
                 (write, answer)

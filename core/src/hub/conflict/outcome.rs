@@ -9,7 +9,7 @@ use crate::model::{InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 /// Sets the denial on each export whose cluster may not export the Service.
 pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
@@ -21,7 +21,7 @@ pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan 
         }
         // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).silent()];
         let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
-        if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
+        if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
             // A denied export takes no part in conflict resolution, so it cannot be in conflict.
             let pending = Verdict::pending_conflict_resolution(service);
             // fault S21.2: wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent() ~> drop(pending
@@ -88,7 +88,7 @@ fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, 
 fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
     let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
     let (list, events) = conditions::change(kind, meta, &export.conditions, wanted, now)?;
-    Some(Write::patch(kind, meta, Patch::InternalServiceExportConditions(list)).telling(events))
+    Some(Write::patch(meta, Patch::InternalServiceExportConditions(list)).telling(events))
 }
 
 /// Returns the message about a conflict: the ports that differ, the two clusters and the winner.

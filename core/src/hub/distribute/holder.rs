@@ -83,7 +83,7 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
         }
         let event = refusal(export, reason, held_by);
         plan.hindrances.push(Hindrance { reason: event.reason, message: event.message.clone() });
-        let takes_away = |write: &&mut Write| write.kind == Kind::EndpointSliceImport && is_copy(view, write, export);
+        let takes_away = |write: &&mut Write| write.kind() == Kind::EndpointSliceImport && is_copy(view, write, export);
         match plan.writes.iter_mut().find(takes_away) {
             // fault T4.2: withdrawal) => withdrawal.events.push ~> _) => drop
             Some(withdrawal) => withdrawal.events.push(event),

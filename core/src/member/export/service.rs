@@ -9,7 +9,7 @@ use crate::member::{Key, View};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
 use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Kinds of the member cluster that must be listed before a Service is exported or withdrawn.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
@@ -123,7 +123,7 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
 
 /// Withdraws the export from the hub and sets the conditions that say why. A withdrawn export has no conflict.
 fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<Wanted>, now: Timestamp) -> Plan {
-    if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
+    if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
         // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
@@ -135,7 +135,7 @@ fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<Wanted>, now: Tim
         // A plan writes each object once, and the withdrawal comes before the condition.
         Some(status) => {
             let mut plan = withdraw(view, export);
-            if plan.writes.iter().all(|write| write.kind != Kind::ServiceExport) {
+            if plan.writes.iter().all(|write| write.kind() != Kind::ServiceExport) {
                 plan.push(status);
             }
             plan
@@ -210,7 +210,7 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
 /// Returns the condition `Valid`, replaced if the hub rejects the write of the export. `None` while that is not known, so that
 /// the present condition stays.
 fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused: Option<&str>) -> Option<Wanted> {
-    if valid.verdict().status != "True" || to_hub.writes.is_empty() {
+    if valid.verdict().status != ConditionStatus::True || to_hub.writes.is_empty() {
         return Some(valid);
     }
     match refused {
@@ -228,7 +228,7 @@ fn unless_hindered(
     valid: Wanted,
     names_held: Option<&str>,
 ) -> Wanted {
-    if valid.verdict().status != "True" {
+    if valid.verdict().status != ConditionStatus::True {
         return valid;
     }
     if let Some(refusal) = refusal(view, export, service) {
@@ -255,8 +255,8 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
             // fault S9.1: .filter(|verdict| verdict.observed_generation >= internal.meta.generation) ~>
             .filter(|verdict| verdict.observed_generation >= internal.meta.generation)
     });
-    match judged.map(|condition| &*condition.status) {
-        Some("True") => {
+    match judged.map(|condition| condition.status) {
+        Some(ConditionStatus::True) => {
             let internal = internal.map(|internal| internal.meta.name.to_string()).unwrap_or_default();
             let verdict = Verdict::conflict(name);
             let text = format!(
@@ -265,7 +265,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
             );
             Some(Wanted::new(CONFLICT, verdict, VERDICT_COMPONENT).telling(text))
         }
-        Some("False") => Some(Wanted::new(CONFLICT, Verdict::no_conflict(name), VERDICT_COMPONENT)),
+        Some(ConditionStatus::False) => Some(Wanted::new(CONFLICT, Verdict::no_conflict(name), VERDICT_COMPONENT)),
         _ if conditions::find(&export.conditions, CONFLICT).is_none() || !remembers(export) => {
             Some(pending(name, VERDICT_COMPONENT))
         }
@@ -297,7 +297,7 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
         } else if fits && (!is_offered(held, service, hub) || held.reference.cluster != view.settings.cluster) {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, offer: offer.clone() };
-            let write = Write::patch(Kind::InternalServiceExport, &held.meta, patch);
+            let write = Write::patch(&held.meta, patch);
             plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
         }
     }
@@ -307,7 +307,7 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
         && let Some(at) = free_name(view, service)
     {
         let desired = Desired::InternalServiceExport { reference: reference(view, service, now), offer };
-        let write = Write::create(Kind::InternalServiceExport, at, desired);
+        let write = Write::create(at, desired);
         plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
     }
     plan
@@ -385,5 +385,5 @@ fn set_conditions(view: &View, export: &ServiceExport, wanted: &[Wanted], now: T
     let wanted: Vec<Wanted> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;
     // fault R2.2: events) ~> events.into_iter().skip(1))
-    Some(Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list)).telling(events))
+    Some(Write::patch(&export.meta, Patch::ServiceExportConditions(list)).telling(events))
 }

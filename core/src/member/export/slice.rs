@@ -157,8 +157,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         return match free_name(view, source.slice, export) {
             Some(at) => {
                 let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
-                // fault A10.3: Plan::one(Write::create(Kind::EndpointSliceExport, at, desired)) ~> { let _ = (at, desired); Plan::default() }
-                Plan::one(Write::create(Kind::EndpointSliceExport, at, desired))
+                // fault A10.3: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
+                Plan::one(Write::create(at, desired))
             }
             None => Plan::default().hindered_by(name_held(view, source.slice, export)),
         };
@@ -181,8 +181,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         && kept.spec.owner == *owner;
     // fault W5.1, W6.1: !hub.understands.is_carried(&kept.spec.content, &source.slice.content) ~> kept.spec.reference.generation != source.slice.meta.generation
     if !hub.understands.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
-        let patch = Patch::HubSlice(spec(view, source, export, Some(kept)));
-        return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
+        let patch = Patch::EndpointSliceExport(spec(view, source, export, Some(kept)));
+        return Plan::one(Write::patch(&kept.meta, patch));
     }
     let mut plan = Plan::default();
     let superseded = |other: &&HubSlice| !other.meta.deleting && other.meta.name != kept.meta.name;

@@ -8,6 +8,7 @@ use super::earlier_versions;
 use crate::conditions::{self, VALID, Verdict, WITHDRAWN, Wanted};
 use crate::model::{Condition, ServiceExport};
 use crate::reasons::Reason;
+use fleetnet_types::ConditionStatus;
 
 /// Reasons of the condition `Valid` while the Service is exported. With `ServiceIsValid` the weight may also be 0.
 const EXPORTED: [Reason; 5] = [
@@ -64,7 +65,7 @@ fn has_weight_zero(export: &ServiceExport) -> bool {
 
 /// True if the condition `Withdrawn` is true.
 fn is_marked(export: &ServiceExport) -> bool {
-    conditions::find(&export.conditions, WITHDRAWN).is_some_and(|held| &*held.status == "True")
+    conditions::find(&export.conditions, WITHDRAWN).is_some_and(|held| held.status == ConditionStatus::True)
 }
 
 fn valid(export: &ServiceExport) -> Option<&Condition> {

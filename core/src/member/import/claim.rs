@@ -83,10 +83,10 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     };
     // fault I3.1: consumer_type) ~> consumer_type && *wanted == ConsumerType::LoadBalancer)
     match consumer_type.filter(|wanted| *wanted != current.consumer_type) {
-        // fault C4.1 (change_of_type::a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered): ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer ~> wanted @ ConsumerType::LoadBalancer) => plan.push(Write::patch(Kind::InternalServiceImport, &current.meta, Patch::ConsumerType(wanted)
+        // fault C4.1 (change_of_type::a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered): ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer ~> wanted @ ConsumerType::LoadBalancer) => plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted)
         Some(ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer)),
         Some(wanted @ ConsumerType::ClusterIp) => {
-            plan.push(Write::patch(Kind::InternalServiceImport, &current.meta, Patch::ConsumerType(wanted)));
+            plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted)));
         }
         None => {}
     }
@@ -94,8 +94,8 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
     // fault I2.1: shown ~> false && shown
     if shown.status != import.status {
-        let patch = Patch::ImportStatus(shown.status.clone());
-        plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
+        let patch = Patch::ServiceImportStatus(shown.status.clone());
+        plan.push(Write::patch(&import.meta, patch));
     }
     // fault I6.1: .filter(|_| is_answered(current)) ~>
     // fault I8.1: current)) { ~> current) && false) {
@@ -146,7 +146,7 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
     match free_name(view, import) {
         Some(at) => {
             let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
-            Plan::one(Write::create(Kind::InternalServiceImport, at, desired))
+            Plan::one(Write::create(at, desired))
         }
         None => {
             let message = no_free_name(view, import);

@@ -55,7 +55,7 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
         return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
-    // fault A2.1: if plan.writes.is_empty() { let event = event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish))); let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, "")); plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; plan.writes.insert(0, Write::patch(Kind::MultiClusterService, &wish.meta, patch));
+    // fault A2.1: if plan.writes.is_empty() { let event = event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish))); let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, "")); plan.push(Write::patch(&wish.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&wish.meta, patch));
     if plan.writes.is_empty() {
         let event =
             event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish)));
@@ -69,7 +69,7 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
         let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none());
         // fault M23.1: map ~> filter(|_| false).map
         let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, ""));
-        plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]).telling(left));
+        plan.push(Write::patch(&wish.meta, patch).telling([event]).telling(left));
     }
     plan
 }
@@ -105,7 +105,7 @@ fn mark(wish: &MultiClusterService, derived_label: Option<Text>) -> Write {
         import_label: Some(wish.import_name.clone()),
         derived_label,
     };
-    Write::patch(Kind::MultiClusterService, &wish.meta, patch)
+    Write::patch(&wish.meta, patch)
 }
 
 fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
@@ -120,8 +120,8 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let resolved = match view.imports.get(&name) {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(wish)), finalizer: true };
-            // fault A1.3: plan.push(Write::create(Kind::ServiceImport, name.clone(), desired)) ~> let _ = desired
-            plan.push(Write::create(Kind::ServiceImport, name.clone(), desired));
+            // fault A1.3: plan.push(Write::create(name.clone(), desired)) ~> let _ = desired
+            plan.push(Write::create(name.clone(), desired));
             if let Some(said) = say_refused(view, wish, now) {
                 plan.join(said);
                 return plan;
@@ -174,7 +174,7 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
         controller: controller(wish),
         finalizers: import.meta.finalizers.with_ours(true),
     };
-    Write::patch(Kind::ServiceImport, &import.meta, patch)
+    Write::patch(&import.meta, patch)
 }
 
 /// Plans an import without exporters. The derived Service outlives its last exporter for a grace period, so that a redeploy
@@ -230,7 +230,7 @@ fn say_beside(
     address: LoadBalancerStatus,
     now: Timestamp,
 ) -> Plan {
-    if plan.writes.iter().any(|write| write.kind == Kind::MultiClusterService) {
+    if plan.writes.iter().any(|write| write.kind() == Kind::MultiClusterService) {
         return Plan::default();
     }
     set_status(view, wish, valid, address, now).map_or_else(Plan::default, Plan::one)
@@ -327,7 +327,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     let waits = waits_for_load_balancer(view, wish, import, standing);
     let desired = desired(view, wish, import, standing, waits);
     let Some(service) = view.services.get(&name) else {
-        let mut plan = Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)));
+        let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
         // fault R14.2: plan.join(say_refused(view, wish, now).unwrap_or_default()); ~>
         plan.join(say_refused(view, wish, now).unwrap_or_default());
         return plan;
@@ -346,7 +346,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         return Plan::one(Write::delete(Kind::Service, &service.meta));
     }
     if !as_desired(service, &desired) {
-        plan.push(Write::patch(Kind::Service, &service.meta, Patch::DerivedService(desired)));
+        plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
     }
     if !plan.writes.is_empty()
         && let Some(said) = say_refused(view, wish, now)
@@ -519,7 +519,7 @@ fn set_status(
     }
     let (conditions, events) = changed.unwrap_or_else(|| (wish.conditions.clone(), Vec::new()));
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
-    Some(Write::patch(kind, meta, patch).telling(events))
+    Some(Write::patch(meta, patch).telling(events))
 }
 
 /// Returns the Event about a derived Service whose labels were removed while no agent ran. Without the labels it looks like

@@ -96,7 +96,7 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
     // fault T22.1: is_news ~> true || is_news
     if let Some(event) = importer_event(view, service, &hindrance).filter(|_| is_news(view, given, held, &wanted)) {
         let imports =
-            |write: &&mut Write| write.kind == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
+            |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
         plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
     }
     // fault T22.2: .hindered_by([hindrance]) ~>
@@ -155,7 +155,7 @@ fn ensure(
     };
     let Some(held) = held else {
         let at = ObjectName { namespace: service_name.namespace.clone(), name: name.clone() };
-        let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted()));
+        let write = Write::create(at, Desired::EndpointSlice(wanted()));
         return Plan::one(write.measured(sample(given, None)));
     };
     // fault P6.1: held.content.address_type != content.address_type ~> false
@@ -174,7 +174,7 @@ fn ensure(
     if is_bound && handover::empties(&held.content, content) && awaits_successor(view, given, held) {
         return Plan::default(); // the import of the replacement requeues this slice
     }
-    let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted()));
+    let write = Write::patch(&held.meta, Patch::ImportedSlice(wanted()));
     Plan::one(write.measured(sample(given, Some(held))))
 }
 

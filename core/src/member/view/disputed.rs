@@ -4,7 +4,7 @@ use super::{Key, View};
 use crate::conditions::{DISPUTED, Verdict, Wanted};
 use crate::disputes;
 use crate::model::{Kind, MultiClusterService, ServiceExport};
-use fleetnet_types::ObjectName;
+use fleetnet_types::{ConditionStatus, ObjectName};
 
 impl View {
     /// Records that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
@@ -33,7 +33,7 @@ impl View {
         let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
         let here = self.disputes.condition(&Key::Export(name.clone()), &export.conditions, component);
         match (here, in_hub) {
-            (Some(here), _) if here.verdict().status == "True" => Some(here),
+            (Some(here), _) if here.verdict().status == ConditionStatus::True => Some(here),
             (_, Some(in_hub)) => {
                 let verdict = Verdict::writes_undone(in_hub.message.to_string());
                 Some(Wanted::new(DISPUTED, verdict, component).silent())

@@ -262,9 +262,9 @@ impl View {
 
 /// Restricts a plan of a cluster that does not own its id: no writes to the hub, and no deletes in its own cluster.
 pub(super) fn restricted(mut plan: Plan) -> Plan {
-    // fault O1.1: !is_in_hub(write.kind) && ~> is_in_hub(write.kind) ||
-    // fault O1.2: && !matches ~> || write.kind == Kind::Namespace && matches
-    plan.writes.retain(|write| !is_in_hub(write.kind) && !matches!(write.action, Action::Delete { .. }));
+    // fault O1.1: !is_in_hub(write.kind()) && ~> is_in_hub(write.kind()) ||
+    // fault O1.2: && !matches ~> || write.kind() == Kind::Namespace && matches
+    plan.writes.retain(|write| !is_in_hub(write.kind()) && !matches!(write.action, Action::Delete { .. }));
     plan
 }
 
