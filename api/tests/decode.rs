@@ -512,7 +512,7 @@ fn an_undecodable_object_comes_with_its_identity_and_the_reason() {
     assert_eq!(refused(Kind::EndpointSliceExport, &json), expected);
 }
 
-// === Limits ===
+// === Objects whose content exceeds a limit ===
 
 fn many(count: usize, element: &Value) -> Value {
     vec![element.clone(); count].into()

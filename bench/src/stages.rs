@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Stages {
     /// Steps of changes through the agents.
     pub agents: Hops,
-    /// Steps of changes in the baseline.
+    /// Steps of the same changes in the baseline, without agents.
     pub baseline: Hops,
     /// Times that each agent measured itself.
     pub own: BTreeMap<Role, Own>,

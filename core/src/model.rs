@@ -88,7 +88,7 @@ pub enum TargetPort {
     Name(Text),
 }
 
-/// Session affinity of a Service.
+/// `spec.sessionAffinity` of a Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionAffinity {
     /// Connections go to any endpoint.

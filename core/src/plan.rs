@@ -112,7 +112,7 @@ impl Write {
         Self::new(meta.name.clone(), Action::Delete { kind, uid: meta.uid.clone() })
     }
 
-    /// Returns a write that adds (`ours`) or removes our cleanup finalizer.
+    /// Returns a write that adds our cleanup finalizer to an object (`ours`) or removes it.
     pub fn finalizer(kind: Kind, meta: &Meta, ours: bool) -> Self {
         Self::patch(meta, Patch::Finalizers { kind, finalizers: meta.finalizers.with_ours(ours) })
     }

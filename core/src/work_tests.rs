@@ -215,7 +215,7 @@ fn disputes_cost_linear_time_together_and_plan_only_what_they_are_about() {
     }
 }
 
-// === In an importer ===
+// === Work of a member that imports ===
 
 fn given(number: usize) -> HubSlice {
     let path = format!("work/app-{number:05}");

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Kind that the agent watches. Each is watched in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Kind that the fleet half reads, also Service and EndpointSlice.
+    /// Kind that exports and imports need, also Service and EndpointSlice.
     Fleet(Kind),
     /// Pods of this cluster, in all namespaces.
     Pod,

@@ -1,4 +1,4 @@
-//! Back-off: waits after failures, which double between two bounds and get random jitter from a seeded generator. Pure.
+//! Back-off: waits after failures, which double between two bounds and get random jitter from a seeded generator. Does no I/O.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Queues of keys to plan: a fair queue, and timers that plan a key later. Pure.
+//! Queues of keys to plan: a fair queue, and timers that plan a key later. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

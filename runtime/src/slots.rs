@@ -1,4 +1,4 @@
-//! Admission of writes: one write in flight per object, a limit per cluster and per flow, and the keys that wait. Pure.
+//! Admission of writes: one write in flight per object, a limit per cluster and per flow, and the keys that wait. Does no I/O.
 //!
 //! A key whose object is busy waits for that object. A key whose cluster or flow is full waits for that cluster, in its flow.
 //!

@@ -1,4 +1,4 @@
-//! Decides which observations of an object are new. Pure.
+//! Decides which observations of an object are new. Does no I/O.
 //!
 //! The same object is observed in several ways that overtake each other: watch events, lists, answers to own writes, GETs. The
 //! view must only move forward, and must end in the newest state for any order:

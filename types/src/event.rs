@@ -1,4 +1,4 @@
-//! Kubernetes Events.
+//! Kubernetes Event that an agent emits.
 
 use crate::name::{ObjectName, Uid};
 
@@ -22,7 +22,7 @@ pub struct Event<S, R = &'static str> {
 }
 
 impl<S, R> Event<S, R> {
-    /// Converts the types of the kind and the reason.
+    /// Converts the object's kind and the reason to other types.
     pub fn map<T, Q>(self, source: impl FnOnce(S) -> T, reason: impl FnOnce(R) -> Q) -> Event<T, Q> {
         let Self { source: kind, name, uid, severity, component, reason: why, message } = self;
         Event { source: source(kind), name, uid, severity, component, reason: reason(why), message }

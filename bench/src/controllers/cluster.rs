@@ -134,7 +134,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Changes a pod's status to ready or unready. Returns when.
+    /// Changes a pod's status to ready or unready. Returns the change with its time.
     #[allow(clippy::missing_errors_doc)]
     pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Change> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());

@@ -18,7 +18,7 @@ pub struct EndpointPort {
     pub name: Text,
     /// `TCP`, `UDP` or `SCTP`. The API server stores an omitted protocol as `TCP`.
     pub protocol: Text,
-    /// Port number; `None` means all ports.
+    /// Port number; `None` means all ports, as in Kubernetes.
     pub port: Option<i32>,
     pub app_protocol: Option<Text>,
 }

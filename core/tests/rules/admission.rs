@@ -48,7 +48,7 @@ const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 says what is
     (loopback), address 169.254.1.1 (link-local), address 0.0.0.0 (unspecified) and 1 more. Correct the slice in cluster \
     member-2";
 
-// === Addresses ===
+// === Addresses of endpoints in imported slices ===
 
 #[test]
 fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() {
@@ -185,7 +185,7 @@ fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its
     assert_eq!(writes(&view, &key(&unfit)).len(), 1);
 }
 
-// === Ports ===
+// === Ports of imported slices ===
 
 #[test]
 fn what_is_no_port_is_left_out_of_a_slice_and_its_importer_is_told() {
@@ -267,7 +267,7 @@ fn a_session_affinity_that_no_service_can_have_is_left_out() {
     }
 }
 
-// === Names and labels ===
+// === Names and labels of imported slices ===
 
 #[test]
 fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {

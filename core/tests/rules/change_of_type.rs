@@ -304,7 +304,7 @@ fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_
     assert_exclusive(&world, "the version before");
 }
 
-// === One plan each ===
+// === Single plans of a member agent ===
 
 fn shared_wish() -> MultiClusterService {
     wish("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)

@@ -173,7 +173,7 @@ fn edits() -> Vec<Edit> {
 #[derive(Clone, Debug)]
 enum Event {
     Usual(Hindered),
-    /// Somebody makes the edit with this index, on the object of its kind with that index.
+    /// Another writer makes an edit: the index of the edit, then the index of the edited object.
     Edited(usize, usize),
 }
 

@@ -298,7 +298,7 @@ fn a_service_s_latency_ends_with_the_verdict_on_what_was_written() {
     assert_eq!(view.service_latencies(), [sample(21)], "the watch showed the verdict before the answer came");
 }
 
-// === Slices ===
+// === Exports of EndpointSlices ===
 
 fn create_slice(view: &View, key: &Key) -> Option<(String, HubSlice)> {
     let planned = writes(view, key);

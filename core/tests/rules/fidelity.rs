@@ -250,7 +250,7 @@ fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported
     }
 }
 
-// === The whole way ===
+// === From export to import, with random contents and features ===
 
 fn any_endpoint(address: impl Strategy<Value = String>) -> impl Strategy<Value = Endpoint> {
     let addresses = prop::collection::vec(address.prop_map(Into::into), 1..3);

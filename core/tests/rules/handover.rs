@@ -17,7 +17,7 @@ fn deletes(write: &Write) -> bool {
     matches!(write.action, Action::Delete { .. })
 }
 
-// === In the exporter ===
+// === Plans of the exporting member agent ===
 
 fn export_key(slice: &str) -> member::Key {
     member::Key::SliceExport(named(slice))
@@ -82,7 +82,7 @@ fn an_export_is_not_emptied_before_the_slices_that_take_its_place_are_exported()
     assert!(matches!(writes(&view, &export_key("work/app-1"))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 
-// === In the hub ===
+// === Plans of the hub agent ===
 
 fn hub_key(export: &HubSlice) -> hub::Key {
     hub::Key::Slice(export.meta.name.name.clone())
@@ -211,7 +211,7 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
     assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
-// === In the importer ===
+// === Plans of the importing member agent ===
 
 fn import_key(given: &HubSlice) -> member::Key {
     member::Key::SliceImport(given.meta.name.name.clone())
@@ -316,7 +316,7 @@ fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
     assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
 }
 
-// === In every order ===
+// === A whole fleet, with its agents in every order ===
 
 /// Returns the addresses that an importer's kube-proxy routes to.
 fn routed(world: &World, importer: usize) -> Vec<String> {

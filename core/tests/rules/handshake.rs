@@ -136,7 +136,7 @@ fn who_stops_as_planned_says_so_last() {
     assert_eq!(farewell(&member_view([held.object()]), NOW), None);
 }
 
-// === What the hub announces ===
+// === Features that the hub agent announces ===
 
 /// Returns a hub that announces its features and has seen these objects.
 fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
@@ -194,7 +194,7 @@ fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
     assert_eq!(told(&mut view, renewed.object()), [hub::Key::Member("member-1".into())]);
 }
 
-// === What follows from features ===
+// === Slices for peers without some features ===
 
 /// Returns a slice with everything that fleetnet adds to the Go form, and the same slice in the Go form.
 fn rich() -> (EndpointSlice, EndpointSlice) {
@@ -416,7 +416,7 @@ fn nothing_is_told_before_it_is_known_who_understands_what() {
     }
 }
 
-// === Services ===
+// === Services for peers without some features ===
 
 #[test]
 fn a_claim_is_answered_in_the_form_that_its_member_announced() {

@@ -41,7 +41,7 @@ fn http() -> Vec<ServicePort> {
     vec![port("http", 80)]
 }
 
-// === Resolve ===
+// === The hub agent resolves conflicts between exports ===
 
 #[test]
 fn a_new_export_is_marked_and_stamped_in_one_write() {
@@ -229,7 +229,7 @@ fn the_import_goes_with_its_last_export() {
     assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)]);
 }
 
-// === Claims ===
+// === The hub agent grants claims ===
 
 /// Returns the objects of an exported Service with this ServiceImport.
 fn exported(import: &ServiceImport) -> Vec<Object> {
@@ -380,7 +380,7 @@ fn a_claim_that_cannot_be_read_is_written_anew() {
     assert_eq!(claimed(&import, &[&marked]), [recorded(&import, &["member-2"])]);
 }
 
-// === Distribute ===
+// === The hub agent distributes slices to importers ===
 
 fn slice_key(object: &HubSlice) -> Key {
     Key::Slice(object.meta.name.name.clone())

@@ -364,7 +364,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
     assert_eq!(renewed_by(&mut view, own), [""; 0], "a minute later it is over");
 }
 
-// === Any history of two clusters ===
+// === Random histories of two clusters with the same id ===
 
 /// Cluster with one agent process, modelled only as far as the ownership of its id.
 struct Side {

@@ -373,7 +373,7 @@ fn a_claim_goes_with_its_import_then_the_mark() {
     assert_eq!(writes(&view, &import()), [delete], "an import made anew claims anew");
 }
 
-// === Slices ===
+// === Imports of distributed slices ===
 
 /// Returns a slice of member-2's `work/app` as the hub distributes it, and all objects that it can belong to.
 fn given() -> (HubSlice, Vec<Object>) {

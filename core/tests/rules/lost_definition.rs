@@ -56,7 +56,7 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
     vec![content(addresses)]
 }
 
-// === The hub ===
+// === The hub agent while a CRD is missing ===
 
 /// Returns the hub's view of an export of member-1 and of member-2's distributed slice, if any. The CRD vanishes at second 20,
 /// or never existed.
@@ -173,7 +173,7 @@ fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     assert_eq!(service_plan(&sticky, &before, true), [answer]);
 }
 
-// === A member ===
+// === A member agent while a CRD is missing ===
 
 fn member_without(objects: impl IntoIterator<Item = Object>, was_there: bool) -> member::View {
     let agent = member_agent("member-1", Features::ALL, Features::ALL).object();

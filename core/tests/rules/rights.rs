@@ -55,7 +55,7 @@ fn told_refused(export: &InternalServiceExport) -> Write {
     Write::patch(&export.meta, Patch::InternalServiceExportConditions(list))
 }
 
-// === What a namespace says ===
+// === Parsing the annotations of a hub namespace ===
 
 #[test]
 fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
@@ -66,7 +66,7 @@ fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
     assert_eq!(writes(&view, &app()), [told_refused(&fresh_export("member-2"))]);
 }
 
-// === Exporters ===
+// === Clusters that may export ===
 
 #[test]
 fn an_export_that_is_not_allowed_does_not_count_and_is_told_so_once() {
@@ -169,7 +169,7 @@ fn the_slices_of_a_cluster_that_may_not_export_stand_in_nobodys_way() {
     assert!(planned.iter().any(|write| matches!(write.action, Action::Create(_))), "{planned:#?}");
 }
 
-// === Importers ===
+// === Clusters that may import ===
 
 fn claim_of(cluster: &str) -> InternalServiceImport {
     claim(cluster, &service_import("work/app"))
@@ -240,7 +240,7 @@ fn only_members_claim() {
     assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceImport, &next.meta, true)]);
 }
 
-// === Where the object that is not allowed is undecodable ===
+// === Undecodable objects of a cluster that may not export or import ===
 
 #[test]
 fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
@@ -370,7 +370,7 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     }
 }
 
-// === When that changes ===
+// === Changes of a namespace's annotations ===
 
 #[test]
 fn what_a_namespace_says_concerns_its_services_and_their_slices_only_when_it_changes() {
@@ -390,7 +390,7 @@ fn what_a_namespace_says_concerns_its_services_and_their_slices_only_when_it_cha
     assert_eq!(gone, [app(), slice_key(&mine)]);
 }
 
-// === In a whole fleet ===
+// === A whole fleet ===
 
 fn annotate(world: &mut World, annotated: Namespace) {
     let name = annotated.meta.name.clone();

@@ -36,7 +36,7 @@ fn case<const N: usize>(what: &'static str, plan: Plan, words: [&str; N]) -> Cas
     (what, plan, words.map(str::to_owned).to_vec())
 }
 
-// === Exports ===
+// === Conditions and Events about exports ===
 
 fn export_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
     planned(&member_view(objects), &Key::Export(named("work/app")))
@@ -212,7 +212,7 @@ fn of_source_slices() -> Vec<Case> {
     ]
 }
 
-// === Imports ===
+// === Conditions and Events about imports ===
 
 fn import_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
     planned(&member_view(objects), &Key::MultiClusterService(named("work/app")))
@@ -420,7 +420,7 @@ fn of_given_slices() -> Vec<Case> {
     ]
 }
 
-// === In the hub ===
+// === Events of the hub agent ===
 
 fn hub_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
     planned(&hub_view(objects), &hub::Key::Service(named("work/app")))

@@ -23,7 +23,7 @@ use fleetnet_types::{Change, ObjectName, Text, Uid};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-// === Names that are both in use ===
+// === Names that other objects already have ===
 
 /// Applies the writes of a plan to objects of that kind in the view, and asserts that the next plan is empty.
 fn settles(view: &View, key: &Key) {
@@ -165,7 +165,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
     assert_eq!(told_by(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
 }
 
-// === An Event only where something changed ===
+// === No Event without a change ===
 
 /// Returns the number of Events about each object, for each reason of a condition.
 fn told_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {

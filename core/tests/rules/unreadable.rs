@@ -16,7 +16,7 @@ use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::ObjectName;
 
-// === In the hub ===
+// === Undecodable objects in the hub, seen by the hub agent ===
 
 fn hub_service(path: &str) -> hub::Key {
     hub::Key::Service(named(path))
@@ -233,7 +233,7 @@ fn an_import_of_the_hub_that_cannot_be_read_is_not_made_twice_and_nobody_loses_b
     assert_eq!(writes(&view, &hub_service("work/app"))[0].at, at);
 }
 
-// === In a member that imports ===
+// === Undecodable objects, seen by an importing member agent ===
 
 fn import_key(path: &str) -> member::Key {
     member::Key::Import(named(path))
@@ -448,7 +448,7 @@ fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
     }
 }
 
-// === In a member that exports ===
+// === Undecodable objects, seen by an exporting member agent ===
 
 #[test]
 fn an_own_export_that_cannot_be_read_is_not_given_a_second_name() {

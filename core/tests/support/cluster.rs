@@ -27,7 +27,7 @@ pub(crate) struct Cluster {
     version: u64,
     /// Namespaces that do not exist in this cluster: a create in one fails.
     pub(crate) missing_namespaces: BTreeSet<String>,
-    /// Changes for the watches, since they were last taken.
+    /// Changes that the watches have not received yet.
     pub(crate) changes: Vec<KindChange>,
 }
 

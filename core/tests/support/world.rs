@@ -167,7 +167,7 @@ impl World {
         (0..self.members.len()).map(Who::Member).chain([Who::Hub]).collect()
     }
 
-    // === What users and others do ===
+    // === Changes by users and by other controllers ===
 
     pub(crate) fn cluster(&self, who: Who) -> &Cluster {
         match who {
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    // === What happens to agents ===
+    // === Restarts and lists of agents ===
 
     /// Returns the objects that an agent can see.
     pub(crate) fn visible(&self, who: Who) -> Vec<Object> {
@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    // === What happens ===
+    // === Running the world ===
 
     /// Makes one step. Returns false if there is nothing to do.
     pub(crate) fn step(&mut self) -> bool {

@@ -1,4 +1,4 @@
-//! Numbers of writes and latencies of changes. Pure.
+//! Numbers of writes and latencies of changes. Does no I/O.
 
 use super::event::{Latency, Writes};
 use crate::limits::{PERCENTILE_SAMPLES, SAMPLES};

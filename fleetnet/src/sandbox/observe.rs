@@ -1,4 +1,4 @@
-//! Observed state of the clusters, and its differences from the expected state. Pure.
+//! Observed state of the clusters, and its differences from the expected state. Does no I/O.
 
 use super::event::{Export, Import};
 use super::says::{self, Found, Key};

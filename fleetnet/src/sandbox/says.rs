@@ -1,5 +1,5 @@
 //! One-line descriptions of objects. Equal content gives equal descriptions, so that expected and actual objects can be
-//! compared and shown. Pure.
+//! compared and shown. Does no I/O.
 
 use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};

@@ -13,7 +13,7 @@ const END: &str = " -->";
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
 /// Programs whose commands also occur in prose. In backquotes, the name followed by a word is a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// Document about the past, whose commands are not checked.
+/// Document whose commands are not checked, because they may no longer exist.
 const HISTORY: &str = "CHANGELOG.md";
 /// Number of underscores after `::` from which on a name must be a test: names of tests are sentences.
 const SENTENCE: usize = 3;

@@ -19,7 +19,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Returns the source slice of an export; `None` if the export names no UID, so that no other export competes with it.
+    /// Returns the source slice of a slice export. `None` if the export names no UID; such an export competes with no other.
     pub(crate) fn of(export: &HubSlice) -> Option<Self> {
         let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
         // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
@@ -112,7 +112,7 @@ impl View {
         Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
     }
 
-    // === Slices that wait for a replacement ===
+    // === Slice exports that the hub keeps until their replacement is distributed ===
 
     /// Returns the Services that may have slices whose removal waits for the export with this name.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {

@@ -1,4 +1,4 @@
-//! Picture of a fleet for a terminal, as lines that fit on it. Pure.
+//! Picture of a fleet for a terminal, as lines that fit on it. Does no I/O.
 
 use super::lines;
 use super::state::{Happened, State};

@@ -1,4 +1,4 @@
-//! State from which pictures are drawn: a summary of all events so far. Pure.
+//! State from which pictures are drawn: a summary of all events so far. Does no I/O.
 
 use super::lines;
 use crate::limits::REMEMBERED;

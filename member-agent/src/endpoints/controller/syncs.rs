@@ -38,7 +38,7 @@ pub(super) struct Begun {
     pub(super) at: Timestamp,
 }
 
-/// Sync that starts, and the one that ends with it.
+/// Sync of a Service that starts, and the Service's previous sync, which ends now.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
     /// Previous sync, if it ended without a failure.

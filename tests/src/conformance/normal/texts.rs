@@ -4,7 +4,7 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// Patterns of such values.
+/// Patterns of the values that differ between runs.
 pub(super) struct Patterns {
     pub(super) uid: Regex,
     pub(super) time: Regex,
