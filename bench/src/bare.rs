@@ -29,12 +29,10 @@ impl Bare {
     }
 
     /// Patches the object at `path`. Returns the object's new resourceVersion.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<u64> {
         self.write(http::Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json"), path, body).await
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let request = http::Request::get(path).body(Vec::new())?;
         self.cluster.requests.request(request).await.with_context(|| path.to_owned())

@@ -65,7 +65,6 @@ impl Baseline {
     }
 
     /// Exports and imports all Services in the baseline, in parallel.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn import_all(self: &Arc<Self>) -> anyhow::Result<()> {
         let one = |number| {
             let baseline = Arc::clone(self);
@@ -141,7 +140,6 @@ impl Baseline {
     }
 
     /// Changes a slice and distributes the change. Each step starts when a watch shows the previous one, as with agents.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn change(self: &Arc<Self>, slice: u32, marker: u32) -> anyhow::Result<Passed> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let count = self.size.endpoints;

@@ -82,7 +82,6 @@ impl Environment {
     }
 
     /// Returns a client for the cluster of a role, with its own connections.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn bare(&self, role: Role) -> anyhow::Result<Bare> {
         let control_plane = self.control_plane(role);
         let kubeconfig = control_plane.admin_kubeconfig()?;
@@ -90,7 +89,6 @@ impl Environment {
     }
 
     /// Starts all agents and waits until they are ready.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn start_agents(&mut self) -> anyhow::Result<()> {
         let start = async |role: Role| {
             let spec = match role {
@@ -106,7 +104,6 @@ impl Environment {
     }
 
     /// Stops all agents, which release their Leases. Returns the time at which the last one ended.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn stop_agents(&mut self) -> anyhow::Result<Instant> {
         let agents = std::mem::take(&mut self.agents);
         for ended in try_join_all(agents.values().map(Agent::terminate)).await? {
@@ -115,13 +112,11 @@ impl Environment {
         Ok(Instant::now())
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub async fn mark(&self) -> anyhow::Result<FleetMark> {
         self.fleet.mark().await
     }
 
     /// Returns all writes in the fleet since a mark, by any user.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         self.fleet.since(mark).await
     }
@@ -145,7 +140,6 @@ impl Environment {
     }
 
     /// Returns metrics and processor time of each agent.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn scrape(&self) -> anyhow::Result<BTreeMap<Role, Scrape>> {
         let mut scrapes = BTreeMap::new();
         for (role, agent) in &self.agents {
@@ -157,7 +151,6 @@ impl Environment {
         Ok(scrapes)
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub fn memory(&self) -> anyhow::Result<BTreeMap<Role, Memory>> {
         let mut memory = BTreeMap::new();
         for (role, agent) in &self.agents {

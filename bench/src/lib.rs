@@ -9,8 +9,6 @@
 //! slices (the EndpointSlice library alone, in memory)
 //! ```
 
-#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
-
 pub mod bare;
 pub mod baseline;
 pub mod churn;

@@ -47,19 +47,16 @@ impl Users {
         self.clients.values().map(Bare::writes).sum()
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub async fn create(&self, kind: Kind, body: &serde_json::Value) -> anyhow::Result<u64> {
         self.client(kind).create(&self.world.collection(kind), body).await
     }
 
     /// Patches an object, or its status if `part` is `/status`. Returns the new resourceVersion.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn patch(&self, kind: Kind, name: &str, part: &str, body: &serde_json::Value) -> anyhow::Result<u64> {
         self.client(kind).patch(&format!("{}/{name}{part}", self.world.collection(kind)), body).await
     }
 
     /// Exports a Service with its slices and imports it, as users do. With two slices, this takes five writes.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn export_and_import(&self, number: u32, size: Size) -> anyhow::Result<Written> {
         let name = service_name(number);
         let export = async {

@@ -9,7 +9,6 @@ pub const BASELINE_GROUP: &str = "baseline.fleetnet.test";
 
 /// Kinds of objects that an import writes, in the order of the writes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[allow(missing_docs, reason = "the names are those of the kinds")]
 pub enum Kind {
     Service,
     Slice,

@@ -16,8 +16,6 @@
 //! | `handover` | make-before-break between two slices of a Service |
 //! | [`conditions`] | conditions and Events for users, with the names of [`reasons`] |
 
-#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
-
 // Unit tests share the builders of the integration tests, which refer to this crate by its external name.
 #[cfg(test)]
 extern crate self as fleetnet_core;

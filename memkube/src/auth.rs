@@ -29,7 +29,6 @@ impl User {
 
 /// What a request does to objects, as RBAC and the audit log name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Verb {
     Get,
     List,

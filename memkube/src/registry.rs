@@ -38,7 +38,6 @@ pub struct Definition {
 
 /// Whether objects are in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Scope {
     Cluster,
     Namespaced,

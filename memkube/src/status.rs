@@ -21,7 +21,6 @@ pub struct Status {
 
 /// `details` of a status.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs, reason = "the names are those of the API")]
 pub struct Details {
     pub name: String,
     pub group: String,
@@ -34,7 +33,6 @@ pub struct Details {
 
 /// One of the causes of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the API")]
 pub struct Cause {
     pub reason: String,
     pub message: String,
@@ -54,7 +52,6 @@ pub struct FieldError {
 
 /// Why a field is refused; the names are those of `details.causes[].reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the API")]
 pub enum FieldReason {
     Required,
     Invalid,

@@ -104,7 +104,6 @@ impl Stored {
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum ChangeKind {
     Added,
     Modified,

@@ -3,8 +3,6 @@
 //! Nothing here sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of a fleet take only as long as
 //! its work.
 
-#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
-
 pub mod agent;
 pub mod fleet;
 pub mod limits;

@@ -66,11 +66,9 @@ pub trait Backend: Sized {
     fn members(&self) -> Vec<Member>;
 
     /// Creates a namespace for users in every cluster. Returns its name, which begins with `name`.
-    #[allow(clippy::missing_errors_doc)]
     fn namespace(&self, name: &str) -> impl Future<Output = anyhow::Result<String>>;
 
     /// Starts all agents and waits until they are ready.
-    #[allow(clippy::missing_errors_doc)]
     fn start_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Stops all agents as an operator does.
@@ -80,7 +78,6 @@ pub trait Backend: Sized {
     fn stop_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Starts the agent of a cluster and waits until it is ready.
-    #[allow(clippy::missing_errors_doc)]
     fn start_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Stops the agent of a cluster as an operator does.
@@ -90,15 +87,12 @@ pub trait Backend: Sized {
     fn stop_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Returns the metrics of a member's agent, as text.
-    #[allow(clippy::missing_errors_doc)]
     fn metrics(&self, member: usize) -> impl Future<Output = anyhow::Result<String>>;
 
     /// Returns a mark in the audit log of every cluster.
-    #[allow(clippy::missing_errors_doc)]
     fn mark(&self) -> impl Future<Output = anyhow::Result<FleetMark>>;
 
     /// Returns the writes of all users in every cluster since a mark.
-    #[allow(clippy::missing_errors_doc)]
     fn since(&self, mark: &FleetMark) -> impl Future<Output = anyhow::Result<FleetLedger>>;
 }
 
@@ -150,7 +144,6 @@ impl<B: Backend> Environment<B> {
     }
 
     /// Exports the Service `app` with one slice from the first member.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn export(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let exporter = self.user(0);
         exporter.create_service("app").await?;
@@ -160,7 +153,6 @@ impl<B: Backend> Environment<B> {
     }
 
     /// Exports the Service `app` from the first member and imports it in the second.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn export_and_import(&self, addresses: &[&str]) -> anyhow::Result<()> {
         self.export(addresses).await?;
         self.user(1).import("app", "app", Consume::LoadBalancer).await?;
@@ -169,14 +161,12 @@ impl<B: Backend> Environment<B> {
     }
 
     /// Returns the agents' writes since a mark, in the hub and in each member, without Leases and Events.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
         let ledger = self.backend.since(mark).await?.objects();
         Ok(ledger.clusters().map(Ledger::counts).collect())
     }
 
     /// Waits until a member has no objects for the users' namespace in the hub.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn hub_is_empty(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
         self.hub_has_no_slices(member).await?;
@@ -185,7 +175,6 @@ impl<B: Backend> Environment<B> {
     }
 
     /// Waits until the hub has no slices of the users' namespace that this member exports or imports.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn hub_has_no_slices(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
         self.nothing_of(&self.hub::<EndpointSliceExport>(namespace)).await?;

@@ -23,7 +23,6 @@ pub struct Kubectl {
 
 /// Exit code and output of a kubectl call.
 #[derive(Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
     pub code: i32,
     pub out: String,

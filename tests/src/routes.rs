@@ -49,7 +49,6 @@ impl Routes {
     }
 
     /// Waits as [`Self::are`] does, with another time limit.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn are_within(&mut self, limit: Duration, addresses: &[&str]) -> anyhow::Result<()> {
         let expected: Addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
         let arrived = async { self.seen.wait_for(|seen| seen.last() == Some(&expected)).await.is_ok() };

@@ -50,7 +50,6 @@ impl User {
     }
 
     /// Creates a Service as [`Self::create_service`] does, with another port.
-    #[allow(missing_docs, clippy::missing_errors_doc)]
     pub async fn create_service_with_port(&self, name: &str, port: u16) -> anyhow::Result<Service> {
         self.create(json!({
             "metadata": {"name": name},
@@ -65,7 +64,6 @@ impl User {
     }
 
     /// Creates a slice as [`Self::create_slice`] does, for pods that listen on another port.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn create_slice_with_port(
         &self,
         service: &str,

@@ -112,7 +112,6 @@ impl Cluster {
     }
 
     /// Creates these Services, each with ready pods.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn populate(&self, services: Range<usize>, pods_each: usize) -> anyhow::Result<()> {
         let pods = services.clone().flat_map(|service| pods_of(service, pods_each));
         stream::iter(pods)
@@ -135,7 +134,6 @@ impl Cluster {
     }
 
     /// Changes a pod's status to ready or unready. Returns the change with its time.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Change> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());
         let asked = Instant::now();
@@ -144,7 +142,6 @@ impl Cluster {
     }
 
     /// Returns the number of writes to EndpointSlices since a mark, by any user.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
         let ledger = self.control_plane.audit().since(mark).await?;
         Ok(ledger.filter(|entry| entry.resource == "endpointslices").count())

@@ -101,7 +101,6 @@ impl Expected {
     }
 
     /// Waits until the watch shows the expected state, at most for this time.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn shown_within(self, limit: Duration) -> anyhow::Result<Instant> {
         let shown = timeout(limit, self.receiver).await;
         ensure!(shown.is_ok(), "what was to be published is not shown within {limit:?}");

@@ -21,7 +21,6 @@ pub(crate) struct MetadataForm {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub(crate) enum MetadataVersion {
     V1,
     V1beta1,

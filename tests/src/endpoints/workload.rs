@@ -87,13 +87,11 @@ impl Workload {
         Ok(workload)
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub async fn create_node(&self, name: &str) -> anyhow::Result<Node> {
         let node: Node = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         Ok(Api::all(self.client.clone()).create(&PostParams::default(), &node).await?)
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub async fn label_node(&self, labels: Value) -> anyhow::Result<()> {
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         Api::<Node>::all(self.client.clone()).patch(&self.node, &PatchParams::default(), &patch).await?;
@@ -101,19 +99,16 @@ impl Workload {
     }
 
     /// Creates a Service with this name, which selects pods whose label `app` has that name, with port 80 (`http`) to 8080.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn service(&self, name: &str) -> anyhow::Result<Service> {
         self.service_with(name, json!({})).await
     }
 
     /// Creates a Service as [`Self::service`] does, with this patch of its spec. Null removes a field.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn service_with(&self, name: &str, spec: Value) -> anyhow::Result<Service> {
         self.labelled_service(name, json!({}), spec).await
     }
 
     /// Creates a Service as [`Self::service_with`] does, with these labels.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn labelled_service(&self, name: &str, labels: Value, spec: Value) -> anyhow::Result<Service> {
         let mut service = json!({
             "metadata": {"name": name, "labels": labels},
@@ -126,7 +121,6 @@ impl Workload {
     }
 
     /// Creates a pod and writes its status.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn pod(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
         let ports: Vec<Value> =
             pod.ports.iter().map(|(name, number)| json!({"name": name, "containerPort": number})).collect();
@@ -139,7 +133,6 @@ impl Workload {
     }
 
     /// Creates ready pods `<service>-0` and so on with these addresses, which the Service selects.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn pods(&self, service: &str, addresses: &[&str]) -> anyhow::Result<()> {
         for (index, address) in addresses.iter().enumerate() {
             self.pod(&PodSketch::new(&format!("{service}-{index}"), service, &[address])).await?;
@@ -148,7 +141,6 @@ impl Workload {
     }
 
     /// Writes the status of an existing pod, in place of its kubelet.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn report(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
         let addresses: Vec<Value> = pod.addresses.iter().map(|address| json!({"ip": address})).collect();
         let ready = if pod.ready { "True" } else { "False" };
@@ -160,20 +152,17 @@ impl Workload {
     }
 
     /// Deletes a pod, which then stays terminating: no kubelet reports that its containers have ended.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.delete::<Pod>(name).await
     }
 
     /// Removes a pod at once, without grace period.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn remove_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.api::<Pod>().delete(name, &DeleteParams::default().grace_period(0)).await?;
         Ok(())
     }
 
     /// Deletes every slice in the namespace, as a user does by hand.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn delete_slices(&self) -> anyhow::Result<()> {
         let slices = self.user.api::<EndpointSlice>();
         slices.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
@@ -181,7 +170,6 @@ impl Workload {
     }
 
     /// Returns the present slices of a Service.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn slices(&self, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
         let labels = format!("kubernetes.io/service-name={service}");
         Ok(self.user.api::<EndpointSlice>().list(&ListParams::default().labels(&labels)).await?.items)

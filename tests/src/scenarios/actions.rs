@@ -11,7 +11,6 @@ use serde_json::json;
 
 /// Action of a user, with a preparation before it and a visible result after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Action {
     Export,
     Import,
@@ -65,7 +64,6 @@ impl Action {
         }
     }
 
-    #[allow(clippy::missing_errors_doc)]
     pub async fn act(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         let (exporter, importer) = (env.user(0), env.user(1));
         match self {
@@ -90,7 +88,6 @@ impl Action {
     }
 
     /// Waits until the result of the action is visible to a user.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn is_visible(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         let (exporter, importer) = (env.user(0), env.user(1));
         match self {

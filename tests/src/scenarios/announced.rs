@@ -1,7 +1,5 @@
 //! Scenarios of the announcements in a MemberAgent, by member agent and hub agent, and their effects.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;
 use crate::scenarios::ledger::{changes, counts};

@@ -1,7 +1,5 @@
 //! Scenarios of the fields that pass from exporter to importer, and of the Go form if an agent announces no features.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
 use crate::scenarios::rich;

@@ -1,7 +1,5 @@
 //! Scenarios of several clusters that export one Service: users see the winner, and a conflict ends with its cause.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::counts;
 use crate::scenarios::rich;

@@ -1,8 +1,6 @@
 //! Scenarios of the CRDs in `deploy/crds`: a server accepts them, also over those of the Go agents, and rejects objects that
 //! they forbid.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 mod cases;
 mod objects;
 

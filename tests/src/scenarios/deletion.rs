@@ -1,8 +1,6 @@
 //! Scenarios of deletions that Kubernetes carries out: of namespaces with all their objects, and of objects with those that
 //! they own. On real servers kube-controller-manager does it; memkube does it at once.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 use crate::audit::FleetMark;
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;

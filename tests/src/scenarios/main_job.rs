@@ -1,8 +1,6 @@
 //! Scenarios of the main job: Services exported in one member are imported in others, with the number of writes that
 //! ARCHITECTURE.md states. An audit log has every write of an agent, so the ledgers here are exact.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 mod ledgers;
 
 use crate::audit::Ledger;

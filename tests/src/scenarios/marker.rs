@@ -30,7 +30,6 @@ impl Marker {
     }
 
     /// Changes the marker's Service and waits until the importer has the change.
-    #[allow(clippy::missing_errors_doc)]
     pub async fn change(&mut self) -> anyhow::Result<()> {
         self.changes += 1;
         let address = format!("10.9.{}.{}", self.changes / 250, self.changes % 250 + 1);

@@ -30,7 +30,6 @@ pub async fn create(exporter: &User) -> anyhow::Result<()> {
 }
 
 /// Turns an ordinary Service `app` with one slice into the Service that uses every feature.
-#[allow(clippy::missing_errors_doc)]
 pub async fn enrich(exporter: &User, slice: &str) -> anyhow::Result<()> {
     exporter.merge::<Service>("app", sticky()).await?;
     exporter.merge::<EndpointSlice>(slice, json!({"endpoints": fours()})).await?;
@@ -78,7 +77,6 @@ pub fn export_headless() -> Value {
 }
 
 /// Creates a slice of the Service `app`.
-#[allow(clippy::missing_errors_doc)]
 pub async fn create_slice(exporter: &User, name: &str, family: &str, endpoints: Value) -> anyhow::Result<()> {
     let slice = json!({
         "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "app"}},
@@ -150,7 +148,6 @@ fn ports() -> Value {
 }
 
 /// Waits until the imported slices of `app` have exactly this content, sorted by family.
-#[allow(clippy::missing_errors_doc)]
 pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> {
     let are_there = |objects: &BTreeMap<String, EndpointSlice>| {
         let found = objects.values().map(|slice| content(&serde_json::to_value(slice).unwrap_or_default()));
@@ -160,13 +157,11 @@ pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> 
 }
 
 /// Waits until the first member's exported slices in the hub have exactly this content, sorted by family.
-#[allow(clippy::missing_errors_doc)]
 pub async fn is_exported(env: &Environment<impl Backend>, expected: &[Value]) -> anyhow::Result<()> {
     have_content(env, &env.hub::<EndpointSliceExport>(&env.members[0].hub_namespace), expected).await
 }
 
 /// Waits until the slices distributed to the second member have exactly this content, sorted by family.
-#[allow(clippy::missing_errors_doc)]
 pub async fn is_distributed(env: &Environment<impl Backend>, expected: &[Value]) -> anyhow::Result<()> {
     have_content(env, &env.hub::<EndpointSliceImport>(&env.members[1].hub_namespace), expected).await
 }

@@ -1,8 +1,6 @@
 //! Scenarios of limited trust in a member: who may export from a namespace, who may import from it, and what a member can
 //! forge.
 
-#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scenario says what is checked")]
-
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
