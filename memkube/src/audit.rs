@@ -1,46 +1,44 @@
-//! The audit ledger: who asked for what and what came of it, as an API server's audit log has it, in memory.
+//! Audit ledger in memory: the requests to the server and their status codes, like the audit log of kube-apiserver.
 
 use crate::auth::{Call, PathCall, Verb};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A request that was answered, or began to be: a watch is entered when it begins.
+/// A request that the server answered. A watch is recorded when it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was answered.
+    /// Time of the answer.
     pub at: Timestamp,
-    /// What was asked for. The name is that of the object also where the path does not have it, as in a create.
+    /// The request. `call.target.name` is the name of the object, even if the path lacks it, as for a create.
     pub call: Call,
-    /// The HTTP status of the answer, which the client may never have got.
+    /// HTTP status of the answer. The client may not have received this answer, for example after a fault.
     pub code: u16,
 }
 
-/// A request that was about no resource and was answered.
+/// An answered request that is not about a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathEntry {
-    /// When it was answered.
+    /// Time of the answer.
     pub at: Timestamp,
-    /// What was asked for.
     pub call: PathCall,
-    /// The HTTP status of the answer, which the client may never have got.
+    /// HTTP status of the answer. The client may not have received this answer, for example after a fault.
     pub code: u16,
 }
 
-/// What is counted for ever.
+/// Key of [`Audit::counts`]. Requests with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// The user's name.
+    /// Name of the user.
     pub user: Arc<str>,
-    /// What they did.
     pub verb: Verb,
-    /// `services`, `leases.coordination.k8s.io`, with `/status` behind for a subresource.
+    /// `services` or `leases.coordination.k8s.io`. For a subresource, `/` and its name follow.
     pub resource: String,
-    /// The HTTP status of the answer.
+    /// HTTP status of the answer.
     pub code: u16,
 }
 
-/// The entries of one server.
+/// All that the server records. [`Audit`] is the public copy.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
@@ -86,21 +84,22 @@ impl Ledger {
     }
 }
 
-/// What the ledger held at one moment.
+/// Copy of the audit ledger at one moment.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    /// The last requests, oldest first.
+    /// The last requests, oldest first. [`Limits::audit_entries`](crate::limits::Limits) limits their number.
     pub entries: Vec<Entry>,
-    /// The last requests that were about no resource, oldest first. They are neither counted nor among the entries.
+    /// The last requests that are not about a resource, oldest first. These requests are neither in `entries` nor in
+    /// `counts`.
     pub paths: Vec<PathEntry>,
-    /// Entries before these that were forgotten.
+    /// Number of requests that are no longer in `entries`.
     pub forgotten: u64,
-    /// All requests ever, the forgotten ones too.
+    /// Number of requests by user, verb, resource and status, including the requests that are no longer in `entries`.
     pub counts: BTreeMap<Kind, u64>,
 }
 
 impl Audit {
-    /// How many writes `user` made that were accepted (status below 300).
+    /// Number of accepted writes (status below 300) of `user`.
     #[must_use]
     pub fn writes_of(&self, user: &str) -> u64 {
         let written = |kind: &Kind| &*kind.user == user && kind.verb.writes() && kind.code < 300;

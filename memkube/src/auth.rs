@@ -1,14 +1,14 @@
-//! Who asks for what, and whether they may.
+//! Users, requests and authorization.
 
 use crate::registry::ALL_VERBS;
 use std::sync::Arc;
 
-/// A user, as the API server's authentication knows them.
+/// A user, as authentication returns it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// `system:serviceaccount:fleet-system:member-agent`, `admin`, …
+    /// For example `system:serviceaccount:fleet-system:member-agent` or `admin`.
     pub name: Arc<str>,
-    /// The groups that they are in, `system:authenticated` left out.
+    /// Groups of the user, without `system:authenticated`.
     pub groups: Arc<[String]>,
 }
 
@@ -19,7 +19,7 @@ impl User {
         Self { name: name.into(), groups: Arc::default() }
     }
 
-    /// The same user in these groups.
+    /// Returns the same user with `groups` in place of the user's groups.
     #[must_use]
     pub fn with_groups(mut self, groups: Vec<String>) -> Self {
         self.groups = groups.into();
@@ -27,7 +27,7 @@ impl User {
     }
 }
 
-/// What a request does to objects, as RBAC and the audit log name it.
+/// Verb of a request, as in RBAC rules and in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     Get,
@@ -41,7 +41,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// As RBAC writes it.
+    /// Name of the verb in RBAC rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,49 +56,46 @@ impl Verb {
         }
     }
 
-    /// The verb of a name.
+    /// Returns the verb with this name, or `None` if no request has such a verb.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         ALL_VERBS.into_iter().find(|verb| verb.name() == name)
     }
 
-    /// Whether it changes objects.
+    /// True if the verb changes objects.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 }
 
-/// What a request is about.
+/// Resource or object that a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Empty for the core group.
+    /// API group. Empty for the core group.
     pub group: Arc<str>,
-    /// `v1`.
+    /// API version, for example `v1`.
     pub version: Arc<str>,
-    /// The plural: `services`.
+    /// Plural name, for example `services`.
     pub resource: Arc<str>,
-    /// `status`; empty for the object itself.
+    /// Subresource, for example `status`. Empty for the object itself.
     pub subresource: Arc<str>,
-    /// Empty for cluster-scoped objects and for requests across all namespaces.
+    /// Namespace. Empty for cluster-scoped objects and for requests across all namespaces.
     pub namespace: Arc<str>,
-    /// Empty where the request names no object. For a create by POST too, as the path does not have it.
+    /// Name of the object. Empty if the request names no object, and for a create, because its path has no name.
     pub name: Arc<str>,
 }
 
 /// A request as authorization, faults and the audit ledger see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Who asks.
     pub user: User,
-    /// What they do.
     pub verb: Verb,
-    /// To what.
     pub target: Target,
 }
 
 impl Call {
-    /// The resource as messages name it: `services`, `leases.coordination.k8s.io`.
+    /// Resource and group as messages name them: `services`, `leases.coordination.k8s.io`.
     #[must_use]
     pub fn qualified_resource(&self) -> String {
         let Target { group, resource, .. } = &self.target;
@@ -106,38 +103,38 @@ impl Call {
     }
 }
 
-/// A request that is about no resource, for discovery, OpenAPI, version or health, or that has a method that no resource
-/// has.
+/// A request that is not about a resource: discovery, OpenAPI, version or health. Also a request to a resource with an
+/// HTTP method that no resource supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathCall {
-    /// Who asks.
     pub user: User,
-    /// The method in lower case: `get`.
+    /// HTTP method in lower case, for example `get`.
     pub verb: Arc<str>,
-    /// `/apis/discovery.k8s.io/v1`, without the query.
+    /// Path without the query, for example `/apis/discovery.k8s.io/v1`.
     pub path: Arc<str>,
 }
 
-/// Who may do what.
+/// Authorization: decides which user may do which request.
 pub trait Policy: Send + Sync + 'static {
-    /// Whether the call is allowed.
+    /// True if the user may do this request.
     fn allows(&self, call: &Call) -> bool;
 
-    /// Whether a verb that no request has is allowed (`use`, `impersonate`, and `*` for all verbs): reviews of access
-    /// ask for it. A policy that knows of no others allows `*` where it allows every verb of requests.
+    /// True if the user may use a verb that is not in [`Verb`]: `use`, `impersonate`, or `*` for all verbs.
+    /// SubjectAccessReviews ask for such verbs. By default, `*` is allowed if the policy allows every verb in [`Verb`].
     fn allows_other(&self, user: &User, verb: &str, target: &Target) -> bool {
         let call = |verb| Call { user: user.clone(), verb, target: target.clone() };
         verb == "*" && ALL_VERBS.into_iter().all(|verb| self.allows(&call(verb)))
     }
 
-    /// Whether a path that is no resource (`/metrics`) may be asked for; `verb` is the method in lower case.
+    /// True if the user may request a path that is not a resource, for example `/metrics`. `verb` is the HTTP method in
+    /// lower case.
     fn allows_path(&self, user: &User, verb: &str, path: &str) -> bool {
         let _ = (user, verb, path);
         true
     }
 }
 
-/// Everyone may do everything.
+/// Policy that allows every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllowAll;
 

@@ -1,15 +1,17 @@
-//! Time, which is given: the server never asks the system.
+//! Time as an input: the server never reads the clock of the operating system.
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Tells the wall-clock time. Timers use tokio's clock; a clock should move with it.
+/// Source of the wall-clock time.
+///
+/// Timers of the server use tokio's clock. An implementation should advance together with tokio's clock.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// Current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that began at a given time and moves with tokio's.
+/// Clock that starts at a given time and advances with tokio's clock.
 #[derive(Clone, Debug)]
 pub struct TokioClock {
     began: Timestamp,
@@ -17,7 +19,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// Begins at `began`, now.
+    /// Returns a clock that shows `began` now.
     #[must_use]
     pub fn starting_at(began: Timestamp) -> Self {
         Self { began, origin: Instant::now() }

@@ -1,4 +1,4 @@
-//! What is no resource: health, version, and what tells clients which resources there are and what they look like.
+//! Requests that are not about a resource: health, version, discovery and OpenAPI.
 
 mod aggregated;
 mod groups;
@@ -15,10 +15,10 @@ use http::header::ACCEPT;
 use http::request::Parts;
 use serde_json::{Value, json};
 
-/// The Kubernetes version that answers are those of.
+/// Minor version of the Kubernetes release that memkube imitates.
 const MINOR: &str = "35";
 
-/// Answers a path that is none of a resource.
+/// Answers a request whose path is not about a resource.
 pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     let path = parts.uri.path();
     let path = path.strip_prefix('/').unwrap_or(path);
@@ -50,7 +50,7 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     })
 }
 
-/// Whether kube-apiserver looks at the method: only where the path is one of its built-in web services.
+/// True if kube-apiserver checks the HTTP method of this path. It checks only the paths of its built-in web services.
 fn heeds_the_method(server: &MemKube, path: &[&str]) -> bool {
     match path {
         ["version" | "api"] | ["api", _] => true,
@@ -75,7 +75,7 @@ fn version() -> Value {
     })
 }
 
-/// Every path that there is.
+/// Answer to `/`: all paths of the server.
 fn paths(groups: &[Group]) -> Value {
     let mut paths: Vec<String> =
         ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]

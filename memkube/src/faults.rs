@@ -1,5 +1,6 @@
-//! Faults on request: asked once per request, once per object that is about to be stored, and once per event of each watch.
-//! Without them nothing fails.
+//! Faults: a hook for tests and simulations that makes requests, stored objects and watch events go wrong.
+//!
+//! Without [`Faults`] in [`crate::Options`], nothing fails.
 
 use crate::auth::{Call, PathCall};
 use crate::object::Object;
@@ -9,131 +10,133 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Decides what goes wrong. It is asked after routing and before authorization, so that it sees refused requests too.
+/// Decides what goes wrong. The server calls these methods after routing and before authorization. So faults also see
+/// requests that the [`crate::auth::Policy`] denies.
 pub trait Faults: Send + Sync + 'static {
-    /// What befalls this request. For a watch it is what befalls its beginning.
+    /// Returns the fault of a request. For a watch, this fault affects only the start of the watch.
     fn request(&self, call: &Call) -> Fault {
         let _ = call;
         Fault::default()
     }
 
-    /// What befalls this request, which is about no resource: discovery, OpenAPI, version, health, and methods that no
-    /// resource has. Such requests see the present whatever [`Fault::state`] says.
+    /// Returns the fault of a request that is not about a resource: discovery, OpenAPI, version, health, and unknown
+    /// methods. [`Fault::state`] has no effect on such requests.
     fn path(&self, call: &PathCall) -> Fault {
         let _ = call;
         Fault::default()
     }
 
-    /// Alters an object that this create, replace or patch is about to store, as a mutating webhook does. It must leave an
-    /// object of the kind.
+    /// Changes an object that a create, replace or patch is about to store, as a mutating webhook does. The changed
+    /// object must still be valid for its kind.
     fn mutate(&self, call: &Call, object: &mut Object) {
         let _ = (call, object);
     }
 
-    /// What befalls this watch once it has begun.
+    /// Returns the faults of the events of a watch, or `None` if there are none.
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
         let _ = call;
         None
     }
 }
 
-/// What befalls a request. The default is nothing.
+/// Fault of a request. The default has no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
-    /// It waits so long before it takes effect.
+    /// Time that the request waits before it takes effect.
     pub delay_before: Duration,
-    /// It is answered with this and takes no effect.
+    /// Answer of a request that takes no effect.
     pub refuse: Option<Status>,
-    /// It takes effect and the answer waits so long.
+    /// Time that the answer waits after the request took effect.
     pub delay_after: Duration,
-    /// What the client gets of the answer.
+    /// The answer that the client receives.
     pub answer: Answer,
-    /// Reads and the beginning of watches see the state of the past.
+    /// State that a read, or the start of a watch, returns.
     pub state: State,
 }
 
-/// What the client gets of an answer, once the request has taken effect.
+/// Answer that the client receives after the request took effect.
 #[derive(Clone, Debug, Default)]
 pub enum Answer {
-    /// All of it.
+    /// The unchanged answer.
     #[default]
     Whole,
-    /// Another: a write that took effect and says that it did not.
+    /// Another status, for example an error for a write that took effect.
     Replaced(Box<Status>),
-    /// The connection ends without an answer.
+    /// No answer: the connection ends.
     Cut,
-    /// Nothing ever, as behind a half-open connection. The request takes effect.
+    /// No answer, and the connection stays open, as with a half-open connection.
     Never,
 }
 
-/// Which state a read sees: that of an API server whose cache lags behind.
+/// State that a read returns. An older state imitates an API server whose watch cache lags behind.
 ///
-/// - A get, a list and the first events of a watch are those of that state, and a list says its resourceVersion.
-/// - What must not be older than a resourceVersion (`resourceVersion=5` of a get, of a list, and of a watch that sends
-///   initial events) is never older: it waits for the state to come so far, as kube-apiserver waits for its cache, and is
-///   answered 504 after [`crate::limits::FRESH_WAIT`].
-/// - What names its state sees it: further pages, and `resourceVersionMatch=Exact` once the state has come so far.
-/// - A watch from a resourceVersion begins there, and whatever a watch began with, what follows is told at once: events
-///   are held back by [`WatchFaults::event`].
-/// - Writes are of the newest state.
+/// - A get, a list and the initial events of a watch return this state. A list has the resourceVersion of this state.
+/// - A read with a minimum resourceVersion never returns an older state. Such reads are a get or list with
+///   `resourceVersion=5`, and a watch that sends initial events. The read waits until this state has reached the
+///   resourceVersion, as kube-apiserver waits for its cache. After [`crate::limits::FRESH_WAIT`] the answer is 504.
+/// - A request that names its state gets the named state. Such requests are later pages of a list, and
+///   `resourceVersionMatch=Exact` after this state has reached the resourceVersion.
+/// - A watch from a resourceVersion starts at that resourceVersion.
+/// - All later events of a watch are sent immediately. [`WatchFaults::event`] can delay them.
+/// - Writes always apply to the newest state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// The newest.
+    /// The newest state.
     #[default]
     Newest,
-    /// That of this resourceVersion, or the oldest that the event log still has.
+    /// State at this resourceVersion, or the oldest state in the event log if that is newer.
     At(u64),
-    /// That of so many revisions ago, or the oldest that the event log still has.
+    /// State this many revisions ago, or the oldest state in the event log if that is newer.
     Behind(u64),
 }
 
 /// An event on its way to one watch.
 #[derive(Clone, Debug)]
 pub struct WatchedEvent {
-    /// What the watch is told.
+    /// Type of the event that the watch sends.
     pub kind: ChangeKind,
-    /// Empty for cluster-scoped objects.
+    /// Namespace of the object. Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// The object's.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// Of the change.
+    /// resourceVersion of the change.
     pub revision: u64,
 }
 
-/// What befalls one watch.
+/// Faults of one watch.
 pub trait WatchFaults: Send + 'static {
-    /// What befalls this event. Events that follow wait for it.
+    /// Returns the fate of an event. Later events of the watch wait until this event is handled.
     fn event(&mut self, event: &WatchedEvent) -> Fate {
         let _ = event;
         Fate::Deliver
     }
 
-    /// When it is done, the watch is cut off, whatever it was doing.
+    /// When this future completes, the connection of the watch ends immediately.
     fn cut(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 
-    /// When it is done, the watch says nothing more and stays open.
+    /// When this future completes, the watch sends nothing more but stays open.
     fn silence(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 }
 
-/// What befalls an event.
+/// Fate of a watch event.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// It arrives.
+    /// The event is sent.
     Deliver,
-    /// It never arrives; those after it do.
+    /// The event is never sent. Later events are sent.
     Lose,
-    /// It arrives this often more.
+    /// The event is sent this many additional times.
     Repeat(usize),
-    /// It, and what follows, arrives so much later.
+    /// The event and all later events are delayed by this time.
     Hold(Duration),
-    /// The watch ends with an `ERROR` event in its place.
+    /// The watch sends an `ERROR` event instead of this event, and ends.
     Fail(Box<Status>),
-    /// The connection breaks in its place.
+    /// The connection ends instead of sending the event.
     Cut,
-    /// The watch says nothing from here on and stays open.
+    /// The watch sends nothing more, including this event, but stays open.
     Silence,
 }

@@ -1,17 +1,18 @@
 //! memkube: a Kubernetes API server in memory, for tests, the sandbox and simulations.
 //!
 //! ```text
-//!  kube::Client ──┐
-//!                 ├─> Service ─> wire::route ─> auth ─> faults ─> verbs ──> Strategy (rules of one kind)
-//!  HTTPS ─────────┘      │                                          │
-//!                        └── audit                                  └────> Store (objects as bytes, event log) ──> watches
+//! kube::Client, HTTPS ─> Service ─> wire ─> auth ─> faults ─> verbs
+//!
+//! wire  ─> audit
+//! verbs ─> Strategy (rules of one kind)
+//! verbs ─> Store (objects as bytes, event log) ─> watches
 //! ```
 //!
-//! Independent of fleets. Kinds exist by registration ([`Definition`] and [`Strategy`]); a CustomResourceDefinition registers
-//! one.
+//! memkube knows nothing of fleets. Each kind is registered with a [`Definition`] and a [`Strategy`]. Creating a
+//! CustomResourceDefinition registers its kind.
 //!
-//! All random numbers come from one seed and all times from a [`Clock`], so two runs with the same calls give the same bytes.
-//! [`faults::Faults`] adds faults.
+//! All random numbers come from one seed and all times from a [`Clock`]. So two runs with the same calls give the same
+//! bytes. [`faults::Faults`] adds faults.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::cast_possible_truncation))]
 

@@ -1,52 +1,53 @@
-//! Every limit of this crate in one place. [`Limits`] has those that a test or a simulation may want otherwise.
+//! All limits of this crate. Tests and simulations can change the limits in [`Limits`].
 
 use std::time::Duration;
 
-/// An object is at most so long as JSON: what etcd accepts in one request (`--max-request-bytes`).
+/// Bytes of an object as JSON: the largest request that etcd accepts (`--max-request-bytes`).
 pub const OBJECT_BYTES: usize = 1_572_864;
-/// A request's body is at most so long (kube-apiserver's `MaxRequestBodyBytes`).
+/// Bytes of a request body (kube-apiserver's `MaxRequestBodyBytes`).
 pub const BODY_BYTES: usize = 3 << 20;
-/// Objects in all tables together; etcd's quota plays this part in a cluster.
+/// Objects in all tables together. It limits memory, as the quota of etcd limits storage.
 pub const OBJECTS: usize = 1_000_000;
-/// Watches open at once.
+/// Open watches. It limits memory.
 pub const WATCHES: usize = 4096;
-/// Changes remembered per kind, for watches that begin in the past and for those that read slowly.
+/// Changes in the event log of each kind. Watches that start in the past and slow watches read them from there.
 pub const LOG_CHANGES: usize = 4096;
-/// Bytes of objects remembered per kind beside those that are there.
+/// Bytes of the object states in the event log of each kind.
 pub const LOG_BYTES: usize = 2 << 20;
-/// Changes that a watch takes in one turn.
+/// Changes that a watch processes before it lets other tasks run.
 pub const CHANGES_PER_TURN: usize = 256;
-/// Requests remembered in the audit ledger; its counts are kept for ever.
+/// Requests in the audit ledger. Its counts have no limit of age.
 pub const AUDIT_ENTRIES: usize = 8192;
 /// Operations in one JSON patch (kube-apiserver's limit).
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
-/// What all `copy` operations of one JSON patch copy is together at most so long as JSON (kube-apiserver's
-/// `JSONPatchMaxCopyBytes`). Each may double the object, so that their number alone bounds nothing.
+/// Bytes, as JSON, that all `copy` operations of one JSON patch may copy (kube-apiserver's `JSONPatchMaxCopyBytes`).
+/// Each `copy` can double the object, so a limit on the number of operations is not enough.
 pub const JSON_PATCH_COPY_BYTES: usize = 3 << 20;
-/// A read waits so long for a resourceVersion that has not come yet.
+/// Time that a read waits for a resourceVersion that memkube has not reached (kube-apiserver waits as long).
 pub const FRESH_WAIT: Duration = Duration::from_secs(3);
-/// Between two bookmarks of a watch that asks for them.
+/// Time between two bookmarks of a watch that asks for bookmarks.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// A watch that does not say how long it wants to last ends after one to two times this.
+/// A watch without `timeoutSeconds` ends after one to two times this duration.
 pub const WATCH_DURATION_MIN: Duration = Duration::from_secs(1800);
-/// A watch lasts at most so long, however long it wants to: its end can then be told as a time.
+/// Longest duration of a watch, even if the client asks for more. A larger value could overflow the time at which the
+/// watch ends.
 pub const WATCH_DURATION_MAX: Duration = Duration::from_secs(12 * 3600);
-/// Tries for a free name for `metadata.generateName`.
+/// Attempts to find a free name for `metadata.generateName`.
 pub const GENERATE_NAME_TRIES: usize = 8;
-/// Connections over HTTPS at once; those that are more wait to be taken.
+/// Open HTTPS connections. Further connections wait until another one closes.
 pub const CONNECTIONS: usize = 4096;
-/// A client that has connected takes at most so long for the TLS handshake.
+/// Time for a client's TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A connection without a request is closed after this; longer than clients keep theirs (90 s), so that they close first.
+/// Time after which a connection without a request is closed. Clients close theirs after 90 s, so they close first.
 pub const IDLE: Duration = Duration::from_secs(300);
-/// The line and headers of a request are together at most so long.
+/// Bytes of the request line and headers together.
 pub const HEADER_BYTES: usize = 64 << 10;
-/// Requests that run when HTTPS is ended have so long to be answered.
+/// Time for running requests to end when the HTTPS listener stops.
 pub const END_GRACE: Duration = Duration::from_secs(2);
-/// Before the next try where the system has no connection to give (no file handles left).
+/// Time before the next attempt to accept a connection after the system had none to give (no file handles left).
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The limits that can be given to a server.
+/// Limits that can be set for each server.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// See [`OBJECT_BYTES`].

@@ -1,4 +1,4 @@
-//! Objects as JSON, and the parts of them that all kinds share.
+//! Objects as JSON, and the parts that all kinds share.
 
 pub(crate) mod create;
 pub mod names;
@@ -13,21 +13,21 @@ pub type Object = Map<String, Value>;
 
 const EMPTY: &str = "";
 
-/// A member of `metadata`.
+/// Member of `metadata`.
 #[must_use]
 pub fn meta<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
     object.get("metadata")?.get(name)
 }
 
-/// A member of `metadata` that is text; empty where it is absent.
+/// Member of `metadata` that is a string. Empty if absent.
 #[must_use]
 pub fn meta_text<'a>(object: &'a Object, name: &str) -> &'a str {
     meta(object, name).and_then(Value::as_str).unwrap_or(EMPTY)
 }
 
-/// `metadata`, made where it is absent.
+/// `metadata`, created if absent.
 ///
-/// What is there but is no object is replaced: the verbs refuse such before anything else.
+/// A value that is not an object is replaced. No request reaches this case: the verbs reject such objects first.
 pub fn metadata_mut(object: &mut Object) -> &mut Object {
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if !metadata.is_object() {
@@ -39,35 +39,32 @@ pub fn metadata_mut(object: &mut Object) -> &mut Object {
     }
 }
 
-/// Sets a member of `metadata`.
 pub fn set_meta(object: &mut Object, name: &str, value: impl Into<Value>) {
     metadata_mut(object).insert(name.to_owned(), value.into());
 }
 
-/// Removes a member of `metadata`.
 pub fn remove_meta(object: &mut Object, name: &str) -> Option<Value> {
     metadata_mut(object).remove(name)
 }
 
-/// `metadata.finalizers`.
 pub fn finalizers(object: &Object) -> impl Iterator<Item = &str> {
     let list = meta(object, "finalizers").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Whether it has a deletionTimestamp.
+/// True if the object has a deletionTimestamp.
 #[must_use]
 pub fn deleting(object: &Object) -> bool {
     meta(object, "deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
-/// `metadata.generation`; 0 where it is absent.
+/// `metadata.generation`. 0 if absent.
 #[must_use]
 pub fn generation(object: &Object) -> i64 {
     meta(object, "generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// A member at a path like `spec.clusterIP`.
+/// Value at a path, for example `spec.clusterIP`.
 #[must_use]
 pub fn at<'a>(object: &'a Object, path: &str) -> Option<&'a Value> {
     let mut parts = path.split('.');
@@ -75,7 +72,7 @@ pub fn at<'a>(object: &'a Object, path: &str) -> Option<&'a Value> {
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// Text at a path; empty where it is absent.
+/// String at a path. Empty if absent.
 #[must_use]
 pub fn text_at<'a>(object: &'a Object, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or(EMPTY)

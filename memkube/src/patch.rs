@@ -1,4 +1,4 @@
-//! Patches: what they make of an object.
+//! Patch formats: JSON patch, merge patch and strategic merge patch.
 
 pub(crate) mod json;
 pub(crate) mod merge;
@@ -6,7 +6,7 @@ pub(crate) mod strategic;
 
 use serde_json::Value;
 
-/// A value as Go's `%v` shows it: `map[spec:map[ports:5]]`. Messages of kube-apiserver have patches in this form.
+/// Formats a value as Go's `%v` does: `map[spec:map[ports:5]]`. Messages of kube-apiserver show patches in this form.
 pub(crate) fn go_format(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

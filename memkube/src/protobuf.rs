@@ -1,6 +1,7 @@
-//! Objects in Kubernetes' protobuf form, to JSON: `kubectl create <kind>` and Go's typed clients send it for built-in
-//! kinds, and do not fall back to JSON where it is refused. Held are the kinds that kubectl makes so; answers are JSON,
-//! which these clients take too.
+//! Decoder for request bodies in the protobuf form of Kubernetes.
+//!
+//! `kubectl create <kind>` and Go's typed clients send protobuf for built-in kinds, and do not retry with JSON. memkube
+//! decodes the kinds that kubectl creates this way. Answers are always JSON, which these clients accept.
 
 mod messages;
 
@@ -10,24 +11,24 @@ use base64::engine::general_purpose::STANDARD;
 use messages::{Field, Form, Shape};
 use serde_json::{Map, Value, json};
 
-/// The media type.
+/// Content type of protobuf bodies.
 pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body begins with.
+/// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why there is no object.
+/// Reason why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
-    /// It is no protobuf of Kubernetes.
+    /// The body is not protobuf of Kubernetes.
     #[error("the body is broken protobuf")]
     Broken,
-    /// It has what is not held here.
+    /// The body has a kind or field that memkube does not support.
     #[error("protobuf is not held for {0}: send application/json")]
     NotHeld(String),
 }
 
-/// The object in a body, with `apiVersion` and `kind`.
+/// Decodes a body into JSON with `apiVersion` and `kind`.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
     let envelope = body.strip_prefix(MAGIC).ok_or(Error::Broken)?;
     let envelope = message(envelope, messages::UNKNOWN, "the envelope")?;
@@ -42,8 +43,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
     Ok(object)
 }
 
-/// A message. Go writes members that are not pointers whether they are set or not: what is zero or empty counts as left
-/// out, as in JSON.
+/// Decodes a message into JSON.
+///
+/// Go writes fields that are not pointers even if they are not set. So a zero or empty value counts as absent, as in
+/// JSON.
 fn message(mut bytes: &[u8], fields: &[Field], name: &str) -> Result<Value, Error> {
     let mut members = Map::new();
     while !bytes.is_empty() {
@@ -79,7 +82,7 @@ fn message(mut bytes: &[u8], fields: &[Field], name: &str) -> Result<Value, Erro
     Ok(Value::Object(members))
 }
 
-/// What a field has on the wire.
+/// Encoded value of a field.
 enum Content<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -88,7 +91,7 @@ enum Content<'a> {
 fn value(field: &Field, content: &Content<'_>) -> Result<Option<Value>, Error> {
     Ok(Some(match (&field.shape, content) {
         (Shape::Ignored, _) => return Ok(None),
-        // Negative numbers are written as 64 bits of two's complement.
+        // Negative numbers are encoded as two's complement with 64 bits.
         (Shape::Number, Content::Number(number)) => json!(number.cast_signed()),
         (Shape::Flag, Content::Number(number)) => json!(*number != 0),
         (Shape::Text, Content::Bytes(bytes)) => json!(str::from_utf8(bytes).map_err(|_| Error::Broken)?),

@@ -1,20 +1,18 @@
-//! Randomness from a seed (splitmix64): the same calls in the same order give the same names, UIDs and addresses.
+//! Random numbers from a seed (splitmix64). The same calls in the same order give the same names, UIDs and addresses.
 
-/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// The letters that API servers take for generated names: no vowels, so no words, and nothing that looks like another.
+/// Characters of generated names in Kubernetes. They exclude vowels, to avoid words, and characters that look alike.
 pub const NAME_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {
-    /// The stream of `seed`.
+    /// Returns a generator that starts with `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -23,12 +21,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 where that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.number() % bound }
     }
 
-    /// A UUID of version 4.
+    /// Returns a UUID of version 4.
     pub fn uid(&mut self) -> String {
         let (high, low) = (self.number(), self.number());
         let high = (high & !0xF000) | 0x4000;
@@ -43,7 +41,7 @@ impl Random {
         )
     }
 
-    /// What is put behind `metadata.generateName`: five letters.
+    /// Returns the five characters that the server appends to `metadata.generateName`.
     pub fn name_suffix(&mut self) -> String {
         let letters = NAME_LETTERS.len() as u64;
         let letter = |random: &mut Self| usize::try_from(random.below(letters)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which resources there are.
+//! Registered resources: their definitions and their strategies.
 
 use crate::auth::Verb;
 use crate::strategy::Strategy;
@@ -6,65 +6,65 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is known of a resource beside its rules.
+/// Definition of a resource: names, versions, verbs and subresources. [`Strategy`] has the rules of the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Empty for the core group.
+    /// API group. Empty for the core group.
     pub group: String,
-    /// `EndpointSlice`.
+    /// For example `EndpointSlice`.
     pub kind: String,
-    /// `EndpointSliceList`.
+    /// For example `EndpointSliceList`.
     pub list_kind: String,
-    /// `endpointslices`, as paths have it.
+    /// For example `endpointslices`.
     pub plural: String,
-    /// `endpointslice`.
+    /// For example `endpointslice`.
     pub singular: String,
-    /// `svc`.
+    /// For example `svc`.
     pub short_names: Vec<String>,
-    /// `all`.
+    /// For example `all`.
     pub categories: Vec<String>,
-    /// Whether its objects are in namespaces.
     pub scope: Scope,
-    /// Its versions, the one that discovery prefers first. Exactly one is the storage version.
+    /// Versions; the version that discovery prefers comes first. Exactly one is the storage version.
     pub versions: Vec<Version>,
-    /// What there is below an object's path.
     pub subresources: Vec<Subresource>,
-    /// Custom resources differ from built-in ones in small things: their bodies must say their kind, items of their
-    /// lists do, strategic merge patches are refused, and a version must be given in updates.
+    /// True for custom resources. They differ from built-in resources:
+    ///
+    /// - a request body must have `apiVersion` and `kind`;
+    /// - the items of a list have `apiVersion` and `kind`;
+    /// - strategic merge patches are rejected;
+    /// - an update must have a resourceVersion.
     pub custom: bool,
-    /// What can be done with it. Those that can only be created are not stored: reviews.
+    /// Supported verbs. A resource that supports only create, such as a SubjectAccessReview, is not stored.
     pub verbs: Vec<Verb>,
 }
 
-/// Whether objects are in namespaces.
+/// Scope of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Cluster,
     Namespaced,
 }
 
-/// A version of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// `v1alpha1`.
+    /// For example `v1alpha1`.
     pub name: String,
-    /// Whether there are paths for it.
+    /// True if requests can use this version.
     pub served: bool,
-    /// Whether objects are stored in it.
+    /// True for the storage version.
     pub storage: bool,
 }
 
-/// What there is below an object's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subresource {
-    /// `/status`: get, replace and patch the status alone.
+    /// `/status`: get, replace and patch the status only.
     Status,
     /// `/finalize` of namespaces: replace `spec.finalizers`.
     Finalize,
 }
 
 impl Subresource {
-    /// As paths have it.
+    /// Last part of the path: `status` or `finalize`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Subresource {
         }
     }
 
-    /// What can be done with it.
+    /// Supported verbs.
     #[must_use]
     pub fn verbs(self) -> &'static [Verb] {
         match self {
@@ -83,12 +83,13 @@ impl Subresource {
     }
 }
 
-/// Every verb, for resources that are stored.
+/// All verbs: the default of a stored resource.
 pub const ALL_VERBS: [Verb; 8] =
     [Verb::Create, Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch];
 
 impl Definition {
-    /// A stored built-in resource of one version, without subresources, short names and categories.
+    /// Returns the definition of a stored built-in resource with one version. It has no subresources, short names or
+    /// categories.
     #[must_use]
     pub fn built_in(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Self {
         Self {
@@ -107,60 +108,60 @@ impl Definition {
         }
     }
 
-    /// With these short names.
+    /// Sets the short names.
     #[must_use]
     pub fn short(mut self, names: &[&str]) -> Self {
         self.short_names = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// With these categories.
+    /// Sets the categories.
     #[must_use]
     pub fn in_categories(mut self, names: &[&str]) -> Self {
         self.categories = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// With these subresources.
+    /// Sets the subresources.
     #[must_use]
     pub fn with(mut self, subresources: &[Subresource]) -> Self {
         self.subresources = subresources.to_vec();
         self
     }
 
-    /// With these verbs alone.
+    /// Sets the supported verbs.
     #[must_use]
     pub fn only(mut self, verbs: &[Verb]) -> Self {
         self.verbs = verbs.to_vec();
         self
     }
 
-    /// Whether its objects are stored.
+    /// True if objects of this resource are stored. Reviews, for example, are not.
     #[must_use]
     pub fn stored(&self) -> bool {
         self.verbs.contains(&Verb::Get)
     }
 
-    /// Whether it has `/status`.
+    /// True if the resource has the subresource `/status`.
     #[must_use]
     pub fn has_status(&self) -> bool {
         self.subresources.contains(&Subresource::Status)
     }
 
-    /// `apiVersion` of its objects in a version.
+    /// `apiVersion` of objects in a version.
     #[must_use]
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 
-    /// The version that objects are stored in.
+    /// Name of the storage version.
     #[must_use]
     pub fn storage_version(&self) -> &str {
         let storage = self.versions.iter().find(|version| version.storage);
         storage.map_or("", |version| version.name.as_str())
     }
 
-    /// `services`, `leases.coordination.k8s.io`.
+    /// Plural and group: `services`, `leases.coordination.k8s.io`.
     #[must_use]
     pub fn qualified_plural(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
@@ -171,17 +172,16 @@ impl Definition {
     }
 }
 
-/// A resource without a version.
+/// A resource, independent of its version.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceId {
-    /// Empty for the core group.
+    /// API group. Empty for the core group.
     pub group: Arc<str>,
-    /// `services`.
+    /// Plural name, for example `services`.
     pub plural: Arc<str>,
 }
 
 impl ResourceId {
-    /// Of a group and a plural.
     #[must_use]
     pub fn new(group: &str, plural: &str) -> Self {
         Self { group: group.into(), plural: plural.into() }
@@ -194,26 +194,26 @@ impl fmt::Debug for ResourceId {
     }
 }
 
-/// A resource that is registered.
+/// A registered resource.
 pub(crate) struct Registered {
     pub(crate) definition: Arc<Definition>,
     pub(crate) strategy: Box<dyn Strategy>,
 }
 
-/// All of them.
+/// All registered resources.
 #[derive(Default)]
 pub(crate) struct Registry {
     resources: BTreeMap<ResourceId, Registered>,
 }
 
 impl Registry {
-    /// Adds one, or puts it in the place of another of the same group and plural.
+    /// Adds a resource. It replaces a resource with the same group and plural.
     pub(crate) fn register(&mut self, definition: Definition, strategy: Box<dyn Strategy>) {
         let registered = Registered { definition: Arc::new(definition), strategy };
         self.resources.insert(registered.definition.id(), registered);
     }
 
-    /// Puts other rules in the place of all; they are given the old ones.
+    /// Replaces the strategy of every resource with the result of `wrap`, which receives the old strategy.
     pub(crate) fn wrap(&mut self, wrap: impl Fn(&Definition, Box<dyn Strategy>) -> Box<dyn Strategy>) {
         for (id, Registered { definition, strategy }) in std::mem::take(&mut self.resources) {
             let strategy = wrap(&definition, strategy);
@@ -233,7 +233,7 @@ impl Registry {
         self.resources.get_mut(id)
     }
 
-    /// What all of them are, by group and plural.
+    /// Returns all definitions, sorted by group and plural.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.resources.values().map(|registered| &registered.definition)
     }

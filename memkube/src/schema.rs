@@ -1,8 +1,7 @@
-//! Structural schemas of custom resources: what CustomResourceDefinitions say of their objects, enforced as
-//! kube-apiserver 1.35 enforces it, with its messages.
+//! Structural schemas of custom resources, enforced as kube-apiserver 1.35 does, with its messages.
 //!
-//! A write goes through [`Schema::prune`], [`Schema::set_defaults`] and [`Schema::errors`]; see there for the order of
-//! what is found. Rules of `x-kubernetes-validations` are CEL ([`rules`]).
+//! A write calls [`Schema::prune`], [`Schema::set_defaults`] and [`Schema::errors`] in this order. The module [`rules`]
+//! evaluates `x-kubernetes-validations`, which are CEL expressions.
 
 mod check;
 mod defaults;
@@ -26,40 +25,39 @@ use rules::Rule;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The schema of one version of a custom resource.
 #[derive(Debug)]
 pub(crate) struct Schema {
     root: Node,
     has_rules: bool,
 }
 
-/// One place in a schema.
+/// A node of a schema.
 #[derive(Debug, Default)]
 struct Node {
-    /// As `type` has it; absent where anything goes, and in the branches of `anyOf` and the like.
+    /// `type`. `None` if any type is valid, and in branches such as those of `anyOf`.
     kind: Option<Kind>,
     nullable: bool,
     default: Option<Value>,
     properties: BTreeMap<String, Node>,
-    /// The schema of members that are not in `properties`.
+    /// Schema of members that are not in `properties`.
     additional: Option<Box<Node>>,
     /// `additionalProperties: true`.
     any_additional: bool,
     items: Option<Box<Node>>,
     preserve_unknown_fields: bool,
-    /// A whole object of any kind, with `apiVersion`, `kind` and `metadata`.
+    /// `x-kubernetes-embedded-resource`: an object of any kind with `apiVersion`, `kind` and `metadata`.
     embedded: bool,
     int_or_string: bool,
     list: ListType,
-    /// `x-kubernetes-map-type: atomic`: its members are not told apart between old and new.
+    /// `x-kubernetes-map-type: atomic`. Rules that compare with old values do not see old members of an atomic map.
     atomic_map: bool,
     values: Values,
     rules: Vec<Rule>,
-    /// Whether there are rules here or below.
+    /// True if this node or a node below has rules.
     rules_within: bool,
 }
 
-/// What `type` can be.
+/// Values of `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Array,
@@ -70,17 +68,17 @@ enum Kind {
     String,
 }
 
-/// How items of a list are told apart.
+/// `x-kubernetes-list-type`: how items of a list are identified.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum ListType {
     #[default]
     Atomic,
     Set,
-    /// By the members of these names.
+    /// Items are identified by these members.
     Map(Vec<String>),
 }
 
-/// What is said of values.
+/// Constraints on values.
 #[derive(Debug, Default)]
 struct Values {
     required: Vec<String>,
@@ -119,46 +117,47 @@ impl Kind {
     }
 }
 
-/// What an update is compared with.
+/// Part of the object that an update can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of the object.
+    /// The whole object.
     Whole,
-    /// Only the status can have changed.
+    /// Only the status.
     Status,
 }
 
 impl Schema {
-    /// Reads `openAPIV3Schema` of a version, which is at `at` as messages have it.
+    /// Parses `openAPIV3Schema` of a version. `at` is the field path of the schema in messages.
     ///
     /// # Errors
-    /// All that the server has against it.
+    /// All errors that the server finds in the schema.
     pub(crate) fn parse(schema: &Value, at: &str) -> Result<Self, Vec<FieldError>> {
         let root = parse::schema(schema, at)?;
         let has_rules = root.rules_within;
         Ok(Self { root, has_rules })
     }
 
-    /// Drops members that the schema does not know. Returns where they were: `spec.ports[0].foo`.
+    /// Drops members that are not in the schema. Returns their paths, for example `spec.ports[0].foo`.
     pub(crate) fn prune(&self, object: &mut Object) -> Vec<String> {
         prune::object(&self.root, object)
     }
 
-    /// Brings `metadata` of objects within the object into shape.
+    /// Checks `metadata` of embedded objects, and drops its unknown and empty fields.
     ///
     /// # Errors
-    /// What cannot be read as metadata: `spec.template.metadata: Invalid value: …`.
+    /// Message about metadata that cannot be decoded: `spec.template.metadata: Invalid value: …`.
     pub(crate) fn coerce_embedded(&self, object: &mut Object) -> Result<(), String> {
         embedded::coerce(&self.root, object)
     }
 
-    /// Drops nulls where there can be none and fills in defaults.
+    /// Drops nulls of members that are not nullable, and sets defaults.
     pub(crate) fn set_defaults(&self, object: &mut Object) {
         defaults::apply(&self.root, object);
     }
 
-    /// What is wrong with a new object: values, embedded objects, lists, and, unless these are so wrong that rules make
-    /// no sense, rules.
+    /// Validates a new object: values, embedded objects, lists, and rules.
+    ///
+    /// Rules are not evaluated if the other errors make the result meaningless.
     pub(crate) fn errors(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = check::object(&self.root, object, None);
         errors.extend(embedded::errors(&self.root, object));
@@ -167,8 +166,8 @@ impl Schema {
         errors
     }
 
-    /// What is wrong with an update. What is wrong with values that did not change is let pass; where it is a rule that
-    /// they break, `warnings` tells of it.
+    /// Validates an update. Errors of unchanged values are ignored. Rules that unchanged values break are added to
+    /// `warnings`.
     pub(crate) fn update_errors(
         &self,
         object: &Object,
@@ -194,7 +193,7 @@ impl Schema {
         errors
     }
 
-    /// Formats in a schema that the server does not know: it takes them with a warning.
+    /// Returns the formats in a schema that kube-apiserver does not know. It accepts the schema with a warning.
     #[must_use]
     pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Which objects a list or a watch is about.
+//! Selectors of lists and watches.
 
 mod fields;
 mod labels;
@@ -12,7 +12,6 @@ use crate::status::Status;
 use crate::store::{Pairs, Stored};
 use crate::wire::Request;
 
-/// The label and field selectors of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     labels: LabelSelector,
@@ -32,7 +31,8 @@ impl Selection {
             let plain = own.is_empty() && !request.definition.custom;
             let known = match name {
                 "metadata.name" => true,
-                // What is in no namespace has no such field, but where kube-apiserver has no list of a kind's fields.
+                // A cluster-scoped object has no field `metadata.namespace`. kube-apiserver accepts the field anyway
+                // for a built-in kind without its own list of selectable fields.
                 "metadata.namespace" => plain || request.definition.scope == Scope::Namespaced,
                 _ => own.iter().any(|own| own == name),
             };
@@ -43,7 +43,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Whether it leaves nothing out.
+    /// True if all objects match.
     pub(crate) fn is_all(&self) -> bool {
         self.labels.is_all() && self.fields.is_all()
     }

@@ -1,5 +1,6 @@
-//! The server over HTTPS, for kubectl and for agents in processes of their own: HTTP/1.1 with a certificate of an
-//! authority of its own and a bearer token for each user.
+//! The server over HTTPS (HTTP/1.1), for kubectl and for agents in other processes.
+//!
+//! The server's certificate is signed by its own certificate authority. Each user has a bearer token.
 //!
 //! ```text
 //! listener ─> accept loop ─> connection (TLS, HTTP/1.1) ─> Users (token -> user) ─> Service of that user
@@ -24,35 +25,38 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use users::Users;
 
-/// How to serve.
+/// Options of the HTTPS listener.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What kubeconfigs call the cluster: `hub`.
+    /// Cluster name in kubeconfigs, for example `hub`.
     pub name: String,
-    /// All keys and tokens come from these bytes and from [`Options::name`] and the users' names: the same bytes give
-    /// the same certificates and kubeconfigs. Whoever knows them is every user, so where others can reach the listener
-    /// they have to be random.
+    /// Source of all keys and tokens, together with [`Options::name`] and the names of the users.
+    ///
+    /// The same seed gives the same certificates and kubeconfigs. Anybody who knows the seed can act as every user. So
+    /// the seed must be random if others can reach the listener.
     pub seed: [u8; 32],
-    /// Who gets a token.
+    /// Users who get a token.
     pub users: Vec<User>,
 }
 
-/// Why a server cannot be served.
+/// Reason why the listener cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The listener does not say its address.
+    /// The listener has no address.
     #[error("cannot tell the address of the listener: {0}")]
     Address(#[from] io::Error),
     /// The certificates cannot be made.
     #[error("cannot make the certificate of the server: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// TLS does not take the certificates.
+    /// TLS rejects the certificates.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// A server that is reached over HTTPS. Dropping this cuts all connections at once, as a crash does; [`Https::end`]
-/// ends them in order. The server itself stays, and may be served again.
+/// HTTPS listener of a server.
+///
+/// Dropping this value closes all connections immediately, like a crash. [`Https::end`] closes them gracefully. The
+/// [`MemKube`] continues to exist and can get another listener.
 #[derive(Debug)]
 pub struct Https {
     name: String,
@@ -64,10 +68,10 @@ pub struct Https {
 }
 
 impl Https {
-    /// Begins to serve on a listener. Must be called within a tokio runtime.
+    /// Starts to serve on a listener. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// Where certificates cannot be made from the seed, or the listener has no address.
+    /// The certificates cannot be made from the seed, or the listener has no address.
     pub fn start(server: &MemKube, listener: TcpListener, options: Options) -> Result<Self, Error> {
         let address = reachable(listener.local_addr()?);
         let secrets = Secrets::new(&options.name, options.seed);
@@ -92,30 +96,31 @@ impl Https {
         &self.url
     }
 
-    /// The authority that signed the server's certificate.
+    /// Certificate of the authority that signed the server's certificate, as PEM.
     #[must_use]
     pub fn authority_pem(&self) -> &str {
         &self.authority_pem
     }
 
-    /// The bearer token of a user; none where there is no such user.
+    /// Bearer token of a user, or `None` if the user has no token.
     #[must_use]
     pub fn token(&self, user: &str) -> Option<&str> {
         self.users.token(user)
     }
 
-    /// The text of a kubeconfig file of a user; none where there is no such user.
+    /// Content of a kubeconfig file for a user, or `None` if the user has no token.
     #[must_use]
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         let token = self.token(user)?;
         Some(kubeconfig::text(&self.name, &self.url, &self.authority_pem, user, token))
     }
 
-    /// Takes no more connections, ends watches, lets requests that run be answered for [`crate::limits::END_GRACE`],
-    /// and is ready when all connections are closed.
+    /// Accepts no more connections, ends watches, and returns when all connections are closed.
+    ///
+    /// Running requests have [`crate::limits::END_GRACE`] to complete.
     pub async fn end(mut self) {
         self.ending.send_replace(true);
-        // It fails only where the loop panicked, and then its connections are gone too.
+        // An error means that the accept loop panicked. Then all connections are closed already.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -126,7 +131,7 @@ impl Drop for Https {
     }
 }
 
-/// Where clients on this machine find a listener that listens everywhere.
+/// Address for clients on this machine: an unspecified address (`0.0.0.0`, `::`) becomes the loopback address.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

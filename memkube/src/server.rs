@@ -1,4 +1,4 @@
-//! Server: its state behind one lock, and its functions for tests and simulations besides requests.
+//! The server: its state behind one lock, and its functions for tests and simulations that are not requests.
 
 mod backup;
 mod setup;
@@ -37,10 +37,11 @@ pub struct Options {
     pub limits: Limits,
     /// Time between two bookmarks of a watch that asks for them.
     pub bookmark_interval: Duration,
-    /// True to delete objects whose last owner is gone, as kube-controller-manager does. Owners that are deleted in the
-    /// foreground then wait for their dependents. Without it they wait forever.
+    /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted.
+    /// Otherwise an owner that is deleted in the foreground waits forever for its dependents.
     pub garbage_collector: bool,
-    /// True to empty and remove deleted namespaces, as kube-controller-manager does. Without it they stay in phase Terminating.
+    /// True to empty and remove deleted namespaces, as kube-controller-manager does. Otherwise deleted namespaces stay
+    /// in the phase `Terminating`.
     pub namespace_controller: bool,
 }
 
@@ -61,7 +62,7 @@ impl Options {
     }
 }
 
-/// Server. Clones are the same server.
+/// A server. Clones refer to the same server.
 #[derive(Clone)]
 pub struct MemKube(pub(crate) Arc<Shared>);
 
@@ -99,7 +100,7 @@ pub(crate) struct State {
     pub(crate) watches: usize,
     /// See [`Options::garbage_collector`].
     pub(crate) collects_garbage: bool,
-    /// Objects that the garbage collector must look at before the request that changed them is answered.
+    /// Objects that the garbage collector must check before the current request is answered.
     pub(crate) looks: VecDeque<Look>,
 }
 
@@ -141,18 +142,18 @@ impl MemKube {
         kube::Client::new(self.service(user), "default")
     }
 
-    /// Adds a resource, or replaces one of the same group and plural.
+    /// Adds a resource. It replaces a resource with the same group and plural.
     pub fn register(&self, definition: Definition, strategy: Box<dyn Strategy>) {
         self.0.state.lock().registry.register(definition, strategy);
     }
 
-    /// Wraps the rules of all current resources. The new rules may use the old ones, so a test can plant a fault and check that
-    /// it is detected.
+    /// Replaces the strategy of each current resource by the result of `wrap`, which receives the old strategy. So a
+    /// test can plant a fault in a rule and check that the fault is detected.
     pub fn wrap_rules(&self, wrap: impl Fn(&Definition, Box<dyn Strategy>) -> Box<dyn Strategy>) {
         self.0.state.lock().registry.wrap(wrap);
     }
 
-    /// Returns all resources, by group and plural.
+    /// Returns the definitions of all resources, sorted by group and plural.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<Definition>> {
         self.0.state.lock().registry.definitions().cloned().collect()
@@ -164,7 +165,8 @@ impl MemKube {
         self.0.state.lock().store.revision()
     }
 
-    /// Returns an object as it is stored, without `apiVersion` and `kind`. For oracles, whose reads must not count as requests.
+    /// Returns a stored object, without `apiVersion` and `kind`. This read is not a request, so it is not in the audit
+    /// ledger.
     #[must_use]
     pub fn peek(&self, resource: &ResourceId, namespace: &str, name: &str) -> Option<Object> {
         let state = self.0.state.lock();
@@ -185,7 +187,7 @@ impl MemKube {
         self.0.state.lock().ledger.snapshot()
     }
 
-    /// Drops the history before now, as a compaction of etcd does. Lists and watches from earlier versions get 410.
+    /// Drops the history before now, as a compaction of etcd does. Reads from earlier versions get 410.
     pub fn compact(&self) {
         self.0.state.lock().store.compact();
     }
@@ -196,7 +198,7 @@ impl MemKube {
         self.0.state.lock().watches
     }
 
-    /// Sets the faults from now on. Open watches keep theirs.
+    /// Sets the faults of future requests. Open watches keep their faults.
     pub fn set_faults(&self, faults: Option<Arc<dyn Faults>>) {
         self.0.manners.lock().faults = faults;
     }

@@ -1,4 +1,4 @@
-//! What clients speak to: requests in, answers out, for one user.
+//! Entry point of requests: a [`tower::Service`] for one user.
 
 mod body;
 mod reply;
@@ -12,10 +12,10 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use std::task::{Context, Poll};
 
-/// An error that is no answer: the connection broke.
+/// An error without an answer: the connection broke.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The server as one user sees it.
+/// Service that answers the requests of one user.
 #[derive(Clone, Debug)]
 pub struct Service {
     server: MemKube,

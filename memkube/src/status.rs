@@ -1,37 +1,33 @@
-//! `Status`, what an API server answers instead of an object: codes, reasons, messages and details as kube-apiserver
-//! 1.35 gives them.
+//! `Status` objects, the answers to failed requests. Codes, reasons, messages and details are those of kube-apiserver
+//! 1.35.
 
 use serde_json::{Map, Value, json};
 
-/// A failure as the client is told of it.
+/// A failure as the client receives it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{code} {reason}: {message}")]
 pub struct Status {
-    /// The HTTP status.
     pub code: u16,
-    /// `NotFound`, `Conflict`, …; empty where kube-apiserver gives none (some answers of 500).
+    /// For example `NotFound` or `Conflict`. Empty if kube-apiserver sends no reason, as in some answers with code 500.
     pub reason: &'static str,
-    /// For people.
     pub message: String,
-    /// What it speaks of.
     pub details: Option<Box<Details>>,
-    /// Beside the other members of the status, for `metadata`: the continue token of an expired list.
+    /// Continue token of an expired list. It is sent in `metadata`.
     pub continue_token: Option<String>,
 }
 
-/// `details` of a status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     pub name: String,
     pub group: String,
-    /// The plural in most answers, the kind in those of validation.
+    /// Plural name in most answers. Kind in answers of validation.
     pub kind: String,
     pub uid: String,
     pub causes: Vec<Cause>,
     pub retry_after_seconds: Option<u32>,
 }
 
-/// One of the causes of a failure.
+/// One cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub reason: String,
@@ -39,18 +35,17 @@ pub struct Cause {
     pub field: String,
 }
 
-/// What a field breaks (`field.Error` of apimachinery).
+/// Validation error of a field (`field.Error` of apimachinery).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// `spec.ports[0].name`.
+    /// Path of the field, for example `spec.ports[0].name`.
     pub field: String,
-    /// Why.
     pub reason: FieldReason,
-    /// The message without the field: ``Invalid value: "x": must be …``.
+    /// Message without the field, for example ``Invalid value: "x": must be …``.
     pub message: String,
 }
 
-/// Why a field is refused; the names are those of `details.causes[].reason`.
+/// Reason of a validation error. The names are those of `details.causes[].reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldReason {
     Required,
@@ -82,12 +77,12 @@ impl FieldReason {
     }
 }
 
-/// A value as messages show it: strings in quotes, all else as JSON.
+/// A value as messages show it, in JSON.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
 
-/// Members in this order, as messages show structs of Go; each value is JSON already.
+/// A Go struct as messages show it, with its members in this order. Each value must be JSON already.
 pub(crate) fn shown_struct(members: &[(&str, String)]) -> String {
     let members: Vec<String> = members.iter().map(|(name, json)| format!("{name:?}:{json}")).collect();
     format!("{{{}}}", members.join(","))
@@ -98,36 +93,36 @@ impl FieldError {
         Self { field: field.into(), reason, message }
     }
 
-    /// `Required value: <detail>`.
+    /// Error `Required value: <detail>`.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         Self::new(field, FieldReason::Required, message)
     }
 
-    /// `Invalid value: <value>: <detail>`.
+    /// Error `Invalid value: <value>: <detail>`.
     pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         let message = format!("Invalid value: {}: {detail}", shown(value));
         Self::new(field, FieldReason::Invalid, message)
     }
 
-    /// `Unsupported value: <value>: supported values: "a", "b"`.
+    /// Error `Unsupported value: <value>: supported values: "a", "b"`.
     pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let message = format!("Unsupported value: {}: supported values: {}", shown(value), supported.join(", "));
         Self::new(field, FieldReason::NotSupported, message)
     }
 
-    /// `Duplicate value: <value>`.
+    /// Error `Duplicate value: <value>`.
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self::new(field, FieldReason::Duplicate, format!("Duplicate value: {}", shown(value)))
     }
 
-    /// `Forbidden: <detail>`.
+    /// Error `Forbidden: <detail>`.
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(field, FieldReason::Forbidden, format!("Forbidden: {detail}"))
     }
 
-    /// `Too long: may not be more than <max> bytes`.
+    /// Error `Too long: may not be more than <max> bytes`.
     pub fn too_long(field: impl Into<String>, max: usize) -> Self {
         Self::new(
             field,
@@ -136,7 +131,7 @@ impl FieldError {
         )
     }
 
-    /// `Too many: <actual>: must have at most <max> items`.
+    /// Error `Too many: <actual>: must have at most <max> items`.
     pub fn too_many(field: impl Into<String>, actual: usize, max: usize) -> Self {
         let message =
             format!("Too many: {actual}: must have at most {max} {}", if max == 1 { "item" } else { "items" });
@@ -148,14 +143,14 @@ impl FieldError {
     }
 }
 
-/// A kind or resource with its group, for statuses.
+/// Kind or resource, group and name of an object in a status.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// Empty for the core group.
+    /// API group. Empty for the core group.
     pub group: &'a str,
-    /// The plural or the kind.
+    /// Plural name or kind.
     pub kind: &'a str,
-    /// Of the object.
+    /// Name of the object.
     pub name: &'a str,
 }
 
@@ -181,76 +176,76 @@ impl Status {
         Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// With details; some answers have empty ones.
+    /// Sets the details. Some answers have empty details.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// 400.
+    /// 400 `BadRequest`.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::plain(400, "BadRequest", message)
     }
 
-    /// 404 for an object.
+    /// 404 `NotFound` for an object.
     #[must_use]
     pub fn not_found(what: Named<'_>) -> Self {
         let message = format!("{} \"{}\" not found", what.qualified(), what.name);
         Self::plain(404, "NotFound", message).with_details(what.details())
     }
 
-    /// 404 for a path that no resource has.
+    /// 404 `NotFound` for a path without a resource.
     #[must_use]
     pub fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self::plain(404, "NotFound", message).with_details(Details::default())
     }
 
-    /// 405 for a verb that a part of a custom resource does not have.
+    /// 405 `MethodNotAllowed` for a verb that a subresource of a custom resource does not support.
     #[must_use]
     pub fn not_supported(verb: &str, what: Named<'_>) -> Self {
         let message = format!("{verb} is not supported on resources of kind \"{}\"", what.qualified());
         Self::plain(405, "MethodNotAllowed", message).with_details(what.details())
     }
 
-    /// 405.
+    /// 405 `MethodNotAllowed` for an HTTP method.
     #[must_use]
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::plain(405, "MethodNotAllowed", message).with_details(Details::default())
     }
 
-    /// 409 for a create.
+    /// 409 `AlreadyExists` for a create.
     #[must_use]
     pub fn already_exists(what: Named<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", what.qualified(), what.name);
         Self::plain(409, "AlreadyExists", message).with_details(what.details())
     }
 
-    /// 409 for a precondition or a stale version.
+    /// 409 `Conflict` for a failed precondition or an old resourceVersion.
     #[must_use]
     pub fn conflict(what: Named<'_>, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", what.qualified(), what.name);
         Self::plain(409, "Conflict", message).with_details(what.details())
     }
 
-    /// 409 for an update with an old resourceVersion.
+    /// 409 `Conflict` for an update with an old resourceVersion.
     #[must_use]
     pub fn modified(what: Named<'_>) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(what, why)
     }
 
-    /// 403.
+    /// 403 `Forbidden`.
     #[must_use]
     pub fn forbidden(what: Named<'_>, why: &str) -> Self {
         let message = format!("{} \"{}\" is forbidden: {why}", what.qualified(), what.name);
         Self::plain(403, "Forbidden", message).with_details(what.details())
     }
 
-    /// 422 for what validation found. `what` has the kind, not the plural.
+    /// 422 `Invalid` for validation errors. `what` has the kind, not the plural name.
     #[must_use]
     pub fn invalid(what: Named<'_>, errors: &[FieldError]) -> Self {
         let mut shown: Vec<String> = Vec::new();
@@ -267,13 +262,13 @@ impl Status {
         Self::plain(422, "Invalid", message).with_details(details)
     }
 
-    /// 410 for a resourceVersion or continue token that is no longer known.
+    /// 410 `Expired` for a resourceVersion or continue token that is too old.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::plain(410, "Expired", message)
     }
 
-    /// 500 without a reason, as kube-apiserver answers errors that it does not expect.
+    /// 500 without a reason, the answer of kube-apiserver to unexpected errors.
     #[must_use]
     pub fn unexpected(message: impl Into<String>) -> Self {
         Self::plain(500, "", message)
@@ -287,7 +282,7 @@ impl Status {
         Self::plain(500, "InternalError", text).with_details(Details { causes: vec![cause], ..Details::default() })
     }
 
-    /// 429 with a `Retry-After`, as priority and fairness answers.
+    /// 429 `TooManyRequests` with `Retry-After`, the answer of API Priority and Fairness.
     #[must_use]
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let message = "Too many requests, please try again later.";
@@ -295,7 +290,7 @@ impl Status {
             .with_details(Details { retry_after_seconds: Some(retry_after_seconds), ..Details::default() })
     }
 
-    /// As JSON.
+    /// Returns the status as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut metadata = Map::new();
@@ -317,7 +312,7 @@ impl Status {
 }
 
 impl Details {
-    /// As JSON; empty members are left out.
+    /// Returns the details as JSON, without empty members.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();

@@ -1,7 +1,9 @@
-//! Where objects are: encoded once, shared by all who read them, with a small header each; and what happened to them.
+//! Storage of objects, with an event log for each resource.
 //!
-//! An object is stored as the bytes of its JSON without `apiVersion` and `kind`: these differ between answers (versions,
-//! items of lists) and are put before it. See [`Stored::json`].
+//! An object is encoded once and shared by all readers. Its header has the values that are needed without decoding it.
+//!
+//! An object is stored as the bytes of its JSON without `apiVersion` and `kind`, because these differ between answers
+//! (versions, items of lists). Each answer adds them. See [`Stored::json`].
 
 mod key;
 mod table;
@@ -18,15 +20,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Fields that selectors know, by name.
+/// Values of selectable fields by field name.
 pub type Fields = BTreeMap<String, String>;
 
-/// Names and values, ordered by name; smaller than a map.
+/// Names and values, sorted by name. This form needs less memory than a map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs(Box<[(Box<str>, Box<str>)]>);
 
 impl Pairs {
-    /// The value of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let at = self.0.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
@@ -42,57 +43,50 @@ impl FromIterator<(String, String)> for Pairs {
     }
 }
 
-/// What is asked of objects without decoding them.
+/// Values of an object that are needed without decoding it.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// `metadata.uid`.
     pub uid: Box<str>,
-    /// `metadata.resourceVersion`.
     pub revision: u64,
-    /// `metadata.labels`.
     pub labels: Pairs,
-    /// Selectable fields beside name and namespace.
+    /// Selectable fields, except name and namespace.
     pub fields: Pairs,
-    /// Whether it has a deletionTimestamp.
+    /// True if the object has a deletionTimestamp.
     pub deleting: bool,
-    /// `metadata.ownerReferences`.
     pub owners: Box<[Owner]>,
 }
 
-/// An owner of an object.
+/// Owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its UID.
     pub uid: Box<str>,
-    /// Whether its deletion in the foreground waits for the object.
+    /// `blockOwnerDeletion`: foreground deletion of the owner waits until the object is gone.
     pub blocks: bool,
 }
 
-/// A state of an object.
+/// One state of an object.
 #[derive(Debug)]
 pub struct Stored {
-    /// Where it is.
     pub key: Key,
-    /// What is asked of it often.
     pub header: Header,
-    /// Its JSON, without `apiVersion` and `kind`.
+    /// JSON of the object, without `apiVersion` and `kind`.
     pub json: Bytes,
 }
 
 impl Stored {
-    /// The object, without `apiVersion` and `kind`.
+    /// Returns the object, without `apiVersion` and `kind`.
     #[must_use]
     pub fn decode(&self) -> Object {
         serde_json::from_slice(&self.json).expect("it was encoded by us")
     }
 
-    /// The same with another resourceVersion.
+    /// Returns the same state with another resourceVersion.
     pub(crate) fn at_revision(&self, revision: u64) -> Self {
         let fields = self.header.fields.0.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         encode(self.key.clone(), self.decode(), fields.collect(), revision)
     }
 
-    /// The object with `apiVersion` and `kind`.
+    /// Returns the object with `apiVersion` and `kind`.
     #[must_use]
     pub fn decode_as(&self, api_version: &str, kind: &str) -> Object {
         let mut object = self.decode();
@@ -102,7 +96,7 @@ impl Stored {
     }
 }
 
-/// What happened to an object.
+/// Type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
     Added,
@@ -110,25 +104,24 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// A change of an object.
+/// Change of an object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The resourceVersion that it made.
+    /// resourceVersion of the change.
     pub revision: u64,
-    /// What happened.
     pub kind: ChangeKind,
-    /// The state before; absent where it was added.
+    /// State before the change. `None` for a new object.
     pub before: Option<Arc<Stored>>,
-    /// The state after; where it was deleted its last state, with the resourceVersion of the deletion.
+    /// State after the change. For a deletion, the last state with the resourceVersion of the deletion.
     pub after: Arc<Stored>,
 }
 
-/// Why something cannot be stored.
+/// Reason why an object cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unstorable {
     /// The object is larger than [`crate::limits::Limits::object_bytes`].
     TooLarge,
-    /// There are [`crate::limits::Limits::objects`] objects.
+    /// The store has [`crate::limits::Limits::objects`] objects.
     Full,
 }
 
@@ -136,16 +129,16 @@ pub(crate) enum Unstorable {
 #[derive(Debug)]
 pub struct Store {
     tables: BTreeMap<ResourceId, Table>,
-    /// What refers to an owner, by the owner's UID.
+    /// Objects by the UIDs of their owners.
     dependents: BTreeMap<Box<str>, BTreeSet<(ResourceId, Key)>>,
     revision: u64,
     object_count: usize,
     objects_max: usize,
     object_bytes_max: usize,
     log_limits: LogLimits,
-    /// Told of each change of any object.
+    /// Notified after each change of any object.
     moved: Arc<Notify>,
-    /// Moves when the data is replaced by other data: watches of before end.
+    /// Number of restores. When it changes, watches of the earlier data end.
     incarnation: u64,
 }
 
@@ -164,19 +157,19 @@ impl Store {
         }
     }
 
-    /// The resourceVersion of the last change of anything.
+    /// resourceVersion of the last change of any object.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// One object.
+    /// Returns an object, or `None` if it does not exist.
     #[must_use]
     pub fn get(&self, resource: &ResourceId, key: &Key) -> Option<&Arc<Stored>> {
         self.tables.get(resource)?.objects.get(key)
     }
 
-    /// The objects of a namespace, or of all where it is empty, in the order of their keys.
+    /// Returns the objects of a namespace, or of all namespaces if `namespace` is empty, in the order of their keys.
     pub fn list<'a>(
         &'a self,
         resource: &ResourceId,
@@ -189,7 +182,7 @@ impl Store {
         tail.take_while(move |(key, _)| namespace.is_empty() || key.namespace() == namespace).map(|(_, stored)| stored)
     }
 
-    /// What refers to an owner of that UID, whether that is there or not.
+    /// Returns the objects with an owner of this UID. The owner may be absent.
     pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = &(ResourceId, Key)> {
         self.dependents.get(uid).into_iter().flatten()
     }
@@ -217,7 +210,7 @@ impl Store {
         self.tables.entry(resource.clone()).or_default()
     }
 
-    /// Stores a new state of an object, with a resourceVersion of its own.
+    /// Stores a new state of an object, with a new resourceVersion.
     pub(crate) fn put(
         &mut self,
         resource: &ResourceId,
@@ -239,7 +232,7 @@ impl Store {
         Ok(self.record(resource, Change { revision, kind, before, after }))
     }
 
-    /// Removes an object. Its last state is what was stored, with the resourceVersion of the deletion.
+    /// Removes an object. Its last state is the stored state with the resourceVersion of the deletion.
     pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Change> {
         let before = self.get(resource, key).cloned()?;
         let revision = self.revision + 1;
@@ -266,7 +259,7 @@ impl Store {
         change
     }
 
-    /// Forgets a table and its objects. Watches that are open still read what happened.
+    /// Removes a table with its objects. Open watches can still read its event log.
     pub(crate) fn drop_table(&mut self, resource: &ResourceId) {
         if let Some(table) = self.tables.remove(resource) {
             self.object_count -= table.objects.len();
@@ -277,13 +270,13 @@ impl Store {
         }
     }
 
-    /// A copy that shares the objects.
+    /// Returns a copy that shares the stored objects.
     pub(crate) fn fork(&self) -> Self {
         let tables = self.tables.iter().map(|(resource, table)| (resource.clone(), table.fork()));
         Self { tables: tables.collect(), dependents: self.dependents.clone(), moved: Arc::default(), ..*self }
     }
 
-    /// Takes the data of another; watches end.
+    /// Replaces all data by the data of another store. Open watches end.
     pub(crate) fn replace_with(&mut self, other: &Self) {
         let past = std::mem::replace(self, other.fork());
         self.incarnation = past.incarnation + 1;
@@ -297,13 +290,13 @@ impl Store {
         self.incarnation
     }
 
-    /// Makes the table of a resource that is new: nothing is known of it from before now.
+    /// Creates the table of a new resource. Its event log starts now.
     pub(crate) fn begin_table(&mut self, resource: &ResourceId) {
         let revision = self.revision;
         self.tables.entry(resource.clone()).or_insert_with(|| Table::beginning_at(revision));
     }
 
-    /// Forgets the log up to now, of all tables: watches from before are told that they are too late.
+    /// Clears all event logs. Watches from earlier revisions get 410.
     pub(crate) fn compact(&mut self) {
         let revision = self.revision;
         for table in self.tables.values_mut() {
@@ -312,7 +305,7 @@ impl Store {
     }
 }
 
-/// The form in which objects are stored.
+/// Encodes an object for storage.
 fn encode(key: Key, mut object: Object, fields: Fields, revision: u64) -> Stored {
     object.remove("apiVersion");
     object.remove("kind");

@@ -1,9 +1,19 @@
-//! The rules of one kind: defaults, validation, what a write may change. The verbs ask; [`Strategy`] answers.
+//! Rules of one kind: defaults, validation, and the fields that a write may change. The verbs call the methods of
+//! [`Strategy`].
 //!
-//! On a create: `decode`, `set_defaults`, `prepare_for_create`, `validate`, then it is stored and `committed`. On an
-//! update, however the new object came about (replace or patch): `decode`, `set_defaults`, `prepare_for_update` (or
-//! `prepare_for_status_update`), `validate_update` (or `validate_status_update`), then stored and `committed`.
-//! Metadata is checked by the verbs for all kinds alike.
+//! A create calls these methods in order:
+//!
+//! 1. `decode`, `set_defaults`, `prepare_for_create`, `validate`.
+//! 2. After the object is stored: `committed`.
+//!
+//! An update (replace or patch) calls:
+//!
+//! 1. `decode`, `set_defaults`.
+//! 2. `prepare_for_update` or `prepare_for_status_update`.
+//! 3. `validate_update` or `validate_status_update`.
+//! 4. After the object is stored: `committed`.
+//!
+//! The verbs validate metadata, which has the same rules for all kinds.
 
 mod addresses;
 pub(crate) mod builtin;
@@ -29,99 +39,99 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a rule may look at beside the object itself.
+/// Context of a call: the request and the state of the server.
 #[allow(missing_debug_implementations, reason = "it is made for one call")]
 pub struct Context<'a> {
-    /// The resource's.
+    /// Definition of the resource.
     pub definition: &'a Definition,
-    /// The version that the request speaks; objects are given and taken in it.
+    /// Version of the request. Objects have the form of this version.
     pub version: &'a str,
-    /// All other objects.
+    /// All stored objects.
     pub store: &'a Store,
-    /// Who asks.
+    /// User of the request.
     pub user: &'a User,
-    /// The time.
     pub now: Timestamp,
-    /// From the server's seed.
+    /// Random numbers from the server's seed.
     pub random: &'a mut Random,
-    /// Told to the client as `Warning` headers.
+    /// Texts of the `Warning` headers of the answer.
     pub warnings: &'a mut Vec<String>,
-    /// Nothing will be stored.
+    /// True if nothing will be stored.
     pub dry_run: bool,
-    /// Who may do what.
     pub policy: &'a dyn Policy,
-    /// Who is behind a token.
+    /// Users by their bearer token.
     pub tokens: &'a BTreeMap<String, User>,
 }
 
-/// When `metadata.generation` moves.
+/// Changes that increment `metadata.generation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// The kind has none.
+    /// The kind has no generation.
     Absent,
-    /// 1 from the create on; up by one when anything but metadata and, where there is a status subresource, status
-    /// changes.
+    /// The generation is 1 after the create. It increments when a field outside metadata changes. A change of status
+    /// counts only if the kind has no status subresource.
     Content,
-    /// As `Content`, and when labels change (EndpointSlice).
+    /// Like `Content`. A change of labels counts, too (EndpointSlice).
     ContentAndLabels,
 }
 
-/// Something that follows from a commit, done at once and under the same lock.
+/// Consequence of a commit. It is executed immediately, under the same lock.
 #[allow(missing_debug_implementations, reason = "strategies are code")]
 pub enum Effect {
-    /// There is a new resource, or a new form of one.
+    /// Registers a resource, or replaces its definition.
     Register(Box<Definition>, Box<dyn Strategy>),
-    /// The resource is gone, with its objects.
+    /// Removes a resource and its objects.
     Unregister(ResourceId),
 }
 
-/// What a client's body had that the kind does not.
+/// Findings in the body of a request that do not make it invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// As messages have them: `unknown field "spec.foo"`. They are ignored, warned of or refused by `fieldValidation`.
+    /// Texts of findings, for example `unknown field "spec.foo"`. `fieldValidation` decides if they are ignored, sent
+    /// as warnings or rejected.
     pub strict: Vec<String>,
 }
 
-/// Why a client's body is no object of the kind, in the words of Go's decoder:
-/// `json: cannot unmarshal number into Go struct field ServicePort.spec.ports.name of type string`.
+/// Error for a body that cannot be decoded as an object of the kind. The text is that of Go's decoder: `json: cannot
+/// unmarshal number into Go struct field ServicePort.spec.ports.name of type string`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable(pub String);
 
 /// How a strategic merge patch merges a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListMerge {
-    /// The patch's list takes its place.
+    /// The list of the patch replaces the old list.
     Replace,
-    /// Items are objects that this member tells apart.
+    /// Items are objects, identified by this member.
     ByKey(&'static str),
-    /// Items are values; those that are new are added.
+    /// Items are values. New values are added.
     Set,
 }
 
-/// The rules of one kind. Every method has the default of a kind without rules of its own.
+/// Rules of one kind. By default, a method behaves as for a kind without own rules.
 ///
-/// Methods that change state of the strategy itself (allocations) do it in [`Strategy::committed`] only, since a request
-/// may still fail, or be a dry run, after everything else was asked.
+/// Only [`Strategy::committed`] may change the state of the strategy, for example allocations. After every other
+/// method, the request may still fail or be a dry run.
 pub trait Strategy: Send + 'static {
-    /// Looks at what a client sent, `apiVersion` and `kind` included: drops fields that the kind does not have, noting
-    /// them in `findings`, and refuses values of the wrong type.
+    /// Checks the body of a request, including `apiVersion` and `kind`.
+    ///
+    /// Drops unknown fields and adds them to `findings`. Rejects values of the wrong type.
     ///
     /// # Errors
-    /// Where it is no such object at all. The verbs make 400 of it, or 422 where it is what came of a patch.
+    /// The body is not an object of the kind. The answer is 400, or 422 for the result of a patch.
     fn decode(&self, version: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
         let _ = (version, object, findings);
         Ok(())
     }
 
-    /// Fills in what the client left out.
+    /// Sets fields that the client left out.
     fn set_defaults(&self, version: &str, object: &mut Object) {
         let _ = (version, object);
     }
 
-    /// Drops what a client may not set and fills in what the server decides. Metadata is complete.
+    /// Drops fields that a client may not set, and sets fields that the server decides. Metadata is complete.
     ///
     /// # Errors
-    /// What refuses the request as a whole.
+    /// Answer that rejects the request.
     fn prepare_for_create(&self, context: &mut Context<'_>, object: &mut Object) -> Result<(), Status> {
         if context.definition.has_status() {
             object.remove("status");
@@ -129,10 +139,10 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// Puts back what this request may not change. Generation is moved by the verbs.
+    /// Restores fields that this request may not change. The verbs increment the generation.
     ///
     /// # Errors
-    /// What refuses the request as a whole.
+    /// Answer that rejects the request.
     fn prepare_for_update(&self, context: &mut Context<'_>, object: &mut Object, old: &Object) -> Result<(), Status> {
         if context.definition.has_status() {
             copy_member("status", old, object);
@@ -140,10 +150,10 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// Puts back all but the status. The default is that of custom resources, where metadata stays as it was too.
+    /// Restores everything except the status. By default, metadata of custom resources does not change either.
     ///
     /// # Errors
-    /// What refuses the request as a whole.
+    /// Answer that rejects the request.
     fn prepare_for_status_update(
         &self,
         context: &mut Context<'_>,
@@ -166,141 +176,141 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// What is wrong with a new object.
+    /// Validates a new object.
     fn validate(&self, context: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
         let _ = (context, object);
         Vec::new()
     }
 
-    /// What is wrong with an update; the default is what is wrong with the new object.
+    /// Validates an update. By default, an update is validated like a new object.
     fn validate_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
         let _ = old;
         self.validate(context, object)
     }
 
-    /// What is wrong with an update of the status.
+    /// Validates an update of the status.
     fn validate_status_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
         self.validate_update(context, object, old)
     }
 
-    /// What is wrong with a name; the default is that of most kinds (RFC 1123 subdomain). `prefix`: it is what
-    /// generated names begin with.
+    /// Validates a name. By default, a name must be an RFC 1123 subdomain, as for most kinds. `prefix` is true for a
+    /// `generateName`.
     fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
         crate::object::names::subdomain(name, prefix)
     }
 
-    /// When the generation moves.
+    /// Changes that increment the generation.
     fn generation(&self) -> Generation {
         Generation::Absent
     }
 
-    /// Fields that field selectors know beside `metadata.name` and `metadata.namespace`.
+    /// Names of selectable fields, except `metadata.name` and `metadata.namespace`.
     fn selectable_names(&self, version: &str) -> Vec<String> {
         let _ = version;
         Vec::new()
     }
 
-    /// Their values in an object.
+    /// Values of the selectable fields of an object.
     fn selectable_fields(&self, object: &Object) -> Fields {
         let _ = object;
         Fields::new()
     }
 
-    /// Whether an update without a resourceVersion is taken.
+    /// True if an update may lack a resourceVersion.
     fn allows_unconditional_update(&self) -> bool {
         true
     }
 
-    /// Whether a replace of what is not there creates it.
+    /// True if a replace of an absent object creates the object.
     fn allows_create_on_update(&self) -> bool {
         false
     }
 
-    /// Whether a delete answers with the object instead of a status.
+    /// True if a delete answers with the object instead of a status.
     fn returns_deleted(&self) -> bool {
         false
     }
 
-    /// Seconds that an object stays with a deletionTimestamp after a delete, for kinds that are deleted gracefully
-    /// (Pods). `asked`: the client's `gracePeriodSeconds`.
+    /// Seconds that a deleted object keeps existing with a deletionTimestamp, for kinds with graceful deletion (Pods).
+    /// `asked` is the client's `gracePeriodSeconds`.
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
         let _ = (object, asked);
         None
     }
 
-    /// Marks an object that is deleted but stays for now; it has its deletionTimestamp.
+    /// Changes an object whose deletion has started but is not complete. The object has its deletionTimestamp.
     fn mark_deleting(&self, object: &mut Object) {
         crate::object::set_meta(object, "deletionGracePeriodSeconds", 0);
     }
 
-    /// Whether something beside `metadata.finalizers` keeps an object that is deleted (a namespace's
-    /// `spec.finalizers`).
+    /// True if something other than `metadata.finalizers` delays the deletion, for example `spec.finalizers` of a
+    /// namespace.
     fn keeps_deleted(&self, object: &Object) -> bool {
         let _ = object;
         false
     }
 
-    /// Whether a delete can ask what becomes of what the object owns.
+    /// True if a delete may have a propagation policy.
     fn has_dependents(&self) -> bool {
         true
     }
 
-    /// Puts back all but `spec.finalizers`, for the subresource of namespaces.
+    /// Restores everything except `spec.finalizers`, for the subresource `finalize` of namespaces.
     fn prepare_for_finalize(&self, object: &mut Object, old: &Object) {
         object.clone_from(old);
     }
 
-    /// How a strategic merge patch merges the list at this path (`spec.ports`; the keys of lists are not in it).
+    /// How a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list keys.
     fn list_merge(&self, path: &str) -> ListMerge {
         crate::strategy::builtin::list_merge(path)
     }
 
-    /// What a client that speaks a version is told, where it should speak another.
+    /// Deprecation warning for clients that use a version.
     fn deprecation(&self, version: &str) -> Option<String> {
         let _ = version;
         None
     }
 
-    /// Whether an object as it is stored is right as it is for a version (but for `apiVersion`).
+    /// True if the stored form of an object is valid for a version, apart from `apiVersion`.
     fn stored_form_serves(&self, version: &str) -> bool {
         let _ = version;
         true
     }
 
-    /// Changes an object from one version to another, where [`Strategy::stored_form_serves`] says no.
+    /// Converts an object between versions. Called only if [`Strategy::stored_form_serves`] returns false.
     fn convert(&self, object: &mut Object, from: &str, to: &str) {
         let _ = (object, from, to);
     }
 
-    /// A change of its objects was stored.
+    /// Called after a change of an object was stored. Returns the consequences of the change.
     fn committed(&mut self, change: &Change) -> Vec<Effect> {
         let _ = change;
         Vec::new()
     }
 
-    /// Answers a create of a resource that is not stored (reviews).
+    /// Answers a create of a resource that is not stored, such as a review.
     ///
     /// # Errors
-    /// What refuses the request.
+    /// Answer that rejects the request.
     fn review(&self, context: &mut Context<'_>, object: Object) -> Result<Object, Status> {
         let _ = context;
         Ok(object)
     }
 }
 
-/// The rules of a kind without rules.
+/// Strategy of a kind without own rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
 impl Strategy for Plain {}
 
-/// What is wrong with metadata, for kinds of which kube-apiserver tells it once more than of others when they change.
+/// Validates metadata a second time. kube-apiserver does this for updates of some kinds and reports each error twice.
 fn metadata_again(strategy: &dyn Strategy, context: &Context<'_>, object: &Object) -> Vec<FieldError> {
     let check_name = |name: &str, prefix: bool| strategy.check_name(name, prefix);
     crate::object::validate::create(object, context.definition.scope, check_name)
 }
 
-/// Makes a member of `to` what it is in `from`, absent included.
+/// Copies a member from `from` to `to`. If the member is absent in `from`, it is removed from `to`.
 pub fn copy_member(name: &str, from: &Object, to: &mut Object) {
     put_member(name, from.get(name).cloned(), to);
 }

@@ -1,5 +1,7 @@
-//! What the verbs do. Each works under the state's lock from its first look at an object to its commit, so that requests
-//! take effect one after the other.
+//! Implementation of the verbs.
+//!
+//! Each request except a watch holds the state's lock from its first read until its commit. So requests take effect one
+//! after the other.
 
 mod body;
 mod commit;
@@ -32,13 +34,13 @@ pub(crate) use garbage::Look;
 use jiff::Timestamp;
 use watch::Watch;
 
-/// What came of a request, as far as it can be said at once.
+/// Result of starting a request: a complete answer, or a watch.
 pub(crate) enum Begun {
     Done(Reply),
     Watch(Box<Watch>),
 }
 
-/// What a verb works with.
+/// A request in progress, with the state of the server.
 pub(crate) struct Work<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) request: &'a Request,
@@ -49,7 +51,7 @@ pub(crate) struct Work<'a> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The resourceVersion that the server must have reached before the request is looked at.
+/// Minimum resourceVersion that the server must have reached before it handles the request.
 pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     let waits = match request.call.verb {
         Verb::Get | Verb::List | Verb::DeleteCollection => true,
@@ -59,13 +61,13 @@ pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     if waits { request.query.text("resourceVersion").parse().ok() } else { None }
 }
 
-/// The revision of the state that a request sees: that of a fault for those that read.
+/// Revision of the state that a request sees. A fault can make a read see an older state.
 pub(crate) fn seen_revision(server: &MemKube, request: &Request, seen: faults::State) -> u64 {
     let seen = if request.call.verb.writes() { faults::State::Newest } else { seen };
     server.0.state.lock().seen(request, seen)
 }
 
-/// The answer to a request that waited in vain for a resourceVersion: a watch begins and is told of it.
+/// Answer to a request whose minimum resourceVersion was not reached in time. A watch gets the error as an event.
 pub(crate) fn not_fresh(request: &Request, status: &Status) -> Reply {
     match request.call.verb {
         Verb::Watch => Reply::new(200, Content::Json(vec![watch::error_line(status)])),
@@ -73,7 +75,7 @@ pub(crate) fn not_fresh(request: &Request, status: &Status) -> Reply {
     }
 }
 
-/// Does what a request asks.
+/// Starts a request. All verbs except watch complete here.
 pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> Result<Begun, Status> {
     if request.call.verb == Verb::Watch {
         return Ok(Begun::Watch(Box::new(Watch::begin(server, request, seen)?)));
@@ -110,7 +112,10 @@ impl Work<'_> {
         }
     }
 
-    /// Lists can be had as lists of metadata alone, objects as objects. What was done is done.
+    /// Checks that the requested metadata form matches the answer: a list form for lists, an object form for objects.
+    ///
+    /// Otherwise the answer is 406, or 500 for a custom resource in a list form. As in kube-apiserver, a write has
+    /// taken effect by then.
     fn fits_form(&self, reply: Reply) -> Result<Reply, Status> {
         let Form::MetadataOnly(form) = self.request.form else {
             return Ok(reply);
@@ -131,14 +136,14 @@ impl Work<'_> {
         Err(Status::plain(406, "NotAcceptable", message))
     }
 
-    /// Lets the faults alter an object that is about to be stored.
+    /// Lets the faults change an object that is about to be stored.
     fn mutate(&self, object: &mut Object) {
         if let Some(faults) = &self.manners.faults {
             faults.mutate(&self.request.call, object);
         }
     }
 
-    /// Which part of the object the request is about.
+    /// Subresource of the request, or `None` for the object itself.
     fn subresource(&self) -> Option<Subresource> {
         let name = &*self.request.call.target.subresource;
         let subresources = [Subresource::Status, Subresource::Finalize];

@@ -1,4 +1,4 @@
-//! From HTTP to verbs and back: routing, faults, authorization, limits, audit.
+//! HTTP requests and answers: routing, faults, authorization, limits, audit.
 
 mod accept;
 mod path;
@@ -25,12 +25,12 @@ use http::{Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use std::sync::Arc;
 
-/// A request whose meaning is known.
+/// A decoded request to a resource.
 pub(crate) struct Request {
     pub(crate) call: Call,
     pub(crate) definition: Arc<Definition>,
     pub(crate) query: Query,
-    /// Without parameters; empty where there is none.
+    /// Content type without parameters. Empty if absent.
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
     pub(crate) form: Form,
@@ -45,12 +45,12 @@ impl Request {
         &self.call.target.version
     }
 
-    /// The resource for statuses, with the plural.
+    /// Resource with its plural name, for a status.
     pub(crate) fn named<'a>(&'a self, name: &'a str) -> Named<'a> {
         Named { group: &self.definition.group, kind: &self.definition.plural, name }
     }
 
-    /// The resource for statuses of validation, with the kind.
+    /// Resource with its kind, for a status of validation.
     pub(crate) fn named_kind<'a>(&'a self, name: &'a str) -> Named<'a> {
         Named { group: &self.definition.group, kind: &self.definition.kind, name }
     }
@@ -85,7 +85,7 @@ where
     suffered(&fault, reply).await
 }
 
-/// What a fault leaves of an answer, and when.
+/// Applies the fault to an answer: delays, replaces or drops it.
 async fn suffered(fault: &Fault, reply: Reply) -> Result<Response<Body>, BoxError> {
     if !fault.delay_after.is_zero() {
         tokio::time::sleep(fault.delay_after).await;
@@ -98,7 +98,7 @@ async fn suffered(fault: &Fault, reply: Reply) -> Result<Response<Body>, BoxErro
     }
 }
 
-/// Does what the request wants, and enters it into the ledger.
+/// Executes a request and records it in the audit ledger.
 async fn perform(
     server: &MemKube,
     call: Call,
@@ -120,7 +120,8 @@ async fn perform(
     reply
 }
 
-/// As authorization sees it: who asks for a collection by the name of one object asks for that object.
+/// Returns the request as authorization sees it. A request for a collection with the field selector
+/// `metadata.name=<name>` is authorized like a request for this object.
 fn as_authorized(call: &Call, query: &Query) -> Call {
     let mut authorized = call.clone();
     if matches!(call.verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
@@ -133,7 +134,7 @@ fn as_authorized(call: &Call, query: &Query) -> Call {
     authorized
 }
 
-/// The request, if it may be made and means something.
+/// Checks and decodes a request. Returns the answer if the request is not allowed or invalid.
 fn permitted(
     server: &MemKube,
     call: Call,
@@ -176,7 +177,7 @@ async fn verbs_reply(server: &MemKube, request: Request, fault: &Fault) -> Reply
     }
 }
 
-/// The resource, if there is one at this path.
+/// Definition of the requested resource, or the answer if the path has no resource.
 fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     let state = server.0.state.lock();
     let target = &call.target;
@@ -196,13 +197,13 @@ fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     }
 }
 
-/// 404: as a status in the groups of built-in kinds, as a text elsewhere.
+/// 404: a Status in groups of built-in kinds, plain text elsewhere.
 pub(crate) fn nothing(registry: &Registry, group: &str) -> Reply {
     let built_in = registry.definitions().any(|definition| !definition.custom && definition.group == group);
     if built_in { Reply::from(&Status::no_such_resource()) } else { Reply::text(404, "404 page not found\n") }
 }
 
-/// 403, as RBAC answers.
+/// 403 with the message of RBAC.
 fn refused(call: &Call) -> Status {
     let target = &call.target;
     let mut resource = target.resource.to_string();
@@ -227,7 +228,7 @@ fn refused(call: &Call) -> Status {
     status
 }
 
-/// The body, if it is not too long. A body that breaks off breaks the request.
+/// Reads the body of a request. A body that is too long is a 413. If the body ends early, the connection breaks.
 async fn collect<B>(body: B, bytes_max: usize) -> Result<Result<Bytes, Status>, BoxError>
 where
     B: http_body::Body,
@@ -261,7 +262,7 @@ async fn wait_for(server: &MemKube, request: &Request, revision: u64, seen: faul
     }
 }
 
-/// 504 for a resourceVersion that has not come.
+/// 504 for a resourceVersion that was not reached in time.
 fn too_large(revision: u64, current: u64) -> Status {
     let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
     let cause = Cause {

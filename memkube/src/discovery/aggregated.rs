@@ -1,4 +1,6 @@
-//! Discovery in two answers (`apidiscovery.k8s.io/v2`, KEP-3352): all that is in the core group, and all that is not.
+//! Aggregated discovery (`apidiscovery.k8s.io/v2`, KEP-3352).
+//!
+//! `/api` returns all resources of the core group in one answer, and `/apis` those of all other groups.
 
 use super::groups::{self, Group};
 use super::lists;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 
 const CONTENT_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The answer in the first form of the `Accept` header that there is; the plain lists where it has none.
+/// Returns aggregated discovery if the `Accept` header prefers it, otherwise the unaggregated list.
 pub(super) fn or_plain(accept: &str, groups: &[Group], core: bool) -> Reply {
     if wanted(accept) {
         let groups = groups.iter().filter(|group| group.name.is_empty() == core);
@@ -55,7 +57,7 @@ fn group(group: &Group) -> Value {
 
 fn resource(definition: &Definition, version: &str) -> Value {
     let Definition { group, kind, plural, singular, short_names, categories, .. } = definition;
-    // Built-in kinds leave out what is that of the list around them.
+    // The `responseKind` of a built-in kind has neither group nor version: clients take them from the enclosing list.
     let response_kind = match definition.custom {
         true => json!({"group": group, "version": version, "kind": kind}),
         false => json!({"group": "", "version": "", "kind": kind}),

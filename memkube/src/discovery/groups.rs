@@ -1,36 +1,36 @@
-//! The resources as discovery tells of them: by group and version.
+//! Resources by group and version, as discovery returns them.
 
 use crate::registry::{Definition, Subresource};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A group with its versions, the one that clients should take first.
+/// An API group with its served versions. The version that clients should prefer comes first.
 pub(super) struct Group {
-    /// Empty for the core group.
+    /// Name of the group. Empty for the core group.
     pub(super) name: String,
     pub(super) versions: Vec<GroupVersion>,
 }
 
-/// A version of a group with its resources, by name.
+/// A version of a group with its resources.
 pub(super) struct GroupVersion {
     pub(super) name: String,
     pub(super) resources: Vec<Arc<Definition>>,
 }
 
 impl Group {
-    /// `v1`, `discovery.k8s.io/v1`.
+    /// `v1` or `discovery.k8s.io/v1`.
     pub(super) fn api_version(&self, version: &str) -> String {
         if self.name.is_empty() { version.to_owned() } else { format!("{}/{version}", self.name) }
     }
 
-    /// `api/v1`, `apis/discovery.k8s.io/v1`.
+    /// `api/v1` or `apis/discovery.k8s.io/v1`.
     pub(super) fn path(&self, version: &str) -> String {
         if self.name.is_empty() { format!("api/{version}") } else { format!("apis/{}/{version}", self.name) }
     }
 }
 
-/// All groups, the core group first and the others by name.
+/// Returns all groups: the core group first, then the others by name.
 pub(super) fn all(definitions: &[Arc<Definition>]) -> Vec<Group> {
     let mut groups = BTreeMap::<&str, BTreeMap<&str, Vec<Arc<Definition>>>>::new();
     for definition in definitions {
@@ -48,8 +48,10 @@ pub(super) fn all(definitions: &[Arc<Definition>]) -> Vec<Group> {
     groups.collect()
 }
 
-/// What clients should take first: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1` and then what is no such name, from the
-/// alphabet's beginning (apimachinery's `CompareKubeAwareVersionStrings`).
+/// Sort key of a version. A version with a greater key is preferred.
+///
+/// The order is that of apimachinery's `CompareKubeAwareVersionStrings`: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`.
+/// Other names come last, in alphabetical order.
 fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parts = || {
         let rest = version.strip_prefix('v')?;
@@ -68,7 +70,7 @@ fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     parts().unwrap_or_else(|| (0, 0, 0, Reverse(version.to_owned())))
 }
 
-/// The verbs of a resource as discovery names them, in the server's order: custom resources have another.
+/// Verbs of a resource in the order of kube-apiserver's discovery. Custom resources have another order.
 pub(super) fn verbs(definition: &Definition) -> Vec<&'static str> {
     let mut verbs: Vec<&str> = definition.verbs.iter().map(|verb| verb.name()).collect();
     let order = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -80,12 +82,12 @@ pub(super) fn verbs(definition: &Definition) -> Vec<&'static str> {
     verbs
 }
 
-/// The verbs of a subresource.
+/// Verbs of a subresource, as discovery names them.
 pub(super) fn subresource_verbs(subresource: Subresource) -> Vec<&'static str> {
     subresource.verbs().iter().map(|verb| verb.name()).collect()
 }
 
-/// The subresources, by name.
+/// Subresources of a resource, sorted by name.
 pub(super) fn subresources(definition: &Definition) -> Vec<Subresource> {
     let mut subresources = definition.subresources.clone();
     subresources.sort_by_key(|subresource| subresource.name());

@@ -1,4 +1,4 @@
-//! Discovery as it always was: one path for each group and version.
+//! Unaggregated discovery: one path for each group and version.
 
 use super::groups::{self, Group, GroupVersion};
 use crate::registry::{Definition, Scope};
@@ -8,21 +8,21 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// `/api`.
+/// Answer to `/api`.
 pub(super) fn core_versions(groups: &[Group]) -> Value {
     let core = groups.iter().filter(|group| group.name.is_empty());
     let versions: Vec<&str> = core.flat_map(|group| &group.versions).map(|version| version.name.as_str()).collect();
     json!({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []})
 }
 
-/// `/apis`.
+/// Answer to `/apis`.
 pub(super) fn all_groups(groups: &[Group]) -> Value {
     let named = groups.iter().filter(|group| !group.name.is_empty());
     let groups: Vec<Value> = named.map(|group| Value::Object(group_members(group))).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/<group>`.
+/// Answer to `/apis/<group>`.
 pub(super) fn group(groups: &[Group], name: &str) -> Option<Reply> {
     let group = groups.iter().find(|group| group.name == name)?;
     let mut document = group_members(group);
@@ -41,7 +41,7 @@ fn group_members(group: &Group) -> Map<String, Value> {
     members
 }
 
-/// `/api/<version>` and `/apis/<group>/<version>`.
+/// Answer to `/api/<version>` and `/apis/<group>/<version>`.
 pub(super) fn resources(groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;
@@ -55,7 +55,7 @@ pub(super) fn resources(groups: &[Group], group: &str, version: &str) -> Option<
     Some(Reply::json(200, &list))
 }
 
-/// A resource and its subresources.
+/// Discovery entries of a resource and of its subresources.
 fn entries(definition: &Definition) -> Vec<Value> {
     let Definition { plural, singular, kind, short_names, categories, .. } = definition;
     let namespaced = definition.scope == Scope::Namespaced;
@@ -77,7 +77,8 @@ fn entries(definition: &Definition) -> Vec<Value> {
     std::iter::once(entry).chain(subresources).collect()
 }
 
-/// What clients compare to see that a resource is stored in another version: the beginning of a hash over the kind.
+/// `storageVersionHash` of a resource: the first 8 bytes of a SHA-256 over group, storage version and kind. Clients
+/// compare it to notice a change of the storage version.
 fn storage_version_hash(definition: &Definition) -> String {
     let stored = format!("{}/{}/{}", definition.group, definition.storage_version(), definition.kind);
     STANDARD.encode(&Sha256::digest(stored)[..8])

@@ -1,8 +1,12 @@
-//! OpenAPI, as far as kubectl reads it: `explain` reads the schemas, `create`, `apply` and `replace` look whether the
-//! server checks fields by itself.
+//! OpenAPI, as far as kubectl reads it.
 //!
-//! Strategic merge patches are held but not told of: kubectl would then take the keys of lists from the schemas, which
-//! do not have them, in the place of those that it knows itself.
+//! - `kubectl explain` reads the schemas.
+//! - `kubectl create`, `apply` and `replace` look for the parameter `fieldValidation`, which says that the server
+//!   checks fields.
+//!
+//! The documents leave out strategic merge patches, although memkube supports them. If the documents named them,
+//! kubectl would read the merge keys of lists from the schemas, which do not have them. Without them, kubectl uses its
+//! own keys.
 
 mod paths;
 mod schemas;
@@ -14,11 +18,12 @@ use crate::service::{Content, Reply};
 use serde_json::{Map, Value, json};
 
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// As the server writes [`PROTOBUF`] in answers, where an `@` would be no media type.
+/// Content type of the protobuf answer. [`PROTOBUF`] has an `@`, which no media type may contain.
 const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `/openapi/v2`: a document without paths. Clients take version 3, and where they look here too, what they know of
-/// the built-in kinds themselves.
+/// Answer to `/openapi/v2`: a document without paths.
+///
+/// Clients prefer version 3. A client that reads version 2 uses its own knowledge of the built-in kinds.
 pub(super) fn version_2(accept: &str) -> Reply {
     let version = format!("1.{MINOR}");
     if accept.contains(PROTOBUF) {
@@ -33,7 +38,7 @@ fn text_field(number: u8, text: &str) -> Vec<u8> {
     field(number, text.as_bytes())
 }
 
-/// A field of protobuf with a length, for numbers below 16 and lengths below 128.
+/// Encodes a length-delimited protobuf field. The field number must be below 16 and the length below 128.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let length = u8::try_from(bytes.len()).expect("the texts above are short");
     let mut field = vec![number << 3 | 2, length];
@@ -41,7 +46,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// `/openapi/v3`: where the documents are.
+/// Answer to `/openapi/v3`: the paths of the documents.
 pub(super) fn index(groups: &[Group]) -> Value {
     let documents = groups.iter().flat_map(|group| group.versions.iter().map(|version| group.path(&version.name)));
     let entry = |path: String| {
@@ -51,7 +56,7 @@ pub(super) fn index(groups: &[Group]) -> Value {
     json!({"paths": documents.map(entry).collect::<Map<_, _>>()})
 }
 
-/// `/openapi/v3/apis/<group>/<version>`.
+/// Answer to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`.
 pub(super) fn document(server: &MemKube, groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;

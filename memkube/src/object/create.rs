@@ -1,4 +1,4 @@
-//! What the server makes of the metadata of a new object.
+//! Metadata of a new object: the fields that the server sets.
 
 use super::{Object, metadata_mut};
 use crate::random::Random;
@@ -6,16 +6,16 @@ use crate::registry::Scope;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// The longest prefix of a generated name: 63 less the five letters behind it.
+/// Longest prefix of a generated name: the 63 characters of a label minus the 5 characters of the suffix.
 const GENERATE_NAME_BYTES: usize = 58;
 
-/// A time as objects have it: RFC 3339 in UTC, whole seconds.
+/// Formats a time as objects have it: RFC 3339 in UTC, whole seconds.
 pub(crate) fn timestamp(now: Timestamp) -> String {
     let whole = Timestamp::from_second(now.as_second()).unwrap_or(now);
     whole.to_string()
 }
 
-/// Fills in what the server decides and drops what a client may not say.
+/// Sets the fields that the server decides, and drops the fields that a client may not set.
 pub(crate) fn complete(object: &mut Object, scope: Scope, namespace: &str, now: Timestamp, random: &mut Random) {
     let metadata = metadata_mut(object);
     for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
@@ -29,9 +29,7 @@ pub(crate) fn complete(object: &mut Object, scope: Scope, namespace: &str, now: 
     metadata.insert("creationTimestamp".to_owned(), json!(timestamp(now)));
 }
 
-/// Makes the name from `generateName`, where there is none.
-///
-/// Returns whether it did.
+/// Sets the name from `generateName` if the object has no name. Returns true if it set the name.
 pub(crate) fn generate_name(object: &mut Object, random: &mut Random) -> bool {
     let metadata = metadata_mut(object);
     let text = |name: &str| metadata.get(name).and_then(|value| value.as_str()).unwrap_or_default();

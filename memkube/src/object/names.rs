@@ -1,10 +1,11 @@
-//! What names, labels and the like may be: the rules of apimachinery, with their messages.
+//! Syntax of names, labels and annotations: the rules of apimachinery, with their messages.
 
 const LABEL_BYTES: usize = 63;
 const SUBDOMAIN_BYTES: usize = 253;
 
-/// `a lowercase RFC 1123 subdomain`: the name of most objects. `prefix`: it is what generated names begin with, so a
-/// dash may end it.
+/// Checks `a lowercase RFC 1123 subdomain`: the name of most objects.
+///
+/// If `prefix` is true, `name` is a `generateName` and may end in a dash.
 #[must_use]
 pub fn subdomain(name: &str, prefix: bool) -> Vec<String> {
     let name = masked(name, prefix);
@@ -23,7 +24,7 @@ pub fn subdomain(name: &str, prefix: bool) -> Vec<String> {
     errors
 }
 
-/// `a lowercase RFC 1123 label`: the name of namespaces.
+/// Checks `a lowercase RFC 1123 label`: the name of namespaces.
 #[must_use]
 pub fn label(name: &str, prefix: bool) -> Vec<String> {
     let name = masked(name, prefix);
@@ -45,7 +46,7 @@ pub fn label(name: &str, prefix: bool) -> Vec<String> {
     errors
 }
 
-/// `a DNS-1035 label`: the name of Services.
+/// Checks `a DNS-1035 label`: the name of Services.
 #[must_use]
 pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
     let name = masked(name, prefix);
@@ -64,7 +65,7 @@ pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
     errors
 }
 
-/// What may stand in a path (names of roles and the like).
+/// Checks a name that must be usable as a path segment, for example the name of a Role.
 #[must_use]
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && (name == "." || name == "..") {
@@ -74,7 +75,7 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     forbidden.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// A qualified name: keys of labels and annotations, finalizers.
+/// Checks a qualified name: a key of a label or annotation, or a finalizer.
 #[must_use]
 pub fn qualified(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -112,7 +113,7 @@ fn qualified_rule() -> &'static str {
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 }
 
-/// A label's value.
+/// Checks the value of a label.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -138,7 +139,7 @@ fn too_long(bytes: usize) -> String {
     format!("must be no more than {bytes} bytes")
 }
 
-/// A prefix may end in dashes, since more follows: the last is made a letter.
+/// Replaces the final dash of a prefix by a letter, because generated characters follow it.
 fn masked(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(rest) if prefix && name.len() > 1 => format!("{rest}a"),

@@ -1,4 +1,4 @@
-//! The shape of metadata: which members there are and of which type.
+//! Fields of metadata and their types.
 
 use super::Object;
 use crate::strategy::{Findings, Undecodable};
@@ -8,15 +8,14 @@ use serde_json::{Map, Value};
 enum Shape {
     Text,
     Number,
-    /// A map from text to text.
+    /// Map from string to string.
     Texts,
-    /// A list of text.
+    /// List of strings.
     List,
-    /// RFC 3339.
+    /// RFC 3339 time.
     Time,
-    /// A list of owner references.
     Owners,
-    /// A list of objects that are not looked into: managedFields, which are dropped.
+    /// List of objects whose content is not checked: managedFields, which the server drops.
     Entries,
 }
 
@@ -47,9 +46,10 @@ const OWNER_MEMBERS: [(&str, bool); 6] = [
     ("uid", false),
 ];
 
-/// Checks `metadata`, drops members that there are not, and those that are empty, as Go does when it writes it.
+/// Checks `metadata`. Drops unknown and empty fields, as Go does when it writes metadata.
 ///
-/// `within`: how messages name the place, `ObjectMeta.metadata` for built-in kinds and `ObjectMeta` for custom ones.
+/// `within` is the prefix of field names in messages: `ObjectMeta.metadata` for built-in kinds, `ObjectMeta` for custom
+/// kinds.
 pub(crate) fn check(object: &mut Object, within: &str, findings: &mut Findings) -> Result<(), Undecodable> {
     let metadata = match object.remove("metadata") {
         None | Some(Value::Null) => Map::new(),
@@ -97,7 +97,7 @@ fn member(name: &str, shape: Shape, value: Value, within: &str, findings: &mut F
             other => wrong(&other, "string"),
         }),
         (Shape::Texts, Value::Object(mut texts)) => {
-            // Go reads null into a map of text as empty text.
+            // Go decodes null in a map of strings as an empty string.
             texts.values_mut().filter(|value| value.is_null()).for_each(|value| *value = Value::from(""));
             match texts.values().find(|value| !value.is_string()) {
                 Some(other) => Err(wrong(other, "string")),
@@ -123,7 +123,7 @@ fn member(name: &str, shape: Shape, value: Value, within: &str, findings: &mut F
     }
 }
 
-/// A time, in whole seconds and UTC; what is no time comes back.
+/// Rounds a time down to whole seconds in UTC. Returns the value as an error if it is not a time.
 fn time(value: Value) -> Result<Value, Value> {
     let parsed = value.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
     parsed.map(|time| Value::from(super::create::timestamp(time))).ok_or(value)
@@ -155,7 +155,7 @@ fn owner(item: Value, within: &str, findings: &mut Findings) -> Result<Value, Un
             owner.insert(name, value);
         }
     }
-    // Go writes these even where they are empty.
+    // Go writes these fields even if they are empty.
     for name in ["apiVersion", "kind", "name", "uid"] {
         owner.entry(name).or_insert_with(|| Value::from(""));
     }
@@ -171,7 +171,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What Go's decoder calls a value.
+/// Name of the type of a value in messages of Go's decoder.
 pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

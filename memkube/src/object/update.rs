@@ -1,14 +1,14 @@
-//! What the server makes of the metadata of an update.
+//! Metadata of an update: the fields that the server keeps or changes.
 
 use super::{Object, meta, metadata_mut};
 use crate::registry::Definition;
 use crate::strategy::Generation;
 use serde_json::{Value, json};
 
-/// Members that a client cannot touch and need not give.
+/// Fields that only the server changes. A client may leave them out.
 const KEPT: [&str; 2] = ["generation", "resourceVersion"];
 
-/// Before the kind's own rules: what is the server's alone.
+/// Restores the fields that only the server changes. Runs before the kind's own rules.
 pub(crate) fn keep(object: &mut Object, old: &Object) {
     for name in KEPT {
         put(object, name, meta(old, name).cloned());
@@ -18,7 +18,7 @@ pub(crate) fn keep(object: &mut Object, old: &Object) {
     metadata.remove("managedFields");
 }
 
-/// After the kind's own rules: what a client left out or may not take away.
+/// Restores the fields that a client left out or may not remove. Runs after the kind's own rules.
 pub(crate) fn complete(object: &mut Object, old: &Object) {
     let old_of = |name: &str| meta(old, name).cloned();
     for name in ["uid", "deletionGracePeriodSeconds"] {
@@ -32,7 +32,7 @@ pub(crate) fn complete(object: &mut Object, old: &Object) {
     }
 }
 
-/// Moves the generation if the change is one that counts.
+/// Increments the generation if the change counts for the kind.
 pub(crate) fn move_generation(object: &mut Object, old: &Object, rule: Generation, definition: &Definition) {
     let moved = match rule {
         Generation::Absent => false,
@@ -47,7 +47,7 @@ pub(crate) fn move_generation(object: &mut Object, old: &Object, rule: Generatio
     }
 }
 
-/// Whether anything but metadata, and status where that is a subresource, is another.
+/// True if a field other than metadata differs. Status counts only if it is not a subresource.
 fn content_differs(object: &Object, old: &Object, definition: &Definition) -> bool {
     let counts = |name: &&String| match name.as_str() {
         "metadata" | "apiVersion" | "kind" => false,

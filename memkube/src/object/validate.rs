@@ -1,24 +1,24 @@
-//! What metadata may say.
+//! Validation of metadata.
 
 use super::{Object, deleting, finalizers, meta, meta_text, names};
 use crate::registry::{Definition, Scope};
 use crate::status::FieldError;
 use serde_json::{Value, json};
 
-/// Annotations of an object are together at most so long.
+/// Bytes of all annotations of an object together (apimachinery's `TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_BYTES: usize = 256 << 10;
 
-/// The group of CustomResourceDefinitions.
+/// API group of CustomResourceDefinitions.
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 
-/// Finalizers without a domain that Kubernetes knows.
+/// Finalizers without a domain that Kubernetes itself uses.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-/// What cannot be changed, and is therefore refused where a client does.
+/// Fields that an update must not change.
 const IMMUTABLE: [&str; 6] =
     ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
-/// What is wrong with the metadata of a new object. `check_name`: the kind's rule for names.
+/// Validates the metadata of a new object. `check_name` is the kind's rule for names.
 pub(crate) fn create(object: &Object, scope: Scope, check_name: impl Fn(&str, bool) -> Vec<String>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let prefix = meta_text(object, "generateName");
@@ -48,7 +48,7 @@ pub(crate) fn create(object: &Object, scope: Scope, check_name: impl Fn(&str, bo
     errors
 }
 
-/// What is wrong with the metadata of an update.
+/// Validates the metadata of an update.
 pub(crate) fn update(object: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if deleting(old) {
@@ -66,7 +66,7 @@ pub(crate) fn update(object: &Object, old: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// What new objects and updates have in common.
+/// Checks that apply to new objects and to updates.
 fn common(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let texts = |name: &str| meta(object, name).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -79,7 +79,7 @@ fn common(object: &Object) -> Vec<FieldError> {
     }
     let mut bytes = 0;
     for (key, value) in texts("annotations") {
-        // Upper case is allowed in the domain of an annotation, as it was before there were rules.
+        // The domain of an annotation key may have upper case letters, because older objects have such keys.
         let wrong = names::qualified(&key.to_lowercase()).into_iter();
         errors.extend(wrong.map(|why| FieldError::invalid("metadata.annotations", &json!(key), &why)));
         bytes += key.len() + value.as_str().map_or(0, str::len);
@@ -135,8 +135,9 @@ fn two_controllers(owners: &[Value], first: &Value, second: &Value) -> FieldErro
     FieldError::invalid("metadata.ownerReferences", &json!(owners), &why)
 }
 
-/// Finalizers without a domain that are none of Kubernetes' own: no kind may have them but custom ones and their
-/// definitions, which kube-apiserver checks elsewhere.
+/// Errors for finalizers without a domain, except the finalizers of Kubernetes itself.
+///
+/// Custom resources and CustomResourceDefinitions may have such finalizers. kube-apiserver checks them elsewhere.
 pub(crate) fn unqualified_finalizers(definition: &Definition, object: &Object) -> Vec<FieldError> {
     if definition.custom || definition.group == DEFINITIONS_GROUP {
         return Vec::new();

@@ -1,12 +1,15 @@
-//! JSON patch (RFC 6902) as kube-apiserver's library applies it: a `replace` of an absent member adds it, an index may be
-//! negative, and the document as a whole cannot be touched.
+//! JSON patch (RFC 6902), as the library of kube-apiserver applies it. It differs from the RFC:
+//!
+//! - A `replace` of an absent member adds the member.
+//! - An index may be negative and then counts from the end of the list.
+//! - An operation cannot address the document as a whole.
 
 use crate::limits;
 use serde::Deserialize;
 use serde_json::Value;
 use std::io;
 
-/// An operation as the client gave it.
+/// A patch operation as the client sent it.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Operation {
     op: String,
@@ -16,11 +19,11 @@ pub(crate) struct Operation {
     value: Value,
 }
 
-/// An operation that cannot be done. The client is not told which, as by kube-apiserver.
+/// Error for an operation that cannot be applied. Like kube-apiserver, memkube does not say which operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Impossible;
 
-/// Applies operations in their order; on an error the document is half-changed.
+/// Applies operations in order. After an error, some operations are applied to the document.
 pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<(), Impossible> {
     let mut copied_bytes = 0;
     operations.iter().try_for_each(|operation| perform(document, operation, &mut copied_bytes))
@@ -54,7 +57,7 @@ fn perform(document: &mut Value, operation: &Operation, copied_bytes: &mut usize
     }
 }
 
-/// How long a value is as JSON.
+/// Length of a value as JSON, in bytes.
 fn encoded_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -68,13 +71,13 @@ fn encoded_bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting cannot fail; what could not be encoded would be too long.
+    // Counting cannot fail. A value that cannot be encoded counts as too long.
     serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
 }
 
-/// What holds the place that a path names, and the last part of the path.
+/// Returns the object or list that contains the value at `path`, and the last part of `path`.
 fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Impossible> {
-    // What stands before the first slash is not looked at.
+    // Like kube-apiserver's library, ignore text before the first slash.
     let mut parts: Vec<String> = path.split('/').skip(1).map(unescape).collect();
     let last = parts.pop().ok_or(Impossible)?;
     let mut place = document;
@@ -95,7 +98,7 @@ fn unescape(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
-/// An index into a list of this length; negative ones count from its end.
+/// Parses an index into a list of this length. A negative index counts from the end.
 fn index(part: &str, length: usize) -> Result<usize, Impossible> {
     let number: i64 = part.parse().map_err(|_| Impossible)?;
     match usize::try_from(number) {
@@ -126,7 +129,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Impossible>
         }
         Value::Array(items) if last == "-" => items.push(value),
         Value::Array(items) => {
-            // A new item may stand behind all: that is one place more than there are.
+            // An item may be inserted after the last item, at an index equal to the length.
             let index = index(&last, items.len() + 1)?;
             if index > items.len() {
                 return Err(Impossible);
@@ -213,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_copies_copy_is_bounded_however_few_they_are() {
-        // From a hundred bytes to 26 MB.
+        // The first value has 100 bytes. Copying 18 times would give 26 MB.
         let doublings = 18;
         let copies: Vec<Value> =
             (0..doublings).map(|index| json!({"op": "copy", "from": "/a", "path": format!("/a/c{index}")})).collect();

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// Applies a patch to an object.
 pub(crate) fn apply(object: &mut Map<String, Value>, patch: Map<String, Value>) {
     for (name, value) in patch {
         match value {

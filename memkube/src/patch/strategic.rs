@@ -1,16 +1,16 @@
-//! Strategic merge patch: as a merge patch, but some lists are merged item by item, and directives (`$patch` and the like)
-//! say what a merge cannot.
+//! Strategic merge patch: a merge patch that merges some lists item by item. Directives such as `$patch` express
+//! changes that a merge cannot express.
 
 mod lists;
 
 use crate::strategy::ListMerge;
 use serde_json::{Map, Value};
 
-/// Why a patch cannot be applied.
+/// Reason why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inapplicable(pub(crate) String);
 
-/// How lists are merged, by path.
+/// Returns how the list at a path is merged.
 pub(crate) type Lists<'a> = dyn Fn(&str) -> ListMerge + 'a;
 
 const PATCH: &str = "$patch";
@@ -18,7 +18,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ORDER_PREFIX: &str = "$setElementOrder/";
 const DELETE_PREFIX: &str = "$deleteFromPrimitiveList/";
 
-/// Applies a patch to an object. `path`: where the object is, empty for the root.
+/// Applies a patch to an object at `path`. The path of the root is empty.
 pub(crate) fn apply(
     object: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -51,7 +51,7 @@ pub(crate) fn apply(
         lists::delete_values(object, name, gone);
     }
     for (name, order) in &orders {
-        // An order without items: the items that are there are put in it.
+        // `$setElementOrder` without items orders the existing items.
         if !patch.contains_key(name) {
             lists::reorder(object, name, order, lists(&join(path, name)));
         }

@@ -1,43 +1,41 @@
-//! The messages of the kinds that are held: numbers, names and types of their fields, from Kubernetes'
-//! `generated.proto` files (1.35).
+//! Protobuf messages of the supported kinds: number, name and type of each field.
+//!
+//! Source: the `generated.proto` files of Kubernetes 1.35.
 
-/// A field of a message.
 pub(super) struct Field {
     pub(super) number: u64,
-    /// In JSON.
+    /// Name in JSON.
     pub(super) name: &'static str,
     pub(super) form: Form,
     pub(super) shape: Shape,
 }
 
-/// How often a field is there.
+/// Cardinality of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
-    /// Always; zero is the same as absent.
+    /// Always present. Zero counts as absent.
     Value,
-    /// At most once; zero is a value.
+    /// At most once. Zero is a value.
     Pointer,
-    /// Any number of times.
+    /// Repeated.
     List,
-    /// Any number of times, as messages of `key` and `value`.
+    /// Repeated, as messages with the fields `key` and `value`.
     Map,
 }
 
-/// What a field holds.
+/// Type of a field.
 pub(super) enum Shape {
-    /// UTF-8.
+    /// UTF-8 string.
     Text,
-    /// base64 in JSON.
+    /// Bytes, in JSON as base64.
     Bytes,
-    /// Up to 64 bits.
+    /// Integer of at most 64 bits.
     Number,
-    /// A boolean.
     Flag,
-    /// A number or a text, in one message.
+    /// Integer or string, in one message.
     IntOrString,
-    /// A message.
     Message(&'static [Field]),
-    /// Something that a create does not heed.
+    /// A field that has no effect in a create.
     Ignored,
 }
 
@@ -91,7 +89,7 @@ const fn ignored(number: u64, name: &'static str) -> Field {
     field(number, name, Form::Value, Shape::Ignored)
 }
 
-/// The message of a kind.
+/// Fields of the message of a kind, or `None` if memkube does not support the kind.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     Some(match (api_version, kind) {
         ("v1", "ConfigMap") => CONFIG_MAP,
@@ -106,7 +104,7 @@ pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static [Field]>
     })
 }
 
-/// What is around every object (`runtime.Unknown`).
+/// Envelope of every object (`runtime.Unknown`).
 pub(super) const UNKNOWN: &[Field] = &[
     message(1, "typeMeta", &[text(1, "apiVersion"), text(2, "kind")]),
     field(2, "raw", Form::Value, Shape::Bytes),

@@ -1,4 +1,4 @@
-//! Bodies are those that kubectl 1.35 sent.
+//! The bodies were sent by kubectl 1.35.
 
 use super::{Error, parse};
 use base64::Engine as _;
@@ -47,7 +47,8 @@ fn bytes_become_base64() {
 #[test]
 fn a_body_that_ends_early_is_broken_wherever_it_ends() {
     let whole = bytes(NODE_PORT);
-    // Before each of the envelope's fields it may end; without the second there is an object without members.
+    // At these four lengths the body is complete: each one ends after a field of the envelope. Without the field `raw`,
+    // the object has no members.
     let ends = [4, 19, whole.len() - 4, whole.len() - 2];
     for length in (0..whole.len()).filter(|length| !ends.contains(length)) {
         let outcome = parse(&whole[..length]);

@@ -1,6 +1,8 @@
-//! Values against their schema: types, and what each type may be. In the order of kube-openapi's validators: type,
-//! `allOf` and the like, text, format, number, list, enum, members. Members are taken in the order of their names, and
-//! by kube-apiserver in any order.
+//! Validation of values against their schema.
+//!
+//! The order of errors is that of kube-openapi's validators: type, combinations such as `allOf`, string, format,
+//! number, list, enum, members. Members are checked in the order of their names; kube-apiserver checks them in any
+//! order.
 
 use super::old::OldItems;
 use super::{Kind, Node, Path, numbers, texts};
@@ -8,7 +10,7 @@ use crate::object::Object;
 use crate::status::{FieldError, FieldReason};
 use serde_json::Value;
 
-/// Where the checked value is within the object. Messages name the place within the value, fields that within the
+/// Path of the checked value. Messages contain the path below the value at `base`; fields contain the path in the
 /// object.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -29,17 +31,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// `Invalid value: <value>: <place> in body <why>`.
+    /// Error `Invalid value: <value>: <place> in body <why>`.
     pub(super) fn invalid(self, value: &Value, why: &str) -> FieldError {
         FieldError::invalid(self.field(), value, &format!("{} in body {why}", self.path))
     }
 
-    /// `Invalid value: <value>: <why>`, where the message has words of its own.
+    /// Error `Invalid value: <value>: <why>`, without the place.
     pub(super) fn invalid_plain(self, value: &Value, why: &str) -> FieldError {
         FieldError::invalid(self.field(), value, why)
     }
 
-    /// `… in body must be of type <wanted>: <found>`.
+    /// Error `… in body must be of type <wanted>: <found>`.
     pub(super) fn wrong_type(self, wanted: &str, found: &str) -> FieldError {
         let why = format!("must be of type {wanted}: {found:?}");
         let mut error = self.invalid(&Value::from(found), &why);
@@ -55,7 +57,7 @@ impl<'a> Place<'a> {
         FieldError::too_many(self.field(), found, usize::try_from(max).unwrap_or(usize::MAX))
     }
 
-    /// Of the object as a whole, as kube-apiserver tells of broken combinations.
+    /// Error of a combination such as `anyOf`. Like in kube-apiserver, its field is the object as a whole.
     fn combination(self, why: &str) -> FieldError {
         let message = format!("Invalid value: \"\": \"{}\" {why}", self.path);
         FieldError {
@@ -66,7 +68,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A whole object.
+/// Validates a whole object.
 pub(super) fn object(root: &Node, object: &Object, old: Option<&Object>) -> Vec<FieldError> {
     if old == Some(object) {
         return Vec::new();
@@ -75,20 +77,20 @@ pub(super) fn object(root: &Node, object: &Object, old: Option<&Object>) -> Vec<
     members(root, object, old, place)
 }
 
-/// A part of an object that is at `base`.
+/// Validates a value. `base` is its path in the object.
 pub(super) fn part(node: &Node, value: &Value, old: Option<&Value>, base: &str) -> Vec<FieldError> {
     let path = &Path::ROOT;
     self::value(node, value, old, Place { base, path })
 }
 
-/// What is wrong with a default, where there is nothing around it.
+/// Validates a default by itself, without an enclosing object.
 pub(super) fn default(node: &Node, value: &Value, base: &str) -> Vec<FieldError> {
     part(node, value, None, base)
 }
 
 fn value(node: &Node, value: &Value, old: Option<&Value>, place: Place<'_>) -> Vec<FieldError> {
     let errors = all_errors(node, value, old, place);
-    // What did not change is let pass.
+    // Errors of an unchanged value are ignored.
     if !errors.is_empty() && old == Some(value) { Vec::new() } else { errors }
 }
 
@@ -132,7 +134,7 @@ fn type_error(node: &Node, value: &Value, place: Place<'_>) -> Option<FieldError
     Some(place.wrong_type(&wanted.join(","), found))
 }
 
-/// The JSON type of a value; numbers without a fraction are integers if they fit in 64 bits.
+/// JSON type of a value. A number without a fraction is an integer if it fits in 64 bits.
 fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -145,7 +147,7 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// How messages about formats call the type of a value.
+/// Type of a value in messages about formats.
 fn go_format(value: &Value) -> &'static str {
     match value {
         Value::Number(number) if numbers::is_integer(number) => "int64",

@@ -1,4 +1,4 @@
-//! Defaults, and nulls where there can be none.
+//! Sets defaults, and drops nulls of members that are not nullable.
 
 use super::Node;
 use crate::object::Object;

@@ -1,4 +1,4 @@
-//! Objects within objects (`x-kubernetes-embedded-resource`): they have metadata of their own.
+//! Embedded objects (`x-kubernetes-embedded-resource`), which have their own metadata.
 
 use super::{Node, Path};
 use crate::object::{self, Object, names};
@@ -7,7 +7,7 @@ use crate::status::FieldError;
 use crate::strategy::Findings;
 use serde_json::{Value, json};
 
-/// Names what has none, so that the rest of its metadata can be checked.
+/// Name that replaces an absent name, so that the rest of the metadata can be validated.
 const SOME_NAME: &str = "fakename";
 
 pub(super) fn coerce(root: &Node, object: &mut Object) -> Result<(), String> {

@@ -1,10 +1,9 @@
-//! Formats of text. Those that kube-apiserver does not know, or knows and does not check, are not checked.
+//! String formats. A format that kube-apiserver does not know, or does not check, is not checked.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A format that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Byte,
@@ -36,7 +35,7 @@ const ALL: [(&str, Format); 12] = [
     ("uuid", Format::Uuid),
 ];
 
-/// Formats that are known, and so need no warning, but say nothing that is checked here.
+/// Formats that kube-apiserver accepts without a warning and does not check.
 const UNCHECKED: [&str; 20] = [
     "bsonobjectid",
     "creditcard",
@@ -60,7 +59,7 @@ const UNCHECKED: [&str; 20] = [
     "uuid4",
 ];
 
-/// Whether kube-apiserver takes a format without a warning.
+/// True if kube-apiserver accepts a format without a warning.
 pub(super) fn is_known(name: &str) -> bool {
     Format::named(name).is_some() || UNCHECKED.contains(&name) || name == "uuid5"
 }
@@ -109,7 +108,7 @@ fn is_cidr(text: &str) -> bool {
     canonical && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
 }
 
-/// As Go writes them (`1h5m`), or ISO 8601 (`P1D`).
+/// Duration of Go (`1h5m`) or of ISO 8601 (`P1D`).
 fn is_duration(text: &str) -> bool {
     let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -141,7 +140,8 @@ fn is_email(text: &str) -> bool {
         && domain.chars().all(plain)
 }
 
-/// Labels of letters, digits and dashes; the last one of several has at least two letters.
+/// Dot-separated labels of letters, digits and dashes. If there are several labels, the last one has at least two
+/// letters.
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -163,7 +163,7 @@ fn is_mac(text: &str) -> bool {
     octets(':') || octets('-')
 }
 
-/// Absolute: a scheme or a path from the root.
+/// Absolute URI: it starts with a scheme or with a slash.
 fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())

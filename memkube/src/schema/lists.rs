@@ -1,4 +1,4 @@
-//! Lists of type set and map: no two items may be the same.
+//! Lists of type set and map, which must not contain duplicates.
 
 use super::old::map_key;
 use super::{ListType, Node, Path};
@@ -56,7 +56,7 @@ fn list_errors(node: &Node, items: &[Value], path: &Path<'_>) -> Vec<FieldError>
     }
 }
 
-/// Each value that is there more than once is told of once, where it is there for the second time.
+/// Returns one error for each duplicate value, at its second occurrence.
 fn duplicates(values: impl Iterator<Item = Value>, path: &Path<'_>) -> Vec<FieldError> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut errors = Vec::new();

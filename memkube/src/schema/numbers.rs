@@ -1,17 +1,17 @@
-//! Bounds of numbers. Whole numbers are compared with the whole part of a bound, as kube-openapi does.
+//! Bounds of numbers. Like kube-openapi, it compares an integer with the integer part of a bound.
 
 use super::Values;
 use super::check::Place;
 use crate::status::FieldError;
 use serde_json::{Number, Value};
 
-/// Whether a number is whole and fits in 64 bits.
+/// True if a number is an integer and fits in 64 bits.
 pub(super) fn is_integer(number: &Number) -> bool {
     number.is_i64() || number.as_f64().is_some_and(|float| float.fract() == 0.0 && fits(float) && !number.is_u64())
 }
 
 fn fits(float: f64) -> bool {
-    // 2^53: beyond it, a float does not say which whole number it is.
+    // 2^53: above this limit, floats cannot represent every integer.
     float.abs() <= 9_007_199_254_740_992.0
 }
 

@@ -1,16 +1,16 @@
-//! Which part of the old object a part of the new one is compared with.
+//! Old values that an update is compared with.
 
 use super::{ListType, Node};
 use crate::object::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The old value of a member, for rules: members of atomic objects have none.
+/// Old value of a member, for rules. Members of an atomic map have no old value.
 pub(super) fn member<'a>(node: &Node, old: &'a Object, name: &str) -> Option<&'a Value> {
     if node.atomic_map { None } else { old.get(name) }
 }
 
-/// The old items of a list, by what tells them apart. Items of lists that are not of type map have no old value.
+/// Old items of a list by their key. Only items of a list of type map have an old value.
 pub(super) struct OldItems<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
@@ -34,7 +34,7 @@ impl<'a> OldItems<'a> {
     }
 }
 
-/// What tells an item of a list of type map apart: its keys with their values, those that are absent left out.
+/// Key of an item of a list of type map: its key members with their values, without absent members.
 pub(super) fn map_key(keys: &[String], item: &Value) -> Value {
     let members = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     Value::Object(members.collect())

@@ -1,4 +1,4 @@
-//! From `openAPIV3Schema` to nodes, and what the server has against a schema.
+//! Parser for `openAPIV3Schema`. It collects all errors that the server finds in a schema.
 
 use super::formats::Format;
 use super::rules::Rule;
@@ -7,10 +7,10 @@ use crate::status::FieldError;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Schemas are at most so deep.
+/// Deepest nesting of a schema. It limits the recursion of the parser.
 const DEPTH_MAX: usize = 64;
 
-/// Where in a schema a node is.
+/// Position of a node in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Root,
@@ -18,7 +18,7 @@ enum Position {
     Member,
     /// The items of a list.
     Item,
-    /// A branch of `anyOf` and the like: it need not say a type.
+    /// A branch, for example of `anyOf`. A branch needs no type.
     Branch,
 }
 
@@ -26,7 +26,7 @@ struct Parser {
     errors: Vec<FieldError>,
 }
 
-/// `at`: where the schema is, as messages have it.
+/// Parses a schema. `at` is the field path of the schema in messages.
 pub(super) fn schema(schema: &Value, at: &str) -> Result<Node, Vec<FieldError>> {
     let mut parser = Parser { errors: Vec::new() };
     let node = parser.node(schema, at, Position::Root, 0);

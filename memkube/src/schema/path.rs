@@ -1,11 +1,10 @@
-//! Where a value is, written only when there is something to say of it.
+//! Path of a value within an object. It is formatted only for an error.
 
 use std::fmt;
 
-/// How kube-apiserver writes the place of a whole object.
+/// Path of the object as a whole in messages of kube-apiserver.
 pub(super) const NOWHERE: &str = "<nil>";
 
-/// A place within an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -42,7 +41,7 @@ impl<'a> Path<'a> {
         Self { parent: Some(self), step }
     }
 
-    /// As `field` of an error has it.
+    /// Path as in `field` of an error.
     pub(super) fn field(&self) -> String {
         let text = self.to_string();
         if text.is_empty() { NOWHERE.to_owned() } else { text }

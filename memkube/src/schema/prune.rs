@@ -1,10 +1,10 @@
-//! Members that a schema does not know are dropped.
+//! Drops members that are not in the schema.
 
 use super::{Node, Path};
 use crate::object::Object;
 use serde_json::Value;
 
-/// What every object has, and every embedded one.
+/// Members of every object, and of every embedded object.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 pub(super) fn object(root: &Node, object: &mut Object) -> Vec<String> {

@@ -1,6 +1,8 @@
-//! CEL rules (`x-kubernetes-validations`), evaluated by the `cel` crate with Kubernetes' functions (kube's `cel`
-//! feature). Rules are not type-checked and their cost is not estimated, as kube-apiserver does when it is given the
-//! definition; what they say of objects is the same.
+//! CEL rules (`x-kubernetes-validations`), evaluated by the `cel` crate with Kubernetes' functions (kube's feature
+//! `cel`).
+//!
+//! Unlike kube-apiserver, memkube neither checks the types of a rule nor estimates its cost when a definition is
+//! written. The results of rules are the same.
 
 mod evaluate;
 mod members;
@@ -16,7 +18,7 @@ use ordered::ordered;
 use serde_json::Value;
 use std::fmt;
 
-/// Why an object that breaks a rule is refused.
+/// `reason` of the error for an object that breaks a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reason {
     #[default]
@@ -26,20 +28,20 @@ enum Reason {
     Duplicate,
 }
 
-/// A rule, ready for use.
+/// A compiled rule.
 pub(super) struct Rule {
     source: String,
     program: IdedExpr,
     message: String,
     message_program: Option<IdedExpr>,
     reason: Reason,
-    /// `.spec.x`, below the place of the rule; empty where it is that itself.
+    /// `fieldPath`, for example `.spec.x`, relative to the value with the rule. Empty for the value itself.
     field_path: String,
-    /// It speaks of the old value, so there must be one.
+    /// True if the rule uses `oldSelf`. Such a rule is evaluated only if there is an old value.
     uses_old: bool,
-    /// The old value is given as an optional, so there need be none.
+    /// `optionalOldSelf`: the old value is a CEL optional, so the rule is also evaluated without an old value.
     optional_old: bool,
-    /// Which members of an object the rule speaks of.
+    /// Members of the value that the rule uses.
     members: Members,
 }
 
@@ -50,7 +52,7 @@ impl fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// `at`: where the rule is, as messages have it.
+    /// Compiles a rule. `at` is the field path of the rule in messages.
     pub(super) fn compile(rule: &Value, at: &str) -> Result<Self, FieldError> {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
         let source = text("rule");
@@ -89,12 +91,12 @@ impl Rule {
         })
     }
 
-    /// What the rule says where it has no message of its own.
+    /// Message of a broken rule that has no `messageExpression`.
     fn default_message(&self) -> String {
         if self.message.is_empty() { format!("failed rule: {}", self.source) } else { self.message.clone() }
     }
 
-    /// The rule as messages about its evaluation name it.
+    /// Name of the rule in messages about its evaluation.
     fn name(&self) -> &str {
         if self.message.is_empty() { &self.source } else { &self.message }
     }
@@ -114,7 +116,7 @@ fn reason(rule: &Value, at: &str) -> Result<Reason, FieldError> {
     }
 }
 
-/// `Invalid value: <the rule>: <why>`, the rule as Go writes the struct.
+/// Error `Invalid value: <the rule>: <why>`. The rule has the form of a Go struct.
 fn invalid(field: String, rule: &Value, why: &str) -> FieldError {
     let text = |name: &str| Value::from(rule.get(name).and_then(Value::as_str).unwrap_or_default());
     let member = |name: &str| rule.get(name).cloned().unwrap_or_default();
@@ -130,7 +132,7 @@ fn invalid(field: String, rule: &Value, why: &str) -> FieldError {
     FieldError { field, reason: FieldReason::Invalid, message }
 }
 
-/// Whether an expression is plainly no truth value. Types are not checked further.
+/// True if an expression obviously does not return a bool. Types are not checked further.
 fn is_no_condition(expression: &IdedExpr) -> bool {
     const NUMBERS_AND_TEXT: [&str; 11] =
         ["size", "int", "uint", "double", "string", "timestamp", "duration", "_+_", "_-_", "_*_", "_/_"];

@@ -1,11 +1,11 @@
-//! Length, pattern and format of text.
+//! Validation of strings: length, pattern and format.
 
 use super::Node;
 use super::check::Place;
 use crate::status::FieldError;
 use serde_json::Value;
 
-/// Of length and pattern, the first that is broken; and the format.
+/// Returns the first error of length and pattern, and the error of the format.
 pub(super) fn errors(node: &Node, text: &str, place: Place<'_>) -> Vec<FieldError> {
     let values = &node.values;
     let mut errors: Vec<FieldError> = value_error(node, text, place).into_iter().collect();

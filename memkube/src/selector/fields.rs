@@ -1,6 +1,6 @@
 //! Field selectors: `metadata.name=web,status.phase!=Running`.
 
-/// A field selector; the default selects all.
+/// A field selector. The default matches all objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<Requirement>);
 
@@ -12,10 +12,10 @@ struct Requirement {
 }
 
 impl FieldSelector {
-    /// Of its text.
+    /// Parses a selector.
     ///
     /// # Errors
-    /// What cannot be understood, in kube-apiserver's words.
+    /// Message of kube-apiserver about the term that cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for term in split(text) {
@@ -29,31 +29,31 @@ impl FieldSelector {
         Ok(Self(requirements))
     }
 
-    /// The fields that it asks for.
+    /// Names of the fields in the selector.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|requirement| requirement.name.as_str())
     }
 
-    /// The one value that a field must have, if it asks for that.
+    /// Value that the selector requires of a field, or `None` if the selector does not require one value.
     pub fn required(&self, name: &str) -> Option<&str> {
         let requirement = self.0.iter().find(|requirement| requirement.equal && requirement.name == name)?;
         Some(&requirement.value)
     }
 
-    /// Whether it selects all.
+    /// True if all objects match.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it selects an object with these values; an absent field is empty.
+    /// True if an object matches. `value` returns the value of a field, empty if absent.
     pub fn matches<'a>(&self, value: impl Fn(&str) -> &'a str) -> bool {
         let mut requirements = self.0.iter();
         requirements.all(|requirement| (value(&requirement.name) == requirement.value) == requirement.equal)
     }
 }
 
-/// The terms between commas; a backslash takes a comma's meaning away.
+/// Splits the terms at commas. A backslash escapes a comma.
 fn split(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut escaped = false;
@@ -70,7 +70,7 @@ fn split(text: &str) -> Vec<String> {
     terms
 }
 
-/// The field, the value as it is written, and whether they are to be equal.
+/// Splits a term into field, escaped value, and true if the operator is equality.
 fn parts(term: &str) -> Option<(&str, &str, bool)> {
     let at = term.find(['=', '!'])?;
     let (name, rest) = term.split_at(at);
@@ -83,7 +83,7 @@ fn parts(term: &str) -> Option<(&str, &str, bool)> {
     Some((name, value, equal))
 }
 
-/// A value without its backslashes; refused where one of `,=` is bare or another letter is escaped.
+/// Removes backslashes from a value. Rejects an unescaped `,` or `=`, and a backslash before any other character.
 fn unescape(value: &str) -> Result<String, String> {
     let mut plain = String::new();
     let mut letters = value.chars();

@@ -1,4 +1,4 @@
-//! Label selectors: `app=web,tier in (a, b),!old,weight>5`, with kube-apiserver's words for what it cannot understand.
+//! Label selectors, for example `app=web,tier in (a, b),!old,weight>5`. Error messages are those of kube-apiserver.
 
 mod tokens;
 
@@ -6,7 +6,7 @@ use crate::object::names;
 use crate::store::Pairs;
 use tokens::{Token, Tokens};
 
-/// A label selector; the default selects all.
+/// A label selector. The default matches all objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
 
@@ -21,7 +21,7 @@ enum Condition {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Absent labels match too.
+    /// Absent labels match, too.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),
@@ -42,10 +42,10 @@ impl Condition {
 }
 
 impl LabelSelector {
-    /// Of its text.
+    /// Parses a selector.
     ///
     /// # Errors
-    /// What cannot be understood, in kube-apiserver's words.
+    /// Message of kube-apiserver about the first token that cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut tokens = Tokens::of(text);
         let mut requirements = Vec::new();
@@ -70,13 +70,13 @@ impl LabelSelector {
         }
     }
 
-    /// Whether it selects all.
+    /// True if all objects match.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it selects an object with these labels.
+    /// True if an object with these labels matches.
     #[must_use]
     pub fn matches(&self, labels: &Pairs) -> bool {
         let mut requirements = self.0.iter();
@@ -128,14 +128,14 @@ fn checked(label: &str, value: String) -> Result<String, String> {
     }
 }
 
-/// A number that a label can have as its value: none is negative.
+/// Parses the number of `>` or `<`. The number must be a valid label value, so it cannot be negative.
 fn bound(label: &str, value: String) -> Result<i64, String> {
     let why = "for 'Gt', 'Lt' operators, the value must be an integer";
     let bound = value.parse().map_err(|_| format!("values[0]: Invalid value: {value:?}: {why}"))?;
     checked(label, value).map(|_| bound)
 }
 
-/// The value after an operator; empty where nothing follows.
+/// Parses the value after an operator. Empty if nothing follows.
 fn one_value(tokens: &mut Tokens) -> Result<String, String> {
     match tokens.peek() {
         Token::End | Token::Comma => Ok(String::new()),

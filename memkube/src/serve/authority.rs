@@ -1,5 +1,7 @@
-//! A certificate authority, and the server's certificate of it, with Ed25519 keys: they are any 32 bytes, and their
-//! signatures need no randomness, so that the same seed gives the same certificates.
+//! Certificate authority and server certificate, with Ed25519 keys.
+//!
+//! Any 32 bytes are an Ed25519 key, and its signatures need no random numbers. So the same seed gives the same
+//! certificates.
 
 use super::secrets::Secrets;
 use rcgen::{
@@ -12,11 +14,11 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// What comes before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
+/// Bytes before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
 const PKCS8_PREFIX: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
-/// An authority with its key.
+/// A certificate authority with its key.
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -29,12 +31,12 @@ impl Authority {
         Ok(Self(CertifiedIssuer::self_signed(parameters, key)?))
     }
 
-    /// Its certificate, for clients.
+    /// Certificate of the authority, for clients.
     pub(super) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// What a server at an address of this machine speaks TLS with.
+    /// TLS configuration of a server at `address` of this machine.
     pub(super) fn server(&self, secrets: &Secrets, address: IpAddr) -> Result<Arc<ServerConfig>, super::Error> {
         let key = key(secrets, "server");
         let mut parameters = CertificateParams::new(vec!["localhost".to_owned()])?;

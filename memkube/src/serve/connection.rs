@@ -1,4 +1,4 @@
-//! Connections: taken, served request by request, and ended.
+//! HTTPS connections: accept, serve and close.
 
 use super::users::Users;
 use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, END_GRACE, HANDSHAKE, HEADER_BYTES, IDLE};
@@ -25,13 +25,13 @@ use tower::Service as _;
 
 type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 #[derive(Clone)]
 pub(super) struct Connections {
     server: MemKube,
     users: Arc<Users>,
     tls: TlsAcceptor,
-    /// True from when the server ends.
+    /// True after the server has ended.
     ended: watch::Receiver<bool>,
 }
 
@@ -45,8 +45,8 @@ impl Connections {
         Self { server, users, tls: tls.into(), ended }
     }
 
-    /// Takes connections until the server ends, and then waits for those that are there. They are cut where this is
-    /// dropped.
+    /// Accepts connections until the server ends, then waits until all connections are closed. Dropping the future
+    /// closes all connections immediately.
     pub(super) async fn accept(self, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut running = JoinSet::new();
@@ -75,9 +75,9 @@ impl Connections {
         while running.join_next().await.is_some() {}
     }
 
-    /// Serves one connection to its end. Whatever breaks it, the client sees it and comes again.
+    /// Serves one connection until it closes. Errors are ignored, because the client sees them and connects again.
     async fn serve(self, stream: TcpStream) {
-        // Answers are small and waited for.
+        // Answers are small and clients wait for them.
         let _ = stream.set_nodelay(true);
         let handshake = timeout(HANDSHAKE, self.tls.accept(stream));
         let stream = tokio::select! {
@@ -109,14 +109,14 @@ impl Connections {
         let ended = ended(self.ended.clone());
         Ok(response.map(|body| match body.size_hint().exact() {
             Some(_) => body.boxed_unsync(),
-            // A watch ends as it does when its time is up.
+            // A watch ends in the same way as after its timeout.
             None => StreamBody::new(BodyStream::new(body).take_until(Box::pin(ended))).boxed_unsync(),
         }))
     }
 }
 
-/// Ready when the server ends, or is gone.
+/// Completes when the server ends or is dropped.
 async fn ended(mut state: watch::Receiver<bool>) {
-    // An error means that the sender is gone.
+    // An error means that the sender was dropped.
     let _ = state.wait_for(|ended| *ended).await;
 }

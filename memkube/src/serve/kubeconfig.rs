@@ -1,11 +1,11 @@
-//! The text of kubeconfig files.
+//! Content of kubeconfig files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-/// A kubeconfig with one cluster, one user and one context. Strings are written as JSON writes them, which YAML reads
-/// whatever is in them.
+/// Kubeconfig with one cluster, one user and one context. Strings are written as JSON strings, which are valid YAML for
+/// any content.
 pub(super) fn text(cluster: &str, url: &str, authority_pem: &str, user: &str, token: &str) -> String {
     let context = json!(format!("{user}@{cluster}"));
     let authority = STANDARD.encode(authority_pem);

@@ -1,10 +1,10 @@
-//! Keys and tokens from one seed, each for one purpose, so that none tells anything of another.
+//! Keys and tokens, derived from one seed. A secret for one purpose does not reveal other secrets.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// A source of secrets.
+/// Source of secrets.
 pub(super) struct Secrets(Sha256);
 
 impl fmt::Debug for Secrets {
@@ -20,7 +20,7 @@ impl Secrets {
         Self(hash)
     }
 
-    /// The secret for a purpose and whom it is for.
+    /// Returns the secret of `whose` for a purpose.
     pub(super) fn bytes(&self, purpose: &str, whose: &str) -> [u8; 32] {
         let mut hash = self.0.clone();
         update(&mut hash, purpose);
@@ -28,18 +28,17 @@ impl Secrets {
         hash.finalize().into()
     }
 
-    /// As [`Secrets::bytes`], in hexadecimal digits.
+    /// Returns [`Secrets::bytes`] as hexadecimal digits.
     pub(super) fn text(&self, purpose: &str, whose: &str) -> String {
         let bytes = self.bytes(purpose, whose);
         bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            // Writing to a String does not fail.
             let _ = write!(text, "{byte:02x}");
             text
         })
     }
 }
 
-/// The length goes first, so that no two lists of words give the same bytes.
+/// Hashes the length before the word, so that two different lists of words never give the same bytes.
 fn update(hash: &mut Sha256, word: &str) {
     hash.update((word.len() as u64).to_be_bytes());
     hash.update(word.as_bytes());

@@ -1,4 +1,4 @@
-//! Over HTTPS: who may speak, what is answered, and how it ends.
+//! Tests of HTTPS: authentication, answers and closing.
 
 use super::{Https, Options};
 use crate::clock::TokioClock;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long an end may take, on a machine that is busy with other work.
+/// Time limit for closing, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn memkube() -> MemKube {
@@ -122,13 +122,14 @@ async fn ending_ends_watches_and_idle_connections_and_frees_the_port() {
     assert_ne!(listener(address), Some(socket), "its port is free again");
 }
 
-/// The socket that listens at an address, as the kernel numbers it. A port alone may be another process's a moment later.
+/// Inode of the socket that listens at an address. The port alone does not suffice, because another process may use it
+/// a moment later.
 fn listener(address: SocketAddr) -> Option<u64> {
     let SocketAddr::V4(address) = address else { panic!("{address} is not of IPv4") };
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // In the fourth column, 0A is LISTEN; the tenth has the number.
+    // Column 4 is the state (0A is LISTEN), column 10 the inode.
     sockets.filter(|socket| socket[1] == local && socket[3] == "0A").find_map(|socket| socket[9].parse().ok())
 }
 

@@ -1,4 +1,4 @@
-//! Who a token belongs to.
+//! Authentication by bearer token.
 
 use super::secrets::Secrets;
 use crate::auth::User;
@@ -9,13 +9,12 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Paths that need no token: what probes ask.
+/// Paths that need no token, because probes request them.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
-/// All users of a server.
 pub(super) struct Users {
     tokens: BTreeMap<String, String>,
-    /// By the hash of the token: how long a look-up takes tells nothing of the tokens.
+    /// Users by the hash of their token, so that the time of a look-up does not depend on the tokens.
     by_hash: BTreeMap<[u8; 32], User>,
 }
 
@@ -40,7 +39,7 @@ impl Users {
         self.tokens.get(user).map(String::as_str)
     }
 
-    /// Who makes a request.
+    /// Returns the user of a request.
     pub(super) fn authenticate<B>(&self, request: &Request<B>) -> Result<User, Status> {
         let given = request.headers().get(AUTHORIZATION);
         if given.is_none() && PUBLIC.contains(&request.uri().path()) {

@@ -1,21 +1,21 @@
-//! Backups of a server's data and their return, as of etcd.
+//! Backup and restore of a server's data, as with an etcd snapshot.
 
 use super::MemKube;
 use crate::store::Store;
 
-/// The data of a server at one moment. It shares the objects with the server.
+/// Data of a server at one moment. The backup shares the stored objects with the server.
 #[derive(Debug)]
 pub struct Backup(Store);
 
 impl MemKube {
-    /// Its data now.
+    /// Returns a backup of the current data.
     #[must_use]
     pub fn backup(&self) -> Backup {
         Backup(self.0.state.lock().store.fork())
     }
 
-    /// Goes back to a backup: objects and resourceVersions are what they were then, and open watches end. The kinds that
-    /// are registered stay.
+    /// Restores a backup. Objects and resourceVersions are as they were at the backup, and open watches end. Registered
+    /// kinds do not change.
     pub fn restore(&self, backup: &Backup) {
         let mut state = self.0.state.lock();
         state.store.replace_with(&backup.0);

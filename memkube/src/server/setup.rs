@@ -1,4 +1,4 @@
-//! What a server has before its first request.
+//! Content of a new server: built-in kinds and the namespaces that every cluster has.
 
 use super::MemKube;
 use crate::object::Object;
@@ -6,7 +6,7 @@ use crate::store::Key;
 use crate::strategy::builtin;
 use serde_json::{Value, json};
 
-/// The namespaces that kube-apiserver makes, in the order in which it does.
+/// Namespaces that kube-apiserver creates, in the order of their creation.
 const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
 
 pub(super) fn furnish(server: &MemKube) {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The body of an answer: chunks that are there already, or what a watch says as it goes.
+/// Body of an answer: chunks of a complete answer, or the events of a watch.
 pub struct Body(Kind);
 
 enum Kind {

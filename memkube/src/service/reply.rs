@@ -1,4 +1,4 @@
-//! Answers before they are HTTP.
+//! Answers before their conversion to HTTP responses.
 
 use super::{Body, BoxError};
 use crate::status::Status;
@@ -8,24 +8,23 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNIN
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-/// An answer.
 pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) content: Content,
-    /// For people: what was ignored, what is deprecated.
+    /// Texts of `Warning` headers: ignored fields, deprecated versions.
     pub(crate) warnings: Vec<String>,
     pub(crate) retry_after_seconds: Option<u32>,
-    /// The name that a create gave, for the audit ledger.
+    /// Name of the object that a create made, for the audit ledger.
     pub(crate) object_name: Option<String>,
 }
 
-/// What an answer carries.
+/// Body of an answer.
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
-    /// Text of the HTTP server below, which kube-apiserver and its headers never saw.
+    /// Text of Go's HTTP server, without the headers that kube-apiserver adds.
     Bare(&'static str),
-    /// Something else, of this media type.
+    /// A document of another media type.
     Document(&'static str, Bytes),
     Watch(BoxStream<'static, Result<Bytes, BoxError>>),
 }

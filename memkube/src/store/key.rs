@@ -1,44 +1,44 @@
-//! Keys of objects, ordered as etcd orders them.
+//! Keys of objects, in the order of etcd.
 
 use std::fmt;
 
 /// Namespace and name of an object.
 ///
-/// Ordered by `namespace/name` as one text, as in etcd: namespace `a-b` comes before `a`, since `-` comes before `/`.
+/// Keys have the order of the string `namespace/name`, as in etcd. So namespace `a-b` comes before `a`, because `-`
+/// comes before `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// `namespace/name`, or `name` alone for cluster-scoped objects.
+    /// `namespace/name`. For cluster-scoped objects, `name`.
     text: Box<str>,
-    /// How much of it is the namespace.
+    /// Length of the namespace within `text`.
     namespace_bytes: usize,
 }
 
 impl Key {
-    /// Of an object; the namespace is empty for cluster-scoped ones.
+    /// Returns the key of an object. `namespace` is empty for cluster-scoped objects.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         let text = if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() };
         Self { text, namespace_bytes: namespace.len() }
     }
 
-    /// What comes before all keys of a namespace, and of all where it is empty.
+    /// Returns the lower bound of all keys of a namespace. If `namespace` is empty, the lower bound of all keys.
     pub(super) fn first_of(namespace: &str) -> Self {
         Self::new(namespace, "")
     }
 
-    /// Empty for cluster-scoped objects.
+    /// Namespace of the object. Empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.text[..self.namespace_bytes]
     }
 
-    /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         if self.namespace_bytes == 0 { &self.text } else { &self.text[self.namespace_bytes + 1..] }
     }
 
-    /// `namespace/name`, or `name` alone for cluster-scoped objects.
+    /// `namespace/name`. For cluster-scoped objects, `name`.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -1,29 +1,29 @@
-//! The objects of one resource and what happened to them.
+//! Objects and event log of one resource.
 
 use super::{Change, ChangeKind, Key, Stored};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
-/// The objects of one resource.
+/// Objects and event log of one resource.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Stored>>,
-    /// The last changes, oldest first.
+    /// Event log: the last changes, oldest first.
     log: VecDeque<Change>,
-    /// Of the objects in the log.
+    /// Bytes of the objects in the log.
     log_bytes: usize,
     /// Changes up to this revision may be missing from the log.
     compacted: u64,
-    /// Of the last change; where there was none, of the beginning.
+    /// Revision of the last change. If there was none, the revision at which the log starts.
     last: u64,
-    /// Told of each change.
+    /// Notified after each change.
     changed: Arc<Notify>,
-    /// Filled when the table is no more.
+    /// Set when the table is removed.
     ended: Arc<OnceLock<Ended>>,
 }
 
-/// What watches have not read yet of a table that is no more.
+/// Event log of a removed table, for watches that have not read it to its end.
 #[derive(Debug)]
 pub(crate) struct Ended {
     log: VecDeque<Change>,
@@ -31,38 +31,38 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// As [`Table::since`].
+    /// Returns changes like [`Table::since`].
     pub(crate) fn since(&self, revision: u64, limit: usize) -> Result<Vec<Change>, TooOld> {
         since(&self.log, self.compacted, revision, limit)
     }
 }
 
-/// How much a log remembers.
+/// Limits of an event log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogLimits {
     pub(super) changes: usize,
     pub(super) bytes: usize,
 }
 
-/// The state is older than the log.
+/// Error: the requested revision is older than the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooOld {
-    /// The oldest revision from which the log is whole.
+    /// Oldest revision whose later changes are all in the log.
     pub(crate) oldest: u64,
 }
 
 impl Table {
-    /// Without objects, and without a past before a revision.
+    /// Returns an empty table whose log starts at a revision.
     pub(super) fn beginning_at(revision: u64) -> Self {
         Self { compacted: revision, last: revision, ..Self::default() }
     }
 
-    /// Told of each change. To miss none, register with it before reading the log.
+    /// Notifier of changes. To miss no change, register with the notifier before reading the log.
     pub(crate) fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
 
-    /// The objects at a revision.
+    /// Returns the objects at a revision.
     pub(crate) fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
         self.check(revision)?;
         let mut objects = self.objects.clone();
@@ -75,17 +75,17 @@ impl Table {
         Ok(objects)
     }
 
-    /// The changes after a revision, `limit` at most.
+    /// Returns at most `limit` changes after a revision.
     pub(crate) fn since(&self, revision: u64, limit: usize) -> Result<Vec<Change>, TooOld> {
         since(&self.log, self.compacted, revision, limit)
     }
 
-    /// The oldest revision from which the log is whole.
+    /// Oldest revision whose later changes are all in the log.
     pub(crate) fn oldest(&self) -> u64 {
         self.compacted
     }
 
-    /// The revision of the last change.
+    /// Revision of the last change.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -94,14 +94,14 @@ impl Table {
         check(self.compacted, revision)
     }
 
-    /// Is filled when the table is no more.
+    /// Cell that is set when the table is removed.
     pub(crate) fn ended(&self) -> Arc<OnceLock<Ended>> {
         Arc::clone(&self.ended)
     }
 
-    /// Leaves what happened to the watches.
+    /// Removes the table. Watches can still read its event log.
     pub(super) fn end(self) {
-        // It is filled here alone, and a table ends once.
+        // This is the only place that sets the cell, and it runs once for each table.
         let _ = self.ended.set(Ended { log: self.log, compacted: self.compacted });
         self.changed.notify_waiters();
     }
@@ -114,7 +114,7 @@ impl Table {
         };
         self.log_bytes += change.after.json.len();
         self.log.push_back(change);
-        // The last change stays, however large it is: a watch that waits must not miss it.
+        // The last change stays even if it exceeds the limit, because a waiting watch must not miss it.
         while self.log.len() > limits.changes || (self.log_bytes > limits.bytes && self.log.len() > 1) {
             let Some(forgotten) = self.log.pop_front() else {
                 break;

@@ -1,4 +1,4 @@
-//! IP addresses and ports as several kinds check them.
+//! Checks of IP addresses and ports that several kinds share.
 
 use crate::object::names;
 use crate::status::FieldError;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-/// An address, also with leading zeros (`010.9.8.7`), which kube-apiserver still takes for decimal.
+/// Parses an address. Like kube-apiserver, it accepts leading zeros (`010.9.8.7`) and reads them as decimal.
 pub(super) fn parse(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -22,13 +22,12 @@ fn decimal(part: &str) -> Option<u8> {
     if digits { part.parse().ok() } else { None }
 }
 
-/// That it is none.
+/// Error for text that is not an address.
 pub(super) fn no_address(field: &str, text: &str) -> FieldError {
     FieldError::invalid(field, &json!(text), NO_ADDRESS)
 }
 
-/// Told to a client that writes an address in a way that will not be taken for ever.
-/// `place` is written only where there is something to tell.
+/// Warning about an address that a later Kubernetes release will reject. `place` is called only if there is a warning.
 pub(super) fn warning(place: &dyn Fn() -> String, text: &str) -> Option<String> {
     let address = parse(text)?;
     let canonical = address.to_string();
@@ -43,7 +42,7 @@ pub(super) fn warning(place: &dyn Fn() -> String, text: &str) -> Option<String> 
     other.then(|| format!("{}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})", place()))
 }
 
-/// Addresses that are nobody's endpoint.
+/// Error for an address that cannot be an endpoint.
 pub(super) fn special(field: &str, text: &str) -> Option<FieldError> {
     let address = parse(text)?;
     let (link_local, link_local_multicast) = match address {
@@ -64,13 +63,13 @@ pub(super) fn special(field: &str, text: &str) -> Option<FieldError> {
     Some(FieldError::invalid(field, &json!(text), &why))
 }
 
-/// `must be between 1 and 65535, inclusive`.
+/// Checks that a port is between 1 and 65535.
 pub(super) fn port_number(field: &str, port: &Value) -> Option<FieldError> {
     let fits = port.as_i64().is_some_and(|port| (1..=65535).contains(&port));
     (!fits).then(|| FieldError::invalid(field, port, "must be between 1 and 65535, inclusive"))
 }
 
-/// The number or name of a port.
+/// Checks the number or name of a port.
 pub(super) fn port_or_name(field: &str, port: &Value) -> Vec<FieldError> {
     let Some(name) = port.as_str() else { return port_number(field, port).into_iter().collect() };
     let mut why = Vec::new();
@@ -92,13 +91,13 @@ pub(super) fn port_or_name(field: &str, port: &Value) -> Vec<FieldError> {
     why.into_iter().map(|why| FieldError::invalid(field, port, why)).collect()
 }
 
-/// A value that must be a qualified name (application protocols, classes).
+/// Checks a value that must be a qualified name, for example an application protocol or a class.
 pub(super) fn qualified(field: &str, name: &str) -> Vec<FieldError> {
     let wrong = names::qualified(name).into_iter();
     wrong.map(|why| FieldError::invalid(field, &json!(name), &why)).collect()
 }
 
-/// Keys and values of a map of labels.
+/// Checks keys and values of labels.
 pub(super) fn labels(field: &str, labels: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {

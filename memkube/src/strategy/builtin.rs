@@ -1,4 +1,4 @@
-//! The built-in kinds: which there are, and the rules of those that need no file of their own.
+//! Built-in kinds, and the rules of those without a file of their own.
 
 use super::{ListMerge, Strategy};
 use crate::auth::Verb;
@@ -15,19 +15,19 @@ use crate::strategy::pod::Pod;
 use crate::strategy::review::{AccessReview, SelfSubjectReview, TokenReview};
 use crate::strategy::service::Service;
 
-/// Namespaces, which the verbs look at too.
+/// Resource of Namespaces.
 #[must_use]
 pub(crate) fn namespaces() -> ResourceId {
     ResourceId::new("", "namespaces")
 }
 
-/// CustomResourceDefinitions, which the verbs look at too.
+/// Resource of CustomResourceDefinitions.
 #[must_use]
 pub(crate) fn definitions() -> ResourceId {
     ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
-/// The selectable fields of a namespace.
+/// Selectable fields of a Namespace.
 pub(crate) fn namespace_fields(phase: &str) -> Fields {
     Fields::from([("status.phase".to_owned(), phase.to_owned())])
 }
@@ -42,7 +42,7 @@ fn cluster(group: &str, version: &str, kind: &str, plural: &str) -> Definition {
     Definition::built_in(group, version, kind, plural, Scope::Cluster)
 }
 
-/// All built-in kinds with their rules.
+/// Returns all built-in kinds with their strategies.
 #[must_use]
 pub(crate) fn all() -> Vec<Entry> {
     let mut all = core();
@@ -110,7 +110,7 @@ fn reviews() -> Vec<Entry> {
     ]
 }
 
-/// Kinds whose delete answers with the object.
+/// Strategy of ServiceAccounts: a delete answers with the object.
 #[derive(Clone, Copy, Debug)]
 struct Shown;
 
@@ -134,7 +134,7 @@ impl Strategy for Node {
     }
 }
 
-/// Kinds whose names may be anything that a path can hold.
+/// Strategy of kinds whose names may contain any character that is valid in a path.
 #[derive(Clone, Copy, Debug)]
 struct Segment;
 
@@ -144,7 +144,7 @@ impl Strategy for Segment {
     }
 }
 
-/// How strategic merge patches merge the lists of the built-in kinds, by path.
+/// How strategic merge patches merge lists of built-in kinds, by path.
 pub(crate) fn list_merge(path: &str) -> ListMerge {
     match path {
         "metadata.finalizers" | "spec.podCIDRs" => ListMerge::Set,

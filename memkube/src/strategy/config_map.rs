@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets: data by key.
+//! ConfigMaps and Secrets.
 
 use super::shape::{Shape, Struct, TEXT_MAP, full, present};
 use super::{Context, Findings, Strategy, Undecodable, metadata_again, shape};
@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// All values of one object are together at most so long.
+/// Bytes of all values of an object together (kube-apiserver's `MaxSecretSize`).
 const DATA_BYTES: usize = 1 << 20;
 const KEY_BYTES: usize = 253;
 const BYTES_MAP: Shape = Shape::Map(&Shape::Bytes);
@@ -38,7 +38,6 @@ const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
 ];
 const ACCOUNT_ANNOTATION: &str = "kubernetes.io/service-account.name";
 
-/// The rules of ConfigMaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConfigMap;
 
@@ -74,7 +73,6 @@ impl Strategy for ConfigMap {
     }
 }
 
-/// The rules of Secrets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Secret;
 
@@ -94,7 +92,7 @@ impl Strategy for Secret {
     }
 
     fn prepare_for_update(&self, _: &mut Context<'_>, object: &mut Object, old: &Object) -> Result<(), Status> {
-        // Clients that do not know types keep the one that there is.
+        // An update without a type keeps the old type, because some clients do not know the field.
         if text_at(object, "type").is_empty() {
             super::copy_member("type", old, object);
         }
@@ -171,7 +169,7 @@ fn key_errors(within: &str, key: &str) -> Vec<FieldError> {
     why.into_iter().map(|why| FieldError::invalid(format!("{within}[{key}]"), &json!(key), why)).collect()
 }
 
-/// What `immutable: true` keeps from changing, itself included.
+/// Errors for changed fields of an object with `immutable: true`. The field `immutable` itself must not change either.
 fn immutable_errors(object: &Object, old: &Object, names: &[&str]) -> Vec<FieldError> {
     if old.get("immutable") != Some(&Value::Bool(true)) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Custom resources: objects of kinds that a CustomResourceDefinition says.
+//! Custom resources: objects whose kind is defined by a CustomResourceDefinition.
 
 use super::{Context, Findings, Generation, Strategy, Undecodable};
 use crate::object::{Object, at, finalizers};
@@ -8,28 +8,28 @@ use crate::store::Fields;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Finalizers of the garbage collector, which have no domain.
+/// Finalizers of the garbage collector. They have no domain.
 const OF_THE_COLLECTOR: [&str; 2] = ["orphan", "foregroundDeletion"];
 
-/// What a definition says of one version.
+/// One version of a custom resource.
 #[derive(Clone, Debug)]
 pub(super) struct CustomVersion {
     pub(super) name: String,
     pub(super) schema: Arc<Schema>,
-    /// The schema as it was given, to tell whether two are the same.
+    /// Schema as it was written, to detect equal schemas.
     pub(super) source: Arc<Value>,
-    /// `spec.x`: fields that field selectors know.
+    /// Selectable fields, for example `spec.x`.
     pub(super) selectable: Vec<String>,
     pub(super) storage: bool,
-    /// What those who use it are told, where it should not be used any more.
+    /// Warning for clients that use the version, if the version is deprecated.
     pub(super) deprecation: Option<String>,
 }
 
-/// The rules of one custom resource.
+/// Strategy of one custom resource.
 #[derive(Debug)]
 pub(super) struct CustomResource {
     pub(super) versions: Vec<CustomVersion>,
-    /// Objects may be stored that were written under other schemas than these.
+    /// True if stored objects may have been written under earlier schemas.
     pub(super) rewritten: bool,
 }
 
@@ -114,8 +114,10 @@ impl Strategy for CustomResource {
         same && !self.rewritten
     }
 
-    /// Strategy `None`: nothing but `apiVersion` changes, and what the other version does not know is dropped. Of
-    /// defaults, those of the storage version count, as objects are read in it first.
+    /// Converts with strategy `None`: only `apiVersion` changes.
+    ///
+    /// An object is read in the storage version first, which sets the defaults of that version. Then fields that the
+    /// other version does not have are dropped.
     fn convert(&self, object: &mut Object, _: &str, to: &str) {
         if let Some(storage) = self.storage().map(|storage| &storage.schema) {
             storage.prune(object);
@@ -127,7 +129,7 @@ impl Strategy for CustomResource {
     }
 }
 
-/// A value as field selectors compare it.
+/// Value as field selectors compare it.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -136,13 +138,13 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Numbers like `1.0` become whole, as they do in Go's decoder.
+/// Converts numbers such as `1.0` to integers, as Go's decoder does.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Object(members) => members.values_mut().for_each(whole_numbers),
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
         Value::Number(number) if number.is_f64() => {
-            // 2^53: beyond it, a float does not say which whole number it is.
+            // 2^53: above this limit, floats cannot represent every integer.
             let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0);
             if let Some(float) = float {
                 #[expect(clippy::cast_possible_truncation, reason = "it is whole and fits")]
@@ -154,7 +156,7 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Finalizers without a domain are taken and warned of where they are new.
+/// Adds a warning for each new finalizer without a domain.
 fn warn_of_finalizers(context: &mut Context<'_>, object: &Object, old: Option<&Object>) {
     let before: Vec<&str> = old.into_iter().flat_map(finalizers).collect();
     let plain = |finalizer: &&str| !finalizer.contains('/') && !OF_THE_COLLECTOR.contains(finalizer);

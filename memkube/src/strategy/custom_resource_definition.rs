@@ -1,5 +1,4 @@
-//! CustomResourceDefinitions: creating one registers its kind at once, and deleting it takes the kind away with its
-//! objects.
+//! CustomResourceDefinitions. A create registers the kind immediately. A delete removes the kind and its objects.
 
 mod check;
 mod names;
@@ -15,10 +14,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The rules of CustomResourceDefinitions.
+/// Strategy of CustomResourceDefinitions.
 #[derive(Debug, Default)]
 pub(super) struct CustomResourceDefinition {
-    /// Definitions whose schemas were changed while they were there: objects of before may be stored.
+    /// Resources whose schema was changed after their creation. Objects may be stored that were written under an
+    /// earlier schema.
     rewritten: BTreeSet<ResourceId>,
 }
 
@@ -100,7 +100,7 @@ impl Strategy for CustomResourceDefinition {
     }
 }
 
-/// Says which names are taken for it, that it is established, and which versions objects may be stored in.
+/// Sets the status: accepted names, conditions `NamesAccepted` and `Established`, and stored versions.
 fn set_status(context: &Context<'_>, object: &mut Object) {
     let now = create::timestamp(context.now);
     let conflict = names::conflict(context, object);
@@ -168,7 +168,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     value.and_then(Value::as_array).into_iter().flatten().map(text).collect()
 }
 
-/// What a definition says of its resource.
+/// Returns the definition of the resource that a CustomResourceDefinition describes.
 fn definition(object: &Object) -> Definition {
     let name = |name: &str| text_at(object, &format!("spec.names.{name}")).to_owned();
     let mut versions_of: Vec<Version> = versions(object)
@@ -200,7 +200,7 @@ fn definition(object: &Object) -> Definition {
 fn rules(object: &Object, rewritten: bool) -> CustomResource {
     let versions = versions(object).iter().filter_map(|version| {
         let source = &version["schema"]["openAPIV3Schema"];
-        // It was parsed when the definition was checked.
+        // The validation of the CustomResourceDefinition already parsed this schema, so it is valid.
         let schema = Schema::parse(source, "").ok()?;
         let selectable = version["selectableFields"].as_array().into_iter().flatten();
         Some(CustomVersion {
@@ -215,7 +215,7 @@ fn rules(object: &Object, rewritten: bool) -> CustomResource {
     CustomResource { versions: versions.collect(), rewritten }
 }
 
-/// What those who use a version are told: its own words, or which version to take instead.
+/// Deprecation warning of a version: its own text, or the version to use instead.
 fn deprecation(object: &Object, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;

@@ -14,7 +14,6 @@ const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 const HINTS_MAX: usize = 8;
 
-/// The rules of EndpointSlices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndpointSlice;
 
@@ -73,7 +72,7 @@ impl Strategy for EndpointSlice {
     }
 }
 
-/// Takes out what may not be written any more.
+/// Drops `deprecatedTopology`, which clients of `v1` may not write.
 fn drop_topology(object: &mut Object) {
     let endpoints = object.get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten() {
@@ -154,7 +153,7 @@ fn endpoint_errors(endpoint: &Value, address_type: &str, index: usize) -> Vec<Fi
     errors
 }
 
-/// `place` is written only where there is something to tell: a slice has up to 100,000 addresses.
+/// Checks an address. `place` is called only for an error, because a slice can have up to 100,000 addresses.
 fn address_errors(text: &str, address_type: &str, place: &dyn Fn() -> String, at: usize) -> Vec<FieldError> {
     let field = || format!("{}.addresses[{at}]", place());
     if address_type == "FQDN" {
@@ -167,7 +166,7 @@ fn address_errors(text: &str, address_type: &str, place: &dyn Fn() -> String, at
     let Some(address) = addresses::parse(text) else { return vec![addresses::no_address(&field(), text)] };
     let mut errors = Vec::new();
     if address.is_ipv4() != (address_type == "IPv4") {
-        // kube-apiserver leaves out the index here.
+        // The field in messages of kube-apiserver has no index here.
         let place = format!("{}.addresses", place());
         errors.push(FieldError::invalid(place, &json!(text), &format!("must be an {address_type} address")));
     }

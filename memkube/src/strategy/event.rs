@@ -7,7 +7,7 @@ use crate::status::FieldError;
 use crate::store::Fields;
 use serde_json::{Value, json};
 
-/// Where events of objects without a namespace are.
+/// Namespace of events about cluster-scoped objects.
 const DEFAULT_NAMESPACE: &str = "default";
 const INSTANCE_BYTES: usize = 128;
 const NOTE_BYTES: usize = 1024;
@@ -26,17 +26,17 @@ const SELECTABLE: [&str; 11] = [
     "type",
 ];
 
-/// The rules of Events.
+/// Strategy of Events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// `v1`.
+    /// Events of `v1`.
     Core,
-    /// `events.k8s.io/v1`.
+    /// Events of `events.k8s.io/v1`.
     Group,
 }
 
 impl Event {
-    /// The names of the members that the two forms name differently.
+    /// Names of the two fields whose names differ between the forms: the object, and the reporting controller.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Core => ("involvedObject", "reportingComponent"),
@@ -110,13 +110,13 @@ impl Strategy for Event {
     }
 }
 
-/// An event is where its object is.
+/// Checks that an event is in the namespace of the object that it is about.
 fn place_error(object: &Object, regarding: &str) -> Option<FieldError> {
     let field = format!("{regarding}.namespace");
     let about = text_at(object, &field);
     let own = meta_text(object, "namespace");
     let fits = if about.is_empty() { own == DEFAULT_NAMESPACE } else { own == about };
-    // The field's name is that of the core form in both.
+    // kube-apiserver uses the field name of the core form for both forms.
     let why = "does not match event.namespace";
     (!fits).then(|| FieldError::invalid("involvedObject.namespace", &json!(about), why))
 }

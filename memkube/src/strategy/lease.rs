@@ -21,10 +21,10 @@ static SPEC: Struct = Struct {
     ],
 };
 
-/// Members that a cluster without coordinated leader election drops.
+/// Fields that kube-apiserver drops if the feature gate `CoordinatedLeaderElection` is off.
 const GATED: [&str; 2] = ["strategy", "preferredHolder"];
 
-/// The rules of Leases: a replace creates, and one of what is there must say which version it saw.
+/// Strategy of Leases. A replace creates an absent Lease. An update of a Lease must have a resourceVersion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease;
 

@@ -33,13 +33,13 @@ static CONDITION: Struct = Struct {
     ],
 };
 
-/// What keeps a namespace until it is empty.
+/// Finalizer that keeps a deleted namespace until it is empty.
 const KUBERNETES_FINALIZER: &str = "kubernetes";
 
-/// The label that says a namespace's name, so that selectors can select it.
+/// Label with the name of the namespace, so that label selectors can select it.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The rules of namespaces. What happens to their content is with the verbs.
+/// Strategy of Namespaces. The verbs delete the content of a deleted namespace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Namespace;
 
@@ -60,7 +60,7 @@ impl Strategy for Namespace {
     }
 
     fn prepare_for_create(&self, _: &mut Context<'_>, object: &mut Object) -> Result<(), Status> {
-        // A generated name is not known when defaults are set.
+        // A generated name does not exist yet when defaults are set.
         self.set_defaults("v1", object);
         let mut finalizers = at(object, "spec.finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
         if !finalizers.iter().any(|own| own == KUBERNETES_FINALIZER) {

@@ -1,14 +1,14 @@
-//! Pods: stored, deleted gracefully, and run by nobody.
+//! Pods. memkube stores them and deletes them gracefully, but nothing runs them.
 
 use super::{Generation, Strategy};
 use crate::object::{Object, at, text_at};
 use crate::store::Fields;
 use serde_json::Value;
 
-/// Seconds that a pod has to end, where neither it nor the client says.
+/// Default of `terminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;
 
-/// Fields of pods that selectors know.
+/// Selectable fields of Pods.
 const SELECTABLE: [&str; 8] = [
     "spec.nodeName",
     "spec.restartPolicy",
@@ -20,7 +20,6 @@ const SELECTABLE: [&str; 8] = [
     "status.nominatedNodeName",
 ];
 
-/// The rules of pods.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pod;
 
@@ -45,7 +44,7 @@ impl Strategy for Pod {
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
         let own = at(object, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64);
         let ended = matches!(text_at(object, "status.phase"), "Failed" | "Succeeded");
-        // Nobody has to be waited for where it never ran.
+        // A Pod that was not scheduled, or has ended, needs no time to stop.
         if text_at(object, "spec.nodeName").is_empty() || ended {
             return Some(0);
         }

@@ -1,4 +1,4 @@
-//! Reviews: who is behind a token, and who may do what.
+//! Reviews of authentication and authorization.
 
 use super::{Context, Strategy};
 use crate::auth::{Call, Target, User, Verb};
@@ -6,10 +6,10 @@ use crate::object::{Object, at, create, meta_text, text_at};
 use crate::status::{FieldError, Named, Status};
 use serde_json::{Value, json};
 
-/// Whom tokens of this server are for.
+/// Audience of this server's tokens.
 const AUDIENCE: &str = "https://kubernetes.default.svc";
 
-/// Who is behind a token.
+/// Strategy of TokenReviews: returns the user of a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenReview;
 
@@ -46,7 +46,7 @@ fn described(user: &User) -> Value {
     json!({"username": &*user.name, "groups": groups})
 }
 
-/// Who the one is who asks.
+/// Strategy of SelfSubjectReviews: returns the user of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SelfSubjectReview;
 
@@ -59,14 +59,14 @@ impl Strategy for SelfSubjectReview {
     }
 }
 
-/// Whether a user may do something: the one who asks, or another.
+/// Strategy of access reviews: true if a user may make a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AccessReview {
-    /// `SelfSubjectAccessReview`.
+    /// `SelfSubjectAccessReview`: about the user of the request.
     OfSelf,
-    /// `SubjectAccessReview`.
+    /// `SubjectAccessReview`: about any user.
     OfOther,
-    /// `LocalSubjectAccessReview`.
+    /// `LocalSubjectAccessReview`: about any user, in one namespace.
     InNamespace,
 }
 
@@ -102,7 +102,7 @@ impl Strategy for AccessReview {
     }
 }
 
-/// A review in a namespace is of what is in it.
+/// Checks that a LocalSubjectAccessReview is about its own namespace.
 fn check_local(object: &Object) -> Result<(), Status> {
     let asked = text_at(object, "spec.resourceAttributes.namespace");
     if at(object, "spec.resourceAttributes").is_some() && asked != meta_text(object, "namespace") {
@@ -115,7 +115,7 @@ fn check_local(object: &Object) -> Result<(), Status> {
     }
 }
 
-/// Attributes of a path as messages show them: with Go's names.
+/// Path attributes as messages show them, with the field names of Go.
 fn shown(path: &Value) -> Value {
     let text = |name: &str| path[name].as_str().unwrap_or_default();
     json!({"Path": text("path"), "Verb": text("verb")})
@@ -132,7 +132,7 @@ fn subject(object: &Object) -> Result<User, Status> {
     Ok(User::new(name).with_groups(groups))
 }
 
-/// Whether the policy allows what attributes describe, with whatever verb.
+/// True if the policy allows the request that the attributes describe. The verb may be any text.
 fn allowed(context: &Context<'_>, user: User, attributes: &Value) -> bool {
     let text = |name: &str| attributes[name].as_str().unwrap_or_default();
     let target = Target {
@@ -149,7 +149,7 @@ fn allowed(context: &Context<'_>, user: User, attributes: &Value) -> bool {
     }
 }
 
-/// 422, in which kube-apiserver leaves out the kind.
+/// 422 without the kind, like kube-apiserver's answer.
 fn refused(field: &str, value: &Value, why: &str) -> Status {
     let named = Named { group: "authorization.k8s.io", kind: "", name: "" };
     Status::invalid(named, &[FieldError::invalid(field, value, why)])

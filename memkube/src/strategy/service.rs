@@ -1,4 +1,4 @@
-//! Services: defaults, cluster IPs and node ports, and what may change.
+//! Services: defaults, allocation of cluster IPs and node ports, and validation.
 
 mod addresses;
 mod change;
@@ -12,13 +12,12 @@ use crate::status::{FieldError, Named, Status};
 use crate::store::Fields;
 use serde_json::{Value, json};
 
-/// Seconds for which a client keeps its endpoint, where none are given.
+/// Default of `sessionAffinityConfig.clientIP.timeoutSeconds`: 3 hours.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-/// What stands for "no cluster IP".
+/// Value of `clusterIP` in a headless Service.
 const HEADLESS: &str = "None";
 
-/// The rules of Services.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service;
 
@@ -91,7 +90,7 @@ impl Strategy for Service {
     }
 }
 
-/// Addresses and node ports that the service needs.
+/// Allocates the cluster IPs and node ports of a Service.
 fn allocate(context: &mut Context<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
     let mut errors = addresses::set_families(object, old);
     if errors.is_empty() {
@@ -178,7 +177,7 @@ fn list<'a>(object: &'a Object, path: &str) -> &'a [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The first of `spec.clusterIPs`; empty where there is none.
+/// First address of `spec.clusterIPs`. Empty if there is none.
 fn first_address(object: &Object) -> &str {
     list(object, "spec.clusterIPs").first().and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,6 +1,10 @@
-//! The shapes of built-in kinds: which members there are and of which type. Reading an object by its shape does what
-//! Go's decoder and encoder do to it: members that there are not are dropped and told of, values of the wrong type are
-//! refused in Go's words, and members come back as Go writes them (empty ones left out or written, as the type says).
+//! Fields of built-in kinds and their types.
+//!
+//! [`read`] does to an object what decoding and encoding in Go do:
+//!
+//! - Unknown fields are dropped and added to the findings.
+//! - Values of the wrong type are rejected with the messages of Go.
+//! - Fields come back as Go writes them: the type decides if an empty field is written.
 
 mod times;
 
@@ -11,29 +15,29 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// The type of a member.
+/// Type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
-    /// Text; with the name of its type in Go, `string` for most.
+    /// String. The value is the name of its Go type, mostly `string`.
     Text(&'static str),
     Flag,
     Int32,
     Int64,
-    /// RFC 3339, whole seconds.
+    /// RFC 3339 with whole seconds.
     Time,
-    /// RFC 3339 with six digits of a second.
+    /// RFC 3339 with microseconds.
     MicroTime,
-    /// A number or a name.
+    /// Number or name of a port.
     Port,
-    /// base64.
+    /// Bytes, as base64.
     Bytes,
     List(&'static Shape),
-    /// A map from text.
+    /// Map with string keys.
     Map(&'static Shape),
     Struct(&'static Struct),
-    /// True, false, or a struct.
+    /// Bool or struct.
     FlagOr(&'static Struct),
-    /// Not looked into.
+    /// Any value, not checked.
     Any,
 }
 
@@ -41,28 +45,28 @@ pub(super) const TEXT: Shape = Shape::Text("string");
 pub(super) const TEXTS: Shape = Shape::List(&TEXT);
 pub(super) const TEXT_MAP: Shape = Shape::Map(&TEXT);
 
-/// A type with members.
+/// A Go struct.
 pub(super) struct Struct {
-    /// `v1.ServicePort`.
+    /// For example `v1.ServicePort`.
     pub(super) name: &'static str,
     pub(super) fields: &'static [Field],
 }
 
-/// A member of a type.
+/// Field of a struct.
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) written: Written,
 }
 
-/// When Go writes a member.
+/// Condition for Go to write a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Where it is not empty: `omitempty`.
+    /// If the field is not empty: `omitempty`.
     IfFull,
-    /// Where it is there: a pointer with `omitempty`.
+    /// If the field is present: a pointer with `omitempty`.
     IfPresent,
-    /// Always: where it is absent as what is empty for its type.
+    /// Always. An absent field is written as the empty value of its type.
     Always,
 }
 
@@ -78,7 +82,7 @@ pub(super) const fn always(name: &'static str, shape: Shape) -> Field {
     Field { name, shape, written: Written::Always }
 }
 
-/// `v1.ObjectReference`, which several kinds have.
+/// `v1.ObjectReference`, used by several kinds.
 pub(super) static REFERENCE: Struct = Struct {
     name: "v1.ObjectReference",
     fields: &[
@@ -92,7 +96,7 @@ pub(super) static REFERENCE: Struct = Struct {
     ],
 };
 
-/// Reads an object. `apiVersion`, `kind` and `metadata` are left as they are.
+/// Reads an object according to its fields. `apiVersion`, `kind` and `metadata` do not change.
 pub(super) fn read(kind: &'static Struct, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
     let kept = ["apiVersion", "kind", "metadata"].map(|name| object.remove_entry(name));
     let mut reader = Reader { findings, places: Vec::new(), names: Vec::new() };
@@ -104,9 +108,9 @@ pub(super) fn read(kind: &'static Struct, object: &mut Object, findings: &mut Fi
 
 struct Reader<'a> {
     findings: &'a mut Findings,
-    /// `spec`, `ports[0]`: as unknown fields are told of.
+    /// Path with list indexes, for messages about unknown fields: `spec`, `ports[0]`.
     places: Vec<String>,
-    /// `spec`, `ports`: as wrong types are told of.
+    /// Path without list indexes, for messages about wrong types: `spec`, `ports`.
     names: Vec<&'static str>,
 }
 
@@ -145,13 +149,13 @@ impl Reader<'_> {
         let value = self.value(kind, field.shape, value)?;
         Ok(match field.written {
             Written::IfFull if is_empty(&value) => None,
-            // Go's lists that are empty come back from storage as null.
+            // kube-apiserver returns an empty list from storage as null.
             Written::Always if value.as_array().is_some_and(Vec::is_empty) => Some(Value::Null),
             _ => Some(value),
         })
     }
 
-    /// What Go writes for a member that was never set.
+    /// Value that Go writes for a field that was never set.
     fn empty(&mut self, shape: Shape) -> Result<Value, Undecodable> {
         Ok(match shape {
             Shape::Text(_) => Value::from(""),
@@ -218,7 +222,7 @@ impl Reader<'_> {
 }
 
 impl Shape {
-    /// The type's name in Go.
+    /// Name of the type in Go.
     fn go_name(self) -> String {
         match self {
             Self::Text(name) => name.to_owned(),
@@ -248,7 +252,7 @@ fn bytes(text: String) -> Result<Value, Undecodable> {
     Err(Undecodable(format!("illegal base64 data at input byte {at}")))
 }
 
-/// Whether a value is Go's zero value of its type, which `omitempty` leaves out.
+/// True if a value is the zero value of its Go type. `omitempty` leaves out such values.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

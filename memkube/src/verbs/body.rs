@@ -1,4 +1,4 @@
-//! Objects that clients send: from bytes to an object of the kind.
+//! Request bodies: decoding into an object of the kind.
 
 mod duplicates;
 
@@ -13,7 +13,7 @@ use crate::strategy::{Findings, Undecodable};
 use serde_json::{Value, json};
 
 impl Work<'_> {
-    /// The object in the request's body: of the right kind and shape, with defaults.
+    /// Returns the object in the request body after all checks of its form, with defaults.
     pub(super) fn read_object(&mut self, field_validation: FieldValidation) -> Result<Object, Status> {
         let mut findings = Findings::default();
         let mut object = self.parse_object(&mut findings)?;
@@ -24,7 +24,7 @@ impl Work<'_> {
         Ok(object)
     }
 
-    /// Drops and checks what the kind says, and fills in its defaults.
+    /// Drops unknown fields, checks types, and sets defaults.
     pub(super) fn decode(&self, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
         let definition = &self.request.definition;
         let within = if definition.custom { "ObjectMeta" } else { "ObjectMeta.metadata" };
@@ -36,7 +36,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What becomes of fields that there are not.
+    /// Handles unknown and duplicate fields according to `fieldValidation`.
     pub(super) fn heed(&mut self, findings: Findings, field_validation: FieldValidation) -> Result<(), String> {
         match field_validation {
             FieldValidation::Ignore => Ok(()),
@@ -97,7 +97,7 @@ impl Work<'_> {
         }
     }
 
-    /// Checks `apiVersion` and `kind`; built-in kinds need not say them.
+    /// Checks `apiVersion` and `kind`. Objects of built-in kinds may leave them out.
     fn check_type(&self, object: &mut Object) -> Result<(), Status> {
         let definition = &self.request.definition;
         let version = self.request.version();
@@ -132,7 +132,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Whether a custom resource says the kind and version of the path.
+    /// Checks that a custom resource has the kind and version of the path.
     pub(super) fn check_custom_type(&self, object: &Object) -> Result<(), Status> {
         let definition = &self.request.definition;
         let wanted =
@@ -168,7 +168,7 @@ impl Work<'_> {
         Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"))
     }
 
-    /// Checks the namespace and, where the path has one, the name that an object says, and gives it the namespace.
+    /// Checks the namespace of an object, and its name if the path has one. Then sets the namespace.
     pub(super) fn check_place(&self, object: &mut Object) -> Result<(), Status> {
         let target = &self.request.call.target;
         let own = meta_text(object, "name");
@@ -206,7 +206,7 @@ fn other_version(found: &str, wanted: &str) -> Status {
     ))
 }
 
-/// The Go package of a group's internal types, for messages.
+/// Go package of a group's internal types, for messages.
 pub(super) fn package(group: &str) -> &str {
     match group.split('.').next() {
         None | Some("") => "core",

@@ -1,4 +1,4 @@
-//! Commits: from an object that passed all rules to the store, and what follows.
+//! Commits: storing a valid object, and the consequences.
 
 use super::Work;
 use crate::auth::User;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 
 impl Work<'_> {
-    /// Asks the rules of the kind something.
+    /// Calls a method of the kind's strategy.
     pub(super) fn ask<T>(&mut self, question: impl FnOnce(&dyn Strategy, &mut Context<'_>) -> T) -> Result<T, Status> {
         let State { store, registry, random, .. } = &mut *self.state;
         let registered = registry.get(&self.request.resource()).ok_or_else(Status::no_such_resource)?;
@@ -32,7 +32,7 @@ impl Work<'_> {
         Ok(question(&*registered.strategy, &mut context))
     }
 
-    /// An object as it is stored, in the version of the request.
+    /// Returns a stored object in the version of the request.
     pub(super) fn decoded(&self, stored: &Stored) -> Object {
         let definition = &self.request.definition;
         let storage = definition.storage_version();
@@ -50,7 +50,7 @@ impl Work<'_> {
         }
     }
 
-    /// Stores an object that is given in the version of the request.
+    /// Stores an object that has the version of the request.
     pub(super) fn put(&mut self, mut object: Object) -> Result<Arc<Stored>, Status> {
         let definition = Arc::clone(&self.request.definition);
         let version = self.request.version();
@@ -62,7 +62,7 @@ impl Work<'_> {
         self.put_stored(object)
     }
 
-    /// Stores an object that is given in the storage version.
+    /// Stores an object that has the storage version.
     pub(super) fn put_stored(&mut self, object: Object) -> Result<Arc<Stored>, Status> {
         let key = Key::new(self.request.namespace(), meta_text(&object, "name"));
         let stored = self.state.put(&self.request.resource(), key, object)?;
@@ -70,7 +70,6 @@ impl Work<'_> {
         Ok(stored)
     }
 
-    /// Removes an object.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
         let stored = self.state.remove(&self.request.resource(), key, self.now)?;
         self.after_commit(&stored);
@@ -90,14 +89,14 @@ impl Work<'_> {
 }
 
 impl State {
-    /// Stores an object, in its storage version, and does what follows from it.
+    /// Stores an object in its storage version, and executes the consequences.
     pub(crate) fn put(&mut self, resource: &ResourceId, key: Key, object: Object) -> Result<Arc<Stored>, Status> {
         let fields = self.fields(resource, &object);
         let change = self.store.put(resource, key, object, fields).map_err(unstorable)?;
         Ok(self.committed(resource, &change))
     }
 
-    /// Removes an object, and does what follows from it. None where it is not there.
+    /// Removes an object, and executes the consequences. Returns `None` if the object does not exist.
     pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key, now: Timestamp) -> Option<Arc<Stored>> {
         let change = self.store.remove(resource, key)?;
         let stored = self.committed(resource, &change);
@@ -126,7 +125,7 @@ fn unstorable(why: Unstorable) -> Status {
     }
 }
 
-/// A time for a deletion that takes effect so many seconds later.
+/// Returns the time this many seconds after `now`.
 pub(super) fn later(now: Timestamp, seconds: i64) -> Timestamp {
     now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }

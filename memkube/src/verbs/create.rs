@@ -11,7 +11,7 @@ use crate::strategy::Generation;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The name under which admission refuses an object: it comes before a name is generated.
+/// Name of an object in errors of admission. Admission runs before a name is generated.
 fn admitted_name(object: &Object) -> &str {
     let names = ["name", "generateName"].map(|member| meta_text(object, member));
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
@@ -26,7 +26,7 @@ impl Work<'_> {
         self.create_object(object)
     }
 
-    /// Creates an object that was read and is in its place.
+    /// Creates an object whose form, name and namespace are checked.
     pub(super) fn create_object(&mut self, mut object: Object) -> Result<Reply, Status> {
         self.check_definition(meta_text(&object, "name"))?;
         self.check_namespace(admitted_name(&object))?;
@@ -52,7 +52,7 @@ impl Work<'_> {
             return Err(Status::invalid(self.request.named_kind(meta_text(&object, "name")), &errors));
         }
         let sent_version = sent_version.filter(|version| version != "0");
-        // What is no number is not looked at.
+        // kube-apiserver ignores a resourceVersion that is not a number.
         let is_number = sent_version.as_ref().and_then(Value::as_str).is_some_and(|text| text.parse::<u64>().is_ok());
         if is_number && !self.dry_run {
             return Err(Status::unexpected("resourceVersion should not be set on objects to be created"));
@@ -65,7 +65,7 @@ impl Work<'_> {
             }
             return Err(status);
         }
-        // What is not stored keeps the version that it came with.
+        // A dry run keeps the resourceVersion of the request.
         if let Some(version) = sent_version.filter(|_| self.dry_run) {
             object::set_meta(&mut object, "resourceVersion", version);
         }
@@ -85,7 +85,7 @@ impl Work<'_> {
         Ok(reply)
     }
 
-    /// Makes a name that is free, if the object has but a prefix for one.
+    /// Generates an unused name if the object has no name.
     fn name(&mut self, object: &mut Object) {
         let named = meta(object, "name").is_some();
         if named {
@@ -105,7 +105,7 @@ impl Work<'_> {
         self.state.store.get(&self.request.resource(), &key)
     }
 
-    /// Nothing is created in a namespace that is not there or is going.
+    /// Rejects a create in a namespace that does not exist or is being deleted.
     fn check_namespace(&self, name: &str) -> Result<(), Status> {
         let namespace = self.request.namespace();
         if namespace.is_empty() {

@@ -1,5 +1,7 @@
-//! The end of CustomResourceDefinitions: their objects go first, as kube-apiserver's finalizer sees to, and nothing is
-//! created meanwhile. Here it is done at once, as far as finalizers of the objects allow.
+//! Deletion of CustomResourceDefinitions.
+//!
+//! The objects of the kind are deleted first, and none can be created meanwhile, as in kube-apiserver. memkube does
+//! this immediately, unless finalizers keep objects.
 
 use super::Work;
 use super::delete::{Last, Outcome};
@@ -14,9 +16,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What keeps a definition until its objects are gone.
+/// Finalizer that keeps a deleted CustomResourceDefinition until its objects are gone.
 const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// What discovery says of a kind that is going; updates are taken nevertheless.
+/// Verbs that discovery shows for a kind that is being deleted. kube-apiserver still accepts updates.
 const VERBS_OF_THE_GOING: [Verb; 5] = [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
 const PENDING: [&str; 3] = [
@@ -28,7 +30,8 @@ const IN_PROGRESS: [&str; 3] = ["True", "InstanceDeletionInProgress", "CustomRes
 const COMPLETED: [&str; 3] = ["False", "InstanceDeletionCompleted", "removed all instances"];
 
 impl Work<'_> {
-    /// Marks a definition; its objects go, and it with the last of them. The answer is from before.
+    /// Starts the deletion of a CustomResourceDefinition and its objects. The answer shows the state before the objects
+    /// are deleted.
     pub(super) fn delete_definition(&mut self, stored: &Arc<Stored>) -> Result<Outcome, Status> {
         let mut object = stored.decode();
         if stored.header.deleting {
@@ -51,7 +54,7 @@ impl Work<'_> {
         Ok(outcome)
     }
 
-    /// Nothing is created of a kind whose definition is going.
+    /// Rejects a create if the kind's CustomResourceDefinition is being deleted.
     pub(super) fn check_definition(&self, name: &str) -> Result<(), Status> {
         if !self.state.is_going(&self.request.definition) {
             return Ok(());
@@ -66,7 +69,7 @@ impl Work<'_> {
 }
 
 impl MemKube {
-    /// All resources as discovery tells of them.
+    /// Returns all resources as discovery shows them.
     pub(crate) fn discovered(&self) -> Vec<Arc<Definition>> {
         let state = self.0.state.lock();
         let told = state.registry.definitions().map(|definition| match state.is_going(definition) {
@@ -78,13 +81,13 @@ impl MemKube {
 }
 
 impl State {
-    /// Deletes the objects of a definition that is marked, and it once none is left.
+    /// Deletes the objects of a CustomResourceDefinition, and the definition after the last object.
     fn end_definition(&mut self, key: &Key, now: Timestamp) {
         let Some(stored) = self.store.get(&builtin::definitions(), key).cloned() else { return };
         let mut object = stored.decode();
         let resource = ResourceId::new(text_at(&object, "spec.group"), text_at(&object, "spec.names.plural"));
         set_terminating(&mut object, now, IN_PROGRESS);
-        // It is shorter than it was.
+        // The message of the condition is shorter than before, so the object cannot become too large.
         let _ = self.put(&builtin::definitions(), key.clone(), object);
         let custom = self.registry.get(&resource).is_some_and(|registered| registered.definition.custom);
         if custom {
@@ -96,7 +99,7 @@ impl State {
         self.finish_definition(&resource, now);
     }
 
-    /// If the definition of a resource is going and none of its objects is left: takes its own finalizer away.
+    /// Removes the server's finalizer from a deleted CustomResourceDefinition if no object of its kind is left.
     pub(super) fn finish_definition(&mut self, resource: &ResourceId, now: Timestamp) {
         let key = definition_key(resource);
         let stored = self.store.get(&builtin::definitions(), &key).filter(|stored| stored.header.deleting);
@@ -114,11 +117,11 @@ impl State {
         }
         object::set_meta(&mut object, "finalizers", others);
         set_terminating(&mut object, now, COMPLETED);
-        // It is shorter than it was.
+        // The object is smaller than before, so it cannot be too large.
         let _ = self.put(&builtin::definitions(), key, object);
     }
 
-    /// Whether the objects of a custom kind are being deleted with its definition.
+    /// True if a custom kind is being deleted with its CustomResourceDefinition.
     fn is_going(&self, definition: &Definition) -> bool {
         let stored = self.store.get(&builtin::definitions(), &definition_key(&definition.id()));
         let deleting = stored.filter(|stored| definition.custom && stored.header.deleting);
@@ -135,7 +138,7 @@ fn definition_key(resource: &ResourceId) -> Key {
     Key::new("", &format!("{}.{}", resource.plural, resource.group))
 }
 
-/// Says in a definition's conditions how far its end has come: status, reason and message.
+/// Sets the condition `Terminating`, which shows the progress of the deletion.
 fn set_terminating(object: &mut Object, now: Timestamp, [status, reason, message]: [&str; 3]) {
     let mut conditions = object::at(object, "status.conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut fresh = json!({

@@ -15,15 +15,14 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What became of an object that was to be deleted.
+/// Result of deleting an object.
 pub(super) enum Outcome {
-    /// It is gone, or would be; its last state, stored or not.
+    /// The object is deleted, or would be without the dry run. The value is its last state.
     Gone(Last),
-    /// It is there and has a deletionTimestamp.
+    /// The object still exists, with a deletionTimestamp.
     Stays(Last),
 }
 
-/// A state of an object.
 pub(super) enum Last {
     Stored(Arc<Stored>),
     Loose(Object),
@@ -54,7 +53,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes one object, or marks it where something keeps it.
+    /// Deletes an object. If finalizers or a grace period keep it, the object gets a deletionTimestamp instead.
     pub(super) fn delete_object(&mut self, stored: &Arc<Stored>, options: &DeleteOptions) -> Result<Outcome, Status> {
         options.check(self.request.named_kind(stored.key.name()), stored)?;
         if self.request.resource() == builtin::definitions() {
@@ -98,7 +97,7 @@ impl Work<'_> {
         }
         object::set_meta(&mut object, "deletionGracePeriodSeconds", seconds);
         match self.stays(object)? {
-            // Marked first, so that a watch sees a deletionTimestamp before the end.
+            // The update comes first, so that watches see a deletionTimestamp before the deletion.
             Outcome::Stays(Last::Stored(marked)) if seconds == 0 && !kept => Ok(Outcome::Gone(self.gone(&marked))),
             Outcome::Stays(last) if seconds == 0 && !kept => Ok(Outcome::Gone(last)),
             outcome => Ok(outcome),
@@ -123,7 +122,7 @@ impl Work<'_> {
         })
     }
 
-    /// The status of a delete that is done.
+    /// Answer of a completed delete: a Status.
     fn success(&self, stored: &Stored) -> Bytes {
         let details = Details {
             name: stored.key.name().to_owned(),

@@ -1,4 +1,4 @@
-//! Objects on their way to a client.
+//! Encoding of objects and lists for answers.
 
 use crate::object::Object;
 use crate::registry::{Definition, Registered};
@@ -18,7 +18,7 @@ impl MetadataVersion {
         }
     }
 
-    /// What comes before the metadata.
+    /// JSON before the metadata.
     fn prefix(self) -> &'static str {
         match self {
             Self::V1 => r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#,
@@ -27,14 +27,14 @@ impl MetadataVersion {
     }
 }
 
-/// How objects of a resource are written for one request.
+/// Encoder for the objects of one resource in one request.
 pub(crate) struct Encoder {
     definition: Arc<Definition>,
     version: String,
     form: Form,
-    /// What comes before a stored object that loses its first brace.
+    /// JSON before a stored object. It replaces the first brace of the stored JSON.
     prefix: Bytes,
-    /// The stored form is another than that of the version.
+    /// True if stored objects must be converted to the version of the request.
     converts: bool,
 }
 
@@ -58,7 +58,7 @@ impl Encoder {
         }
     }
 
-    /// An object as an answer or in an event.
+    /// Encodes a stored object, for an answer or an event.
     pub(crate) fn object(&self, registered: Option<&Registered>, stored: &Stored) -> Vec<Bytes> {
         let json = self.converted(registered, stored);
         match self.form {
@@ -67,7 +67,7 @@ impl Encoder {
         }
     }
 
-    /// An object as an item of a list. Those of built-in kinds do not say their kind.
+    /// Encodes a stored object as an item of a list. Items of built-in kinds have neither `apiVersion` nor `kind`.
     pub(crate) fn item(&self, registered: Option<&Registered>, stored: &Stored) -> Vec<Bytes> {
         match self.form {
             Form::Whole if !self.definition.custom => vec![self.converted(registered, stored)],
@@ -75,7 +75,7 @@ impl Encoder {
         }
     }
 
-    /// An object that is not stored, as an answer.
+    /// Encodes an object that is not stored.
     pub(crate) fn loose(&self, mut object: Object) -> Vec<Bytes> {
         if let Form::MetadataOnly(MetadataForm { version, .. }) = self.form {
             let metadata = object.remove("metadata").unwrap_or_default();
@@ -86,7 +86,7 @@ impl Encoder {
         vec![Value::Object(object).to_string().into()]
     }
 
-    /// A bookmark's object: metadata of a resourceVersion and no more.
+    /// Object of a bookmark: it has only `metadata.resourceVersion` and annotations.
     pub(crate) fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
         let annotations =
             if initial_events_end { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
@@ -100,7 +100,7 @@ impl Encoder {
         }
     }
 
-    /// The beginning and the end of a list around its items.
+    /// Returns the JSON before and after the items of a list.
     pub(crate) fn list_frame(&self, metadata: &Object) -> (Bytes, Bytes) {
         let metadata = Value::Object(metadata.clone());
         let (kind, api_version) = match self.form {

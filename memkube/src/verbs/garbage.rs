@@ -1,5 +1,7 @@
-//! The garbage collector: what has lost its last owner is deleted, and an owner that is deleted in the foreground waits for
-//! what it owns, as kube-controller-manager sees to in a cluster.
+//! Garbage collector, like that of kube-controller-manager.
+//!
+//! - An object without remaining owners is deleted.
+//! - An owner that is deleted in the foreground waits for its dependents.
 
 use crate::object::{self, Object, finalizers, meta};
 use crate::registry::{ResourceId, Scope};
@@ -9,29 +11,29 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Keeps an owner until what blocks its deletion is gone.
+/// Finalizer of foreground deletion: keeps an owner until no dependent blocks its deletion.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
-/// Keeps an owner until what it owned does not refer to it any more.
+/// Finalizer that keeps an owner until no object refers to it.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// Objects that the collector has to look at.
+/// An object that the garbage collector must check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     resource: ResourceId,
     key: Key,
 }
 
-/// What stands behind an owner reference.
+/// State of the owner that an owner reference names.
 enum Owner {
     Absent,
-    /// It is deleted in the foreground.
+    /// The owner is being deleted in the foreground.
     Waits,
-    /// It is there, or nobody can tell.
+    /// The owner exists, or its kind is unknown.
     Stands,
 }
 
 impl State {
-    /// Notes what a change means for owners and what they own.
+    /// Queues the objects that the garbage collector must check after a change.
     pub(super) fn note_garbage(&mut self, resource: &ResourceId, change: &Change) {
         if !self.collects_garbage {
             return;
@@ -54,7 +56,7 @@ impl State {
         }
     }
 
-    /// Deletes what has no owner any more, and what follows from that.
+    /// Checks all queued objects and deletes those without owners. Deletions can queue more objects.
     pub(super) fn collect_garbage(&mut self, namespace_controller: bool, now: Timestamp) {
         while let Some(Look { resource, key }) = self.looks.pop_front() {
             let Some(stored) = self.store.get(&resource, &key).cloned() else { continue };
@@ -90,14 +92,14 @@ impl State {
         }
         if !standing.is_empty() {
             object::set_meta(&mut object, "ownerReferences", standing);
-            // It is smaller than it was.
+            // The object is smaller than before, so it cannot be too large.
             let _ = self.put(resource, stored.key.clone(), object);
             return;
         }
         if waits && self.store.dependents(&stored.header.uid).next().is_some() {
             let kept = finalizers(&object).chain([FOREGROUND]).map(Value::from).collect::<Vec<_>>();
             object::set_meta(&mut object, "finalizers", kept);
-            // Were it too large, what it owns would be deleted after it.
+            // If the object becomes too large for the finalizer, its dependents are deleted after it instead.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         if let Some(stored) = self.store.get(resource, &stored.key).cloned() {
@@ -105,7 +107,8 @@ impl State {
         }
     }
 
-    /// Lets an owner go that is deleted in the foreground, once nothing is left that blocks it.
+    /// Completes the foreground deletion of an owner if no dependent blocks it. Queues the dependents that are not
+    /// being deleted.
     fn await_owned(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) {
         let uid = &stored.header.uid;
         let owned = self.store.dependents(uid).filter_map(|(resource, key)| {
@@ -121,7 +124,7 @@ impl State {
         }
     }
 
-    /// Takes an owner's name out of what it owned.
+    /// Removes the owner reference from all dependents of an owner.
     fn orphan(&mut self, owner: &Stored) {
         let uid = &owner.header.uid;
         let owned = self.store.dependents(uid).map(|(resource, key)| (resource.clone(), key.clone()));
@@ -131,12 +134,12 @@ impl State {
             let others = references(&object).into_iter().filter(|reference| reference["uid"] != **uid);
             let others: Vec<Value> = others.collect();
             set_list(&mut object, "ownerReferences", others);
-            // It is smaller than it was.
+            // The object is smaller than before, so it cannot be too large.
             let _ = self.put(&resource, key, object);
         }
     }
 
-    /// Takes one of the collector's finalizers away, and the object with its last.
+    /// Removes a finalizer of the garbage collector. Removes the object if nothing else keeps it.
     fn release(&mut self, resource: &ResourceId, stored: &Stored, finalizer: &str, now: Timestamp) {
         let mut object = stored.decode();
         let others: Vec<Value> = finalizers(&object).filter(|other| *other != finalizer).map(Value::from).collect();
@@ -147,7 +150,7 @@ impl State {
         if goes {
             self.remove(resource, &stored.key, now);
         } else {
-            // It is smaller than it was.
+            // The object is smaller than before, so it cannot be too large.
             let _ = self.put(resource, stored.key.clone(), object);
         }
     }
@@ -166,8 +169,9 @@ impl State {
         }
     }
 
-    /// Where the owner is that a reference of an object in `namespace` names. None of a kind that is not known, and of one in
-    /// namespaces that is to own an object outside of them.
+    /// Returns the object that an owner reference names. `namespace` is the namespace of the dependent.
+    ///
+    /// Returns `None` for an unknown kind, and for a cluster-scoped dependent of a namespaced owner.
     fn place(&self, reference: &Value, namespace: &str) -> Option<Look> {
         let [version, kind, name] =
             ["apiVersion", "kind", "name"].map(|member| reference[member].as_str().unwrap_or_default());
@@ -187,7 +191,7 @@ fn references(object: &Object) -> Vec<Value> {
     meta(object, "ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Sets a list of `metadata`. An empty one is removed, as a Go API server leaves it out.
+/// Sets a list in `metadata`. An empty list is removed, as Go leaves it out.
 fn set_list(object: &mut Object, name: &str, list: Vec<Value>) {
     match list.is_empty() {
         true => drop(object::remove_meta(object, name)),

@@ -1,4 +1,4 @@
-//! List: the objects of a resource at one moment, in pages if asked for.
+//! List, with paging.
 
 use super::Work;
 use super::options::{ListOptions, Wanted};
@@ -17,16 +17,16 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The objects of a resource at a revision that is past.
+/// Objects of a resource at an earlier revision.
 pub(super) struct Past {
     pub(super) revision: u64,
     pub(super) objects: BTreeMap<Key, Arc<Stored>>,
 }
 
-/// A part of a list.
+/// Part of a list.
 struct Page {
     items: Vec<Arc<Stored>>,
-    /// The key of the last item, and how many follow it, if any do.
+    /// Key of the last item, and number of items after it. `None` on the last page.
     more: Option<(String, usize)>,
 }
 
@@ -36,7 +36,7 @@ impl Work<'_> {
         Ok(Reply::new(200, Content::Json(self.listed(&metadata, &items)?)))
     }
 
-    /// The list's metadata and the objects that the request's options and selectors ask for.
+    /// Returns the list metadata and the objects that match the options and selectors of the request.
     pub(super) fn asked(&self, seen: faults::State) -> Result<(Object, Vec<Arc<Stored>>), Status> {
         let options = ListOptions::of(&self.request.query, false)?;
         let selection = Selection::of(self.request, self.state)?;
@@ -52,13 +52,14 @@ impl Work<'_> {
                 metadata.insert("remainingItemCount".to_owned(), json!(remaining));
             }
         } else if self.request.definition.custom {
-            // Lists of custom resources are maps with all members of a list's metadata.
+            // kube-apiserver always writes `continue` in lists of custom resources.
             metadata.insert("continue".to_owned(), json!(""));
         }
         Ok((metadata, page.items))
     }
 
-    /// Where to begin and in which past; none is the present.
+    /// Returns the first key of the page, and the earlier state that the page shows. `None` means the first page, and
+    /// the current state.
     fn source(&self, options: &ListOptions, seen: faults::State) -> Result<(Option<String>, Option<Past>), Status> {
         let resource = self.request.resource();
         if !options.continue_token.is_empty() {
@@ -104,7 +105,7 @@ impl Work<'_> {
         }
     }
 
-    /// A list of these objects as JSON.
+    /// Encodes a list of objects.
     pub(super) fn listed(&self, metadata: &Object, items: &[Arc<Stored>]) -> Result<Vec<Bytes>, Status> {
         let encoder = self.encoder()?;
         let registered = self.state.registry.get(&self.request.resource());
@@ -122,7 +123,7 @@ impl Work<'_> {
 }
 
 impl State {
-    /// The objects of a resource at a revision; none where the log does not reach so far back.
+    /// Returns the objects of a resource at a revision, or `None` if the event log starts later.
     pub(super) fn at(&self, resource: &ResourceId, revision: u64) -> Option<Past> {
         let objects = match self.store.table(resource) {
             Some(table) => table.at(revision).ok()?,
@@ -131,7 +132,7 @@ impl State {
         Some(Past { revision, objects })
     }
 
-    /// The past that a fault makes a request see; none is the present.
+    /// Returns the earlier state that a fault makes the request see, or `None` for the current state.
     pub(super) fn past(&self, request: &Request, seen: faults::State) -> Option<Past> {
         match seen {
             faults::State::Newest => None,
@@ -139,7 +140,7 @@ impl State {
         }
     }
 
-    /// The revision of the state that a request sees.
+    /// Revision of the state that a request sees.
     pub(super) fn seen(&self, request: &Request, seen: faults::State) -> u64 {
         let newest = self.store.revision();
         let revision = match seen {
@@ -153,8 +154,10 @@ impl State {
 }
 
 impl Request {
-    /// The namespace of the objects; empty for cluster-scoped ones (namespaces too, though their path has one) and for
-    /// all namespaces.
+    /// Namespace of the objects of a request.
+    ///
+    /// Empty for all namespaces and for cluster-scoped objects, also for Namespaces, although their path has a
+    /// namespace.
     pub(crate) fn namespace(&self) -> &str {
         match self.definition.scope {
             crate::registry::Scope::Cluster => "",

@@ -1,5 +1,7 @@
-//! The life of namespaces: nothing is created in one that is not there or is going, and one that is going is emptied and
-//! then gone, as kube-controller-manager sees to in a cluster.
+//! Deletion of namespaces, as kube-apiserver and kube-controller-manager do it.
+//!
+//! - A create is rejected if the namespace does not exist or is being deleted.
+//! - A deleted namespace is emptied and then removed.
 
 use crate::object::{self, Object, create, finalizers};
 use crate::registry::{ResourceId, Scope};
@@ -11,14 +13,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What keeps a namespace until it is empty.
+/// Finalizer that keeps a deleted namespace until it is empty.
 const KUBERNETES_FINALIZER: &str = "kubernetes";
 
 /// Namespaces that cannot be deleted.
 pub(super) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl State {
-    /// Refuses a create in a namespace that is not there or is going.
+    /// Rejects a create in a namespace that does not exist or is being deleted.
     pub(super) fn open_namespace(&self, namespace: &str, what: Named<'_>) -> Result<(), Status> {
         let Some(stored) = self.namespace(namespace) else {
             let named = Named { group: "", kind: "namespaces", name: namespace };
@@ -43,7 +45,7 @@ impl State {
         self.store.get(&builtin::namespaces(), &Key::new("", name))
     }
 
-    /// If the namespace is going: deletes what is in it, and itself once nothing is.
+    /// Deletes the content of a namespace that is being deleted, and removes the namespace if it is empty.
     pub(super) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
         if !self.namespace(name).is_some_and(|stored| stored.header.deleting) {
             return;
@@ -66,7 +68,8 @@ impl State {
         namespaced.map(|definition| definition.id()).collect()
     }
 
-    /// Deletes one object, or marks it if finalizers keep it. Returns whether it is gone.
+    /// Deletes an object. If finalizers keep it, the object gets a deletionTimestamp. Returns true if the object is
+    /// gone.
     pub(super) fn sweep(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) -> bool {
         let mut object = stored.decode();
         let kept = finalizers(&object).next().is_some();
@@ -77,7 +80,7 @@ impl State {
         if !stored.header.deleting {
             mark(&mut object, now);
             object::set_meta(&mut object, "deletionGracePeriodSeconds", 0);
-            // It is as large as it was but for a timestamp; were it refused, it stays and the namespace waits.
+            // A timestamp can make the object too large. Then the object stays and the namespace waits for it.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         false
@@ -104,13 +107,13 @@ impl State {
         if gone {
             self.remove(&resource, &stored.key, now);
         } else if changed {
-            // It is smaller than it was.
+            // The object is smaller than before, so it cannot be too large.
             let _ = self.put(&resource, stored.key.clone(), object);
         }
     }
 }
 
-/// Gives an object its deletionTimestamp and moves its generation, if it has one.
+/// Sets the deletionTimestamp of an object, and increments its generation if it has one.
 pub(super) fn mark(object: &mut Object, at: Timestamp) {
     object::set_meta(object, "deletionTimestamp", create::timestamp(at));
     let generation = object::generation(object);

@@ -1,13 +1,13 @@
-//! The options of requests in their query, checked as kube-apiserver checks them.
+//! Query parameters of requests, checked like in kube-apiserver.
 
 use crate::status::{FieldError, Named, Status};
 use crate::wire::{Query, Request};
 use serde_json::{Value, json};
 
-/// The longest `fieldManager`.
+/// Longest `fieldManager` (apimachinery's `FieldManagerMaxLength`).
 const FIELD_MANAGER_BYTES: usize = 128;
 
-/// What becomes of fields that a kind does not have.
+/// `fieldValidation`: how unknown and duplicate fields are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -15,14 +15,14 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
-/// The options of creates, replaces and patches.
+/// Options of create, replace and patch.
 pub(super) struct WriteOptions {
     pub(super) dry_run: bool,
     pub(super) field_validation: FieldValidation,
 }
 
 impl WriteOptions {
-    /// `kind`: `CreateOptions` and the like, for messages.
+    /// Reads the options. `kind` is the kind in messages, for example `CreateOptions`.
     pub(super) fn of(request: &Request, kind: &str) -> Result<Self, Status> {
         let query = &request.query;
         let mut errors = Vec::new();
@@ -45,7 +45,7 @@ impl WriteOptions {
     }
 }
 
-/// 422 for options of a request, if anything is wrong with them.
+/// Returns 422 for invalid options.
 pub(super) fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(super) fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     Err(Status::invalid(named, errors))
 }
 
-/// Whether nothing shall be stored.
+/// True for a dry run: nothing is stored.
 pub(super) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if !values.iter().all(|value| value == "All") {
         errors.push(FieldError::not_supported("dryRun", &json!(values), &["All"]));
@@ -62,20 +62,20 @@ pub(super) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-/// Which state a read wants.
+/// State that a read asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The newest.
+    /// The newest state.
     Newest,
-    /// Any: the request may be served from the past.
+    /// Any state, also an earlier one.
     Any,
-    /// This one or a newer.
+    /// This revision or a newer one.
     NotOlderThan(u64),
-    /// This one.
+    /// Exactly this revision.
     Exactly(u64),
 }
 
-/// The options of lists and watches.
+/// Options of list and watch.
 #[derive(Clone, Debug)]
 pub(super) struct ListOptions {
     pub(super) wanted: Wanted,
@@ -93,7 +93,7 @@ impl ListOptions {
         let version = query.text("resourceVersion");
         let positive = |number: i64| usize::try_from(number).ok().filter(|number| *number > 0);
         let limit = query.number("limit")?.and_then(positive);
-        // A limit and a version without a word on how to match it have always meant this version.
+        // A limit with a resourceVersion, but without `resourceVersionMatch`, means exactly this version.
         let exactly = match query.text("resourceVersionMatch") {
             "" => limit.is_some() && !watch,
             word => word == "Exact",
@@ -109,7 +109,7 @@ impl ListOptions {
         let timeout = query.number("timeoutSeconds")?;
         Ok(Self {
             wanted,
-            // What is served from a cache is served whole.
+            // kube-apiserver answers such a list from its cache, and ignores the limit.
             limit: limit.filter(|_| wanted != Wanted::Any),
             continue_token: query.text("continue").to_owned(),
             bookmarks: query.flag("allowWatchBookmarks"),
@@ -119,7 +119,7 @@ impl ListOptions {
     }
 }
 
-/// Checks the options of a get: a version that the server must have reached.
+/// Checks the options of a get.
 pub(super) fn get(query: &Query) -> Result<(), Status> {
     match query.text("resourceVersion") {
         "" => Ok(()),
@@ -127,7 +127,8 @@ pub(super) fn get(query: &Query) -> Result<(), Status> {
     }
 }
 
-/// The number in a resourceVersion; `plain`: the error is passed on as it is, as for gets and watches.
+/// Parses a resourceVersion. If `plain` is true, the error has the message without a prefix and code 500, as for gets
+/// and watches.
 fn revision(version: &str, plain: bool) -> Result<u64, Status> {
     version.parse().map_err(|_| {
         let why = format!(
@@ -139,7 +140,7 @@ fn revision(version: &str, plain: bool) -> Result<u64, Status> {
 
 const WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
 
-/// The rules about `resourceVersionMatch` and `sendInitialEvents`.
+/// Checks `resourceVersionMatch` and `sendInitialEvents`.
 fn check_match(query: &Query, watch: bool, send_initial_events: Option<bool>) -> Result<(), Status> {
     let wanted = query.text("resourceVersionMatch");
     let version = query.text("resourceVersion");

@@ -1,4 +1,4 @@
-//! Continue tokens: where the next page of a list begins, and in which state. The form is that of kube-apiserver.
+//! Continue tokens: position and state of the next page of a list. The format is that of kube-apiserver.
 
 use crate::status::Status;
 use base64::Engine as _;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
-/// Where a page begins.
+/// Content of a continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Of the state that the list shows; none is the newest.
+    /// Revision of the state that the list shows. `None` for the newest state.
     pub(super) revision: Option<u64>,
-    /// The first key that may be in the page.
+    /// First key that may be in the page.
     pub(super) start: String,
 }
 
@@ -24,14 +24,14 @@ struct Encoded {
     start: String,
 }
 
-/// Whether a key leads nowhere but below the list's own.
+/// True if a key stays below the path of the list: it has no empty part, `.` or `..`.
 fn is_plain(start: &str) -> bool {
     let mut parts = start.strip_prefix('/').unwrap_or(start).split('/');
     parts.all(|part| !matches!(part, "" | "." | ".."))
 }
 
 impl Token {
-    /// After the object with this key.
+    /// Returns the token for the page after the object with this key.
     pub(super) fn after(revision: u64, key: &str) -> Self {
         Self { revision: Some(revision), start: format!("{key}\0") }
     }
@@ -46,7 +46,7 @@ impl Token {
         URL_SAFE_NO_PAD.encode(json)
     }
 
-    /// The token of a text that a client gave back.
+    /// Decodes a token from a client.
     pub(super) fn decode(text: &str) -> Result<Self, Status> {
         let invalid =
             |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
@@ -68,7 +68,7 @@ impl Token {
         Ok(Self { revision: u64::try_from(encoded.rv).ok(), start: encoded.start })
     }
 
-    /// 410, with a token that goes on from here in the newest state.
+    /// Returns 410 with a token that continues from the same key in the newest state.
     pub(super) fn expired(&self) -> Status {
         let mut status = Status::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new list \

@@ -1,4 +1,4 @@
-//! Patch: merge patch, JSON patch, and for built-in kinds strategic merge patch. Server-side apply is not offered.
+//! Patch: merge patch, JSON patch and, for built-in kinds, strategic merge patch. Server-side apply is not supported.
 
 use super::Work;
 use super::options::WriteOptions;
@@ -85,17 +85,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A built-in kind need not say what it is: a patch may take that away.
+    /// Adds `kind` and, for a strategic merge patch, `apiVersion` if the patch removed them from a built-in kind.
     fn complete_type(&self, patch: &Patch, object: &mut Object) {
         let definition = &self.request.definition;
         object.entry("kind").or_insert_with(|| definition.kind.as_str().into());
-        // These patches are applied to what is of the version already.
+        // A strategic merge patch is applied to an object that already has the version of the request.
         if matches!(patch, Patch::Strategic(_)) {
             object.entry("apiVersion").or_insert_with(|| definition.api_version(self.request.version()).into());
         }
     }
 
-    /// A patch may not make another kind of an object.
+    /// Rejects a patch that changes the kind or version of an object.
     fn check_patched_kind(&self, object: &Object, shown: &str) -> Result<(), Status> {
         let definition = &self.request.definition;
         let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -111,7 +111,7 @@ impl Work<'_> {
     }
 }
 
-/// A patch that could be read.
+/// A decoded patch.
 enum Patch {
     Merge(Object),
     Json(Vec<json::Operation>),
@@ -125,7 +125,7 @@ impl Patch {
             Status::bad_request(format!("error decoding patch: {why}"))
         })?;
         match (content_type, value) {
-            // Go reads null as a list or map without items.
+            // Go decodes null as an empty list or map.
             ("application/json-patch+json", Value::Null) => Ok(Self::Json(Vec::new())),
             ("application/merge-patch+json", Value::Null) => Err(Status::bad_request("Invalid JSON Patch")),
             (_, Value::Null) => Ok(Self::Strategic(Object::new())),
@@ -158,11 +158,11 @@ impl Patch {
             let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
             return Err(Status::bad_request(format!("error decoding patch: {why}")));
         }
-        // An operation that lacks a member is one that cannot be done.
+        // An operation without a required member counts as one that cannot be applied.
         serde_json::from_value(value).map(Self::Json).map_err(|_| impossible())
     }
 
-    /// How messages show it: strategic merge patches as they are, others by what came of them.
+    /// Patch as messages show it: a strategic merge patch itself, for other patches the patched object.
     fn shown(&self, patched: &Object) -> String {
         match self {
             Self::Strategic(patch) => go_format(&Value::Object(patch.clone())),
@@ -176,13 +176,13 @@ fn no_map(value: &Value) -> String {
     format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
 }
 
-/// 422 for a JSON patch that cannot be done; kube-apiserver does not say why.
+/// 422 for a JSON patch that cannot be applied. Like kube-apiserver, the message gives no reason.
 fn impossible() -> Status {
     let message = "the server rejected our request due to an error in our request";
     Status::plain(422, "Invalid", message).with_details(Details::default())
 }
 
-/// 422 for a patch that makes no object of the kind.
+/// 422 for a patch whose result is not a valid object of the kind.
 fn unusable(shown: &str, why: &str) -> Status {
     let error = FieldError::invalid("patch", &Value::from(shown), why);
     let nothing = Named { group: "", kind: "", name: "" };

@@ -1,4 +1,4 @@
-//! Replace: PUT.
+//! Replace (PUT).
 
 use super::Work;
 use super::options::WriteOptions;
@@ -23,14 +23,14 @@ impl Work<'_> {
         let own = old.as_ref().map_or("", |old| &old.header.uid);
         self.check_uid(&object, &key, own)?;
         let Some(old) = old else {
-            // Whatever version the client saw, there is none to differ from.
+            // The resourceVersion of the request does not matter if the object does not exist.
             crate::object::remove_meta(&mut object, "resourceVersion");
             return self.create_object(object);
         };
         self.update(&old, object)
     }
 
-    /// A replace that names a uid means that object and no other of the same name.
+    /// Checks that the UID in the request, if any, is that of the stored object.
     fn check_uid(&self, object: &Object, key: &Key, own: &str) -> Result<(), Status> {
         let uid = meta_text(object, "uid");
         if uid.is_empty() || uid == own || self.subresource() == Some(Subresource::Finalize) {
@@ -44,7 +44,7 @@ impl Work<'_> {
         Err(Status::conflict(self.request.named(key.name()), &why))
     }
 
-    /// Where etcd would have an object, for messages.
+    /// Key of an object in etcd, for messages.
     pub(super) fn storage_path(&self, key: &str) -> String {
         let definition = &self.request.definition;
         match (definition.custom, definition.plural.as_str()) {

@@ -1,4 +1,4 @@
-//! Creates of what is not stored: reviews of tokens and of access.
+//! Create of resources that are not stored: reviews of tokens and of access.
 
 use super::Work;
 use super::options::WriteOptions;

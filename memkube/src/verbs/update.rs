@@ -1,4 +1,4 @@
-//! Updates, however the new object came about: by a replace or by a patch.
+//! Updates, by replace or patch.
 
 use super::Work;
 use crate::object::{Object, deleting, finalizers, meta, meta_text, update, validate};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Work<'_> {
-    /// Puts `object` in the place of `old`, as far as the rules allow.
+    /// Replaces `old` with `object`, as far as the kind's rules allow it.
     pub(super) fn update(&mut self, old: &Arc<Stored>, mut object: Object) -> Result<Reply, Status> {
         let name = old.key.name().to_owned();
         self.check_version(&object, old)?;
@@ -54,7 +54,7 @@ impl Work<'_> {
         old: &Object,
         subresource: Option<Subresource>,
     ) -> Result<Vec<FieldError>, Status> {
-        // kube-apiserver checks metadata once for all kinds and once more in each kind's rules, and tells of both.
+        // kube-apiserver checks metadata for all kinds, and again in the rules of each kind. It reports both errors.
         let mut errors = validate::update(object, old);
         errors.extend(validate::unqualified_finalizers(&self.request.definition, object));
         errors.extend(errors.clone());
@@ -67,7 +67,7 @@ impl Work<'_> {
         Ok(errors)
     }
 
-    /// The version that the client saw must be the newest, if it says one.
+    /// Checks that the resourceVersion in the request, if any, is the current one.
     fn check_version(&mut self, object: &Object, old: &Stored) -> Result<(), Status> {
         let seen = meta_text(object, "resourceVersion");
         let named = self.request.named(old.key.name());
@@ -107,7 +107,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether an update changes nothing: then it is not stored.
+/// True if an update changes nothing. Such an update is not stored.
 fn same(old: &Object, new: &Object) -> bool {
     let differs = |name: &str| name != "apiVersion" && old.get(name) != new.get(name);
     !old.keys().chain(new.keys()).any(|name| differs(name))

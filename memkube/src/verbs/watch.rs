@@ -1,7 +1,7 @@
-//! Watch: what happened since a resourceVersion, and what happens.
+//! Watch: the changes since a resourceVersion, and all later changes.
 //!
-//! A watch has no queue of its own: it holds a place in its table's event log and reads on from there when it is polled.
-//! One that reads so slowly that the log forgets what it has not read ends, as a slow watch of kube-apiserver does.
+//! A watch has no queue. It has a position in the event log of its table and reads from there when it is polled. A slow
+//! watch ends if the event log drops changes that the watch has not read, as in kube-apiserver.
 
 mod begin;
 mod events;
@@ -25,29 +25,29 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Before its end a watch says once more where it is.
+/// Time of the last bookmark before the end of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// A watch that has begun.
+/// An open watch.
 pub(crate) struct Watch {
     server: MemKube,
     resource: ResourceId,
-    /// Empty: all.
+    /// Namespace of the watch. Empty for all namespaces.
     namespace: String,
     selection: Selection,
     encoder: Encoder,
-    /// The objects that there were, as far as they were not sent.
+    /// Initial objects that the watch has not sent.
     initial: VecDeque<Arc<Stored>>,
-    /// Say when all of them were sent.
+    /// True until the watch has sent the bookmark after the initial objects.
     end_of_initial: bool,
-    /// What happened up to here was read.
+    /// Revision up to which the watch has read the event log.
     cursor: u64,
-    /// What a bookmark must be newer than: where the watch began, and what had happened by then.
+    /// Bookmarks must be newer than this revision: the start of the watch, or the last change at that time.
     known: u64,
-    /// Of the store when it began; it ends with it.
+    /// Number of restores of the store at the start of the watch. The watch ends when the number changes.
     incarnation: u64,
     changed: Arc<Notify>,
-    /// Filled when its table is no more.
+    /// Set when the table is removed.
     ended: Arc<OnceLock<Ended>>,
     bookmarks: bool,
     next_bookmark: Instant,
@@ -61,10 +61,10 @@ pub(crate) struct Watch {
     _open: Open,
 }
 
-/// What a watch does next.
+/// Next action of a watch.
 enum Step {
     Say(Bytes),
-    /// From when it is this step's turn.
+    /// Wait for this time, measured from the start of this step.
     Wait(Duration),
     WaitUntil(Instant),
     Cut,
@@ -72,18 +72,18 @@ enum Step {
     End,
 }
 
-/// How much of the log was read.
+/// Progress of reading the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
-    /// A turn's worth; there may be more.
+    /// The maximum for one turn was read. More changes may follow.
     Some,
-    /// All that there is now.
+    /// All current changes were read.
     All,
-    /// All, and nothing will follow.
+    /// All changes were read, and no more can follow.
     AllThereWillBe,
 }
 
-/// Why a watch stopped waiting.
+/// Reason why a watch stopped waiting.
 enum Woken {
     Cut,
     FallSilent,
@@ -92,7 +92,7 @@ enum Woken {
     Waited,
 }
 
-/// Counts an open watch for as long as it lives.
+/// Counts an open watch. Dropping this value decrements the count.
 struct Open(MemKube);
 
 impl Open {
@@ -114,7 +114,7 @@ impl Watch {
         Reply::new(200, Content::Watch(stream.boxed()))
     }
 
-    /// The next chunk of the answer; none at its end.
+    /// Returns the next chunk of the answer, or `None` at the end of the watch.
     async fn turn(mut self: Box<Self>) -> Option<(Result<Bytes, BoxError>, Box<Self>)> {
         loop {
             if self.over {
@@ -126,7 +126,7 @@ impl Watch {
                     return Some((Ok(chunk), self));
                 }
                 Some(Step::Wait(duration)) => {
-                    // The watch ends before what is too far away to be told.
+                    // A time beyond the range of `Instant` is after the deadline, so the watch ends first.
                     let until = Instant::now().checked_add(duration).unwrap_or(self.deadline);
                     self.steps.push_front(Step::WaitUntil(until));
                 }
@@ -142,7 +142,7 @@ impl Watch {
         }
     }
 
-    /// A chunk and what may be said at once after it, as one.
+    /// Joins a chunk with the chunks that can be sent directly after it.
     fn with_those_that_follow(&mut self, first: Bytes) -> Bytes {
         if !matches!(self.steps.front(), Some(Step::Say(_))) {
             return first;
@@ -156,14 +156,14 @@ impl Watch {
         chunk.freeze()
     }
 
-    /// Finds something to do, or waits until there is.
+    /// Collects new steps. If there are none, waits for a change or an interruption.
     async fn fill(&mut self) {
         let changed = Arc::clone(&self.changed);
         let notified = changed.notified();
         tokio::pin!(notified);
-        // Registered before the log is read, so that no change falls between.
+        // Registered before the log is read, so that the watch misses no change.
         notified.as_mut().enable();
-        // Of what is read in one turn there may be nothing that this watch is to be told.
+        // All changes of one turn may be outside of the watch's selectors.
         while self.collect() && self.steps.is_empty() {}
         if self.steps.is_empty() {
             let woken = self.wait(notified).await;
@@ -171,7 +171,7 @@ impl Watch {
         }
     }
 
-    /// Waits, and goes on with it after what only interrupts.
+    /// Waits until a time. After an interruption, such as a bookmark, the wait continues.
     async fn wait_until(&mut self, until: Instant) {
         let woken = self.wait(tokio::time::sleep_until(until)).await;
         if !matches!(woken, Woken::Waited) {
@@ -202,7 +202,7 @@ impl Watch {
         }
     }
 
-    /// Says nothing more; it can still be cut.
+    /// Sends nothing more. A fault can still cut the watch.
     async fn fall_silent(&mut self) {
         self.silent = true;
         (&mut self.cut).await;
@@ -211,11 +211,12 @@ impl Watch {
 
     fn bookmark(&mut self) {
         self.plan_bookmark();
-        // What it has not read yet comes first; the next bookmark tells of it.
+        // Unsent events come first. The next bookmark covers them.
         if !self.steps.is_empty() || !self.initial.is_empty() {
             return;
         }
-        // As in kube-apiserver's cache, a kind moves on with its own changes only, and one that did not has no bookmark.
+        // As in the watch cache of kube-apiserver, only changes of the kind itself advance its revision. Without such a
+        // change the watch sends no bookmark.
         let state = self.server.0.state.lock();
         let moved = state.store.table(&self.resource).map_or(0, Table::last).min(self.cursor);
         drop(state);
@@ -232,12 +233,12 @@ impl Watch {
         self.next_bookmark = last.map_or(next, |last| next.min(last));
     }
 
-    /// Turns what is in the log into steps, a limited number at once. Returns whether there may be more.
+    /// Converts changes of the event log to steps, up to a limit. Returns true if there may be more changes.
     fn collect(&mut self) -> bool {
         let server = self.server.clone();
         let state = server.0.state.lock();
         let ended = self.ended.get().is_some();
-        // What is registered now may be another kind of the same name.
+        // A resource that is registered now may be a later one of the same name.
         let registered = state.registry.get(&self.resource).filter(|_| !ended);
         if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);
@@ -286,12 +287,12 @@ impl Watch {
         if more {
             return Read::Some;
         }
-        // All that is known of the other kinds' changes is that they are none of this kind.
+        // Later revisions belong to other kinds.
         self.cursor = self.cursor.max(state.store.revision());
         if over { Read::AllThereWillBe } else { Read::All }
     }
 
-    /// Takes an event's fate into the steps.
+    /// Adds an event to the steps, according to the fate that the faults decide.
     fn tell(&mut self, event: Event) {
         let fate = match &mut self.faults {
             None => Fate::Deliver,

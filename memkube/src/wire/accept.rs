@@ -1,22 +1,22 @@
-//! What form of an answer the client takes.
+//! Content negotiation: the form of objects in the answer.
 
 use crate::status::{Details, Status};
 
-/// The form of objects in an answer.
+/// Form of objects in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The objects themselves.
+    /// Whole objects.
     Whole,
-    /// Their metadata alone.
+    /// Only their metadata.
     MetadataOnly(MetadataForm),
 }
 
-/// How metadata alone is asked for.
+/// Requested form of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataForm {
-    /// `PartialObjectMetadataList`, not `PartialObjectMetadata`: what has the one form cannot be had in the other.
+    /// True for `PartialObjectMetadataList`, false for `PartialObjectMetadata`. The form must match the answer.
     pub(crate) list: bool,
-    /// `v1` and `v1beta1` are the same but for their name.
+    /// `v1` and `v1beta1` differ only in their name.
     pub(crate) version: MetadataVersion,
 }
 
@@ -27,8 +27,8 @@ pub(crate) enum MetadataVersion {
 }
 
 impl Form {
-    /// The first form of an `Accept` header that there is. Tables are not, so clients that ask for them (kubectl) fall
-    /// back to the objects.
+    /// Returns the first supported form in an `Accept` header. Tables are not supported, so clients that prefer them
+    /// (kubectl) get whole objects.
     pub(super) fn negotiate(accept: Option<&str>) -> Result<Self, Status> {
         let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
             return Ok(Self::Whole);
@@ -60,7 +60,7 @@ impl Form {
 }
 
 impl MetadataForm {
-    /// Of the parameters of a media type that ask for another form.
+    /// Returns the form that the parameters of a media type ask for.
     fn of(parameters: &[&str]) -> Option<Self> {
         let parameter = |name| parameters.iter().find_map(|parameter| parameter.strip_prefix(name));
         let list = match parameter("as=")? {

@@ -1,4 +1,4 @@
-//! Requests that are about no resource: discovery, OpenAPI, version, health, and methods that no resource has.
+//! Requests that are not about a resource: discovery, OpenAPI, version, health, and unknown methods.
 
 use super::{route, suffered};
 use crate::audit::PathEntry;
@@ -44,7 +44,7 @@ fn reply(server: &MemKube, call: &PathCall, parts: &Parts, fault: &Fault) -> Rep
     discovery::answer(server, parts)
 }
 
-/// 405 for a method that no resource has.
+/// 405 for a method that no resource supports.
 fn no_such_method(server: &MemKube, target: &Target) -> Status {
     let state = server.0.state.lock();
     let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
@@ -55,14 +55,14 @@ fn no_such_method(server: &MemKube, target: &Target) -> Status {
     }
 }
 
-/// 403, as RBAC answers.
+/// 403 with the message of RBAC.
 fn refused(call: &PathCall) -> Status {
     let PathCall { user, verb, path } = call;
     let message = format!("forbidden: User \"{}\" cannot {verb} path \"{path}\"", user.name);
     Status::plain(403, "Forbidden", message).with_details(Details::default())
 }
 
-/// Whether each `%` of a path begins an escaped byte: Go's server reads no other request.
+/// True if each `%` in a path starts an escaped byte. Go's HTTP server rejects other requests with 400.
 pub(super) fn is_escaped_well(path: &str) -> bool {
     let mut parts = path.split('%');
     parts.next();

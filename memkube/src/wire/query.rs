@@ -1,9 +1,9 @@
-//! Query parameters, converted as kube-apiserver converts them.
+//! Query parameters, converted like in kube-apiserver.
 
 use crate::status::Status;
 use std::collections::BTreeMap;
 
-/// The parameters of a request; of those that are repeated all values, in their order.
+/// Query parameters of a request. A repeated parameter has all its values in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 
@@ -16,27 +16,26 @@ impl Query {
         Self(parameters)
     }
 
-    /// The first value; empty where there is none.
+    /// First value. Empty if absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).and_then(|values| values.first()).map_or("", String::as_str)
     }
 
-    /// All values.
     pub(crate) fn all(&self, name: &str) -> &[String] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether it is given at all.
+    /// True if the parameter is present, even if it is empty.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A switch: absent, `0` and `false` are off, all else is on.
+    /// Boolean parameter: false if absent, `0` or `false`, otherwise true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.has(name) && !matches!(self.text(name).to_lowercase().as_str(), "0" | "false")
     }
 
-    /// A number; absent and empty are none.
+    /// Integer parameter. `None` if absent or empty.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Status> {
         match self.text(name) {
             "" => Ok(None),

@@ -1,4 +1,4 @@
-//! Which resource a path speaks of and what a method does to it.
+//! Routing: the resource that a path names, and the verb of a method.
 
 use super::Query;
 use crate::auth::{Call, Target, Verb};
@@ -7,10 +7,10 @@ use crate::status::{Named, Status};
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-/// The target of a path like `/apis/discovery.k8s.io/v1/namespaces/prod/endpointslices/web-x7`; none where it is no path
-/// of a resource.
+/// Parses a path such as `/apis/discovery.k8s.io/v1/namespaces/prod/endpointslices/web-x7`. Returns `None` for other
+/// paths.
 pub(super) fn parse(path: &str) -> Option<Target> {
-    // As Go's server does: what an escaped slash parts is parted.
+    // Like Go's HTTP server, decode first: an escaped slash separates parts, too.
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let path = decoded.strip_prefix('/')?;
     let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
@@ -23,7 +23,7 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         _ => return None,
     };
     let (namespace, rest) = match rest {
-        // The namespace itself, or what is below it.
+        // The namespace itself, or an object in the namespace.
         ["namespaces", name] | ["namespaces", name, "status" | "finalize"] => (*name, rest),
         ["namespaces", name, below @ ..] if !below.is_empty() => (*name, below),
         _ => ("", rest),
@@ -37,14 +37,14 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         group: group.into(),
         version: version.into(),
         resource: resource.into(),
-        // There is nothing two levels below an object, which is found out as for any subresource.
+        // No resource has a subresource with two parts, so such a path fails later like an unknown subresource.
         subresource: below.join("/").into(),
         namespace: namespace.into(),
         name: name.into(),
     })
 }
 
-/// What is asked; none for a method that no resource has.
+/// Verb of a request. `None` for a method that no resource supports.
 pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Verb> {
     let named = !target.name.is_empty();
     Some(match (method, named) {
@@ -60,9 +60,9 @@ pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Ve
     })
 }
 
-/// Why a request does not fit its resource.
+/// Reason why a request does not match its resource.
 pub(super) enum Unfit {
-    /// There is nothing at its path.
+    /// The path does not exist.
     Nothing,
     Refused(Status),
 }
@@ -73,11 +73,11 @@ impl From<Status> for Unfit {
     }
 }
 
-/// Whether the resource has this path and this verb on it.
+/// Checks that the resource has this path and supports the verb on it.
 pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     let target = &call.target;
     let named = !target.name.is_empty();
-    // A namespace is at the path of what is in it.
+    // The path of a namespace looks like the path of an object in that namespace.
     let itself = *target.resource == *"namespaces" && target.name == target.namespace;
     let in_namespace = !target.namespace.is_empty() && !itself;
     if in_namespace && definition.scope == Scope::Cluster {
@@ -99,7 +99,7 @@ pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     if possible { Ok(()) } else { Err(Status::method_not_allowed().into()) }
 }
 
-/// Whether the resource has this subresource and this verb on it.
+/// Checks that the resource has this subresource and supports the verb on it.
 fn fits_below(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     let subresource = &*call.target.subresource;
     let resource = |name| Named { group: &definition.group, kind: &definition.plural, name };

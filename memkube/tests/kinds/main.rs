@@ -9,8 +9,9 @@
 //! ~ unknown field "spec.x"                                  each warning, in any order
 //! ```
 //!
-//! `MERGE` is a merge patch. `"*"` in an object matches anything: addresses and ports that the server chose, times. Of
-//! metadata, only the fields of the expected answer are compared. The answer to a call without an expected one is ignored.
+//! `MERGE` is a merge patch. `"*"` in an object matches any value, for example an address, port or time that the server
+//! chose. In metadata, only the fields of the expected answer are compared. A call without an expected answer must
+//! succeed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -85,7 +86,7 @@ async fn the_definitions_of_this_repository_hold_as_on_a_real_server() {
     replay("fleet_definitions", include_str!("calls/fleet_definitions.calls"), &FLEET).await;
 }
 
-/// Too long for a file of calls.
+/// These objects are too long for a file of calls.
 #[tokio::test]
 async fn slices_have_a_limited_size() {
     let mut server = support::Server::new();
@@ -122,7 +123,7 @@ async fn deleting_a_definition_takes_its_objects_with_it() {
     assert_eq!(list.body["items"], serde_json::json!([]));
 }
 
-/// kube-apiserver sets this once a controller has seen the definition; memkube sets it at once.
+/// kube-apiserver sets this after a controller has seen the definition; memkube sets it immediately.
 #[tokio::test]
 async fn a_definition_is_established_when_it_is_created() {
     let mut server = support::Server::new();

@@ -1,4 +1,4 @@
-//! A server to call, and files of calls.
+//! A server to call, and the parser for files of calls.
 
 use crate::compare::Expected;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Determinism: one seed and the same calls give the same bytes; and backups.
+//! Determinism: the same seed and the same calls give the same bytes. Also backups.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, clock};
 use memkube::Options;

@@ -1,4 +1,4 @@
-//! Faults that a test asks for.
+//! Faults that tests inject.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, Watch};
 use futures::FutureExt as _;
@@ -162,7 +162,7 @@ async fn an_event_is_held_back_for_as_long_as_is_asked_bookmarks_or_not() {
     let Watched { server, mut watch, .. } = watched(fate).await;
     let begin = Instant::now();
     server.widget("held", json!({})).await;
-    // No bookmark overtakes it.
+    // The bookmark does not overtake the delayed event.
     assert_eq!(watch.next().await, "ADDED held");
     assert_eq!(begin.elapsed(), Duration::from_secs(200));
     let Watched { server, mut watch, cut, .. } = watched(fate).await;

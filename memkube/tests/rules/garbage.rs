@@ -4,13 +4,13 @@ use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
 use memkube::Options;
 use serde_json::{Value, json};
 
-/// A reference to an object of the server.
+/// Owner reference to an object of the server.
 fn owner(api_version: &str, kind: &str, owner: &Value) -> Value {
     let metadata = &owner["metadata"];
     json!({"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "blockOwnerDeletion": true})
 }
 
-/// A server with a ConfigMap `owner`, and others that it owns.
+/// A server with a ConfigMap `owner`, and ConfigMaps that it owns.
 async fn owned(names: &[&str], finalizers: Value) -> (Server, Value) {
     let server = Server::new();
     let reference = owner("v1", "ConfigMap", &server.config_map("owner").await.body);

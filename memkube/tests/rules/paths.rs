@@ -1,4 +1,4 @@
-//! Requests that name no resource: faults, the policy and the ledger see them too.
+//! Requests that are not about a resource: faults, the policy and the audit ledger see them, too.
 
 use crate::support::{CONFIG_MAPS, Server, WIDGETS};
 use http::{Method, Request};

@@ -1,4 +1,4 @@
-//! Common rules of requests: paths, methods, forms, rights, and the ledger.
+//! Common rules of requests: paths, methods, forms, authorization, and the audit ledger.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
 use http::Method;

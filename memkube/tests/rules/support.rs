@@ -1,4 +1,4 @@
-//! A server with a kind of its own, and requests to it.
+//! A server with a custom kind, and requests to the server.
 
 use bytes::Bytes;
 use http::{Method, Request};

@@ -1,10 +1,10 @@
-//! What can be done where.
+//! OpenAPI paths of resources, with the operations of each path.
 
 use crate::auth::Verb;
 use crate::registry::{Definition, Scope};
 use serde_json::{Map, Value, json};
 
-/// The paths of a resource, below `root` (`apis/discovery.k8s.io/v1`).
+/// OpenAPI paths of a resource. `root` is the prefix of its group version, for example `apis/discovery.k8s.io/v1`.
 pub(super) fn of(root: &str, definition: &Definition, version: &str) -> Vec<(String, Value)> {
     let plural = &definition.plural;
     let namespaced = definition.scope == Scope::Namespaced;

@@ -1,4 +1,4 @@
-//! What objects look like: of the built-in kinds as k8s-openapi knows them, of the others as their definitions say.
+//! OpenAPI schemas of kinds: built-in kinds from k8s-openapi, custom kinds from their CustomResourceDefinitions.
 
 use crate::registry::{Definition, ResourceId};
 use crate::server::MemKube;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const PREFIX: &str = "#/components/schemas/";
 
-/// The schemas of resources in a version, and those that they refer to.
+/// Returns the schemas of resources in a version, and all schemas that they refer to.
 pub(super) fn of(server: &MemKube, resources: &[Arc<Definition>], version: &str) -> Map<String, Value> {
     let mut settings = SchemaSettings::draft07();
     settings.definitions_path = "/components/schemas".into();
@@ -50,7 +50,7 @@ pub(super) fn of(server: &MemKube, resources: &[Arc<Definition>], version: &str)
     schemas
 }
 
-/// The name that a schema refers to.
+/// Name of the schema that a `$ref` refers to.
 fn reference(schema: &Schema) -> String {
     let reference = schema.get("$ref").and_then(Value::as_str).unwrap_or_default();
     reference.strip_prefix(PREFIX).unwrap_or(reference).to_owned()
@@ -62,7 +62,7 @@ fn known<T: k8s_openapi::Resource + JsonSchema>() -> ((&'static str, &'static st
     ((T::GROUP, T::VERSION, T::KIND), |generator| generator.subschema_for::<T>())
 }
 
-/// The schema of a built-in kind.
+/// Schema of a built-in kind, or `None` if k8s-openapi does not have the kind or memkube does not use it.
 fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
     let all = [
         known::<core::ConfigMap>(),
@@ -89,15 +89,16 @@ fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
     all.into_iter().find(|(known, _)| *known == wanted).map(|(_, schema)| schema)
 }
 
-/// `io.k8s.networking.multicluster.v1alpha1.ServiceExport`: the group from its end.
+/// Schema name of a custom kind, for example `io.k8s.networking.multicluster.v1alpha1.ServiceExport`. The parts of the
+/// group are reversed.
 fn custom_name(definition: &Definition, version: &str) -> String {
     let mut parts: Vec<&str> = definition.group.split('.').rev().collect();
     parts.extend([version, &definition.kind]);
     parts.join(".")
 }
 
-/// The schema of a kind that is not built in, from its CustomResourceDefinition; of one that was registered without
-/// one, that it may be anything.
+/// Schema of a custom kind, from its CustomResourceDefinition. A kind registered without a definition accepts any
+/// field.
 fn custom_schema(server: &MemKube, definition: &Definition, version: &str, metadata: &str) -> Value {
     let resource = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let stored = server.peek(&resource, "", &definition.qualified_plural());
@@ -124,7 +125,7 @@ const API_VERSION: &str = "The version of the schema of this object.";
 const KIND: &str = "The kind of this object.";
 const METADATA: &str = "The object's metadata.";
 
-/// Beside a `$ref` nothing counts in OpenAPI 3.0, so what is there goes with it into an `allOf`.
+/// Moves each `$ref` that has siblings into an `allOf`, because OpenAPI 3.0 ignores the siblings of a `$ref`.
 fn separate_references(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -1,11 +1,11 @@
-//! Lists in a strategic merge patch.
+//! Merging of lists in a strategic merge patch.
 
 use super::{Inapplicable, Lists, PATCH, apply};
 use crate::patch::go_format;
 use crate::strategy::ListMerge;
 use serde_json::{Map, Value};
 
-/// The list that comes of a patch's items and those that were there.
+/// Merges the items of a patch with the old items.
 pub(super) fn merge(
     old: Vec<Value>,
     items: Vec<Value>,
@@ -35,7 +35,7 @@ fn by_key(
 ) -> Result<Vec<Value>, Inapplicable> {
     let replaces = |item: &Value| item.get(PATCH).is_some_and(|directive| directive == "replace");
     if items.iter().any(replaces) {
-        // The item with the directive says so for the whole list; it is no item itself.
+        // The item with the directive applies to the whole list. It is not stored.
         return Ok(items.into_iter().filter(|item| !replaces(item)).collect());
     }
     let mut merged = old.clone();
@@ -79,8 +79,12 @@ fn key_of(item: &Value, key: &str) -> Value {
     item.get(key).cloned().unwrap_or_default()
 }
 
-/// Puts items in order: those that the patch speaks of as it has them, the others as they were; where the two meet, as
-/// they were if both were there, and the patch's first otherwise.
+/// Orders the items of a merged list.
+///
+/// - Items in the patch have the order of the patch.
+/// - Other items keep their old order.
+/// - Between an item in the patch and another item, the old order counts if both are old. Otherwise the item in the
+///   patch comes first.
 fn arrange(items: Vec<Value>, wanted: &[Value], old: &[Value], key: &dyn Fn(&Value) -> Value) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|known| *known == key(item));
     let (mut spoken, mut silent): (Vec<Value>, Vec<Value>) =
@@ -102,7 +106,7 @@ fn arrange(items: Vec<Value>, wanted: &[Value], old: &[Value], key: &dyn Fn(&Val
     arranged
 }
 
-/// Puts the items of a list that the patch only orders in that order.
+/// Applies `$setElementOrder` to a list whose items the patch does not change.
 pub(super) fn reorder(object: &mut Map<String, Value>, name: &str, order: &[Value], merge: ListMerge) {
     let Some(Value::Array(items)) = object.get_mut(name) else {
         return;
@@ -116,7 +120,6 @@ pub(super) fn reorder(object: &mut Map<String, Value>, name: &str, order: &[Valu
     *items = arrange(std::mem::take(items), &wanted, &old, &key);
 }
 
-/// Removes values from a list.
 pub(super) fn delete_values(object: &mut Map<String, Value>, name: &str, gone: &[Value]) {
     if let Some(Value::Array(items)) = object.get_mut(name) {
         items.retain(|item| !gone.contains(item));

@@ -1,4 +1,4 @@
-//! Rules against values.
+//! Evaluation of rules on values.
 
 use super::super::old::{self, OldItems};
 use super::super::{Node, Path};
@@ -12,14 +12,14 @@ use serde_json::Value;
 use std::sync::Arc;
 
 thread_local! {
-    /// Making it costs more than most rules.
+    /// CEL context with all functions. One for each thread, because making a context costs more than most rules.
     static FUNCTIONS: Context<'static> = functions();
 }
 
-/// Names of types, for rules about values that are of one type or another: `type(self) == int`.
+/// Type names, so that a rule can compare types: `type(self) == int`.
 const TYPES: [&str; 8] = ["bool", "bytes", "double", "int", "list", "map", "string", "uint"];
 
-/// Kubernetes' functions, and `type`, which the `cel` crate does not have.
+/// Returns a context with Kubernetes' functions and `type`, which the `cel` crate does not have.
 fn functions() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> {
@@ -32,7 +32,7 @@ fn functions() -> Context<'static> {
     context
 }
 
-/// Runs something that needs them.
+/// Calls `run` with the context of this thread.
 pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
     FUNCTIONS.with(run)
 }
@@ -51,7 +51,7 @@ fn type_name(value: &Cel) -> &'static str {
     }
 }
 
-/// A value, where a whole object has no JSON value around it.
+/// A value or a whole object. A whole object is not wrapped in a JSON value, and cloning it would be expensive.
 #[derive(Clone, Copy, PartialEq)]
 enum Given<'a> {
     Object(&'a Object),
@@ -67,7 +67,7 @@ impl<'a> From<&'a Value> for Given<'a> {
     }
 }
 
-/// The rules of a whole object. Rules broken by what did not change are warned of.
+/// Evaluates all rules of an object. Rules that unchanged values break are added to `warnings`.
 pub(in super::super) fn errors(
     root: &Node,
     object: &Object,
@@ -138,7 +138,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is wrong, if the rule is broken.
+/// Returns the error of a rule if the value breaks the rule.
 fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, path: &Path<'_>) -> Option<FieldError> {
     if rule.uses_old && old.is_none() && !rule.optional_old {
         return None;
@@ -174,7 +174,7 @@ fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, pa
     })
 }
 
-/// Messages of one line, not too long: others are not used.
+/// Returns a message without surrounding space. Like kube-apiserver, it drops messages of several lines or above 5 KiB.
 fn usable(text: &str) -> Option<String> {
     let text = text.trim();
     let fits = !text.is_empty() && !text.contains('\n') && text.len() <= 5 << 10;
@@ -187,7 +187,7 @@ fn error(rule: &Rule, given: Given<'_>, path: &Path<'_>, message: &str) -> Field
         (place, below) if place.is_empty() => below.trim_start_matches('.').to_owned(),
         (place, below) => format!("{place}{below}"),
     };
-    // The value is shown where it is short: not of objects and lists, and not where the error is told of a member.
+    // The error contains only a short value: no object, no list, and no value if `fieldPath` names a member.
     let shown = match given {
         Given::Value(value) if !value.is_array() && rule.field_path.is_empty() => Some(value),
         _ => None,
@@ -203,7 +203,7 @@ fn error(rule: &Rule, given: Given<'_>, path: &Path<'_>, message: &str) -> Field
     FieldError { field, reason, message }
 }
 
-/// The rule could not be evaluated.
+/// Error of a rule that could not be evaluated.
 fn failed(rule: &Rule, node: &Node, path: &Path<'_>, why: &ExecutionError) -> FieldError {
     let kind = node.kind.map_or("", |kind| kind.name());
     let why = match why {
@@ -212,7 +212,7 @@ fn failed(rule: &Rule, node: &Node, path: &Path<'_>, why: &ExecutionError) -> Fi
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
-        // What is behind them has values in it, in an order of their own.
+        // The messages of these errors contain values in random order. So the error has a fixed message.
         ExecutionError::NoSuchOverload
         | ExecutionError::UnsupportedTargetType { .. }
         | ExecutionError::NotSupportedAsMethod { .. }

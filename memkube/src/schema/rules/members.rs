@@ -1,15 +1,16 @@
-//! Which members of `self` a rule speaks of: only these are converted for it. A rule about `self.metadata.name` at the
-//! root would cost the conversion of a thousand endpoints otherwise.
+//! Members of `self` and `oldSelf` that a rule uses. Only these members are converted to CEL values.
+//!
+//! Without this, a rule on the root about `self.metadata.name` would convert a thousand endpoints.
 
 use kube::core::cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use std::collections::BTreeSet;
 
-/// Members of `self` and `oldSelf`.
+/// Used members of `self` and `oldSelf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Members {
-    /// The value is used as a whole.
+    /// The rule uses the value as a whole.
     All,
-    /// Only these, by their names in CEL.
+    /// The rule uses only these members. Names are escaped as in CEL.
     Some(BTreeSet<String>),
 }
 

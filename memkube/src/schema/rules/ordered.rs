@@ -1,5 +1,7 @@
-//! Maps in the order of their keys. Those of the `cel` crate are in another order in each run, and what a rule makes of
-//! them would be other with it: so what its macros go through, and what it formats, is brought into order first.
+//! Iteration over CEL maps in the order of their keys.
+//!
+//! Maps of the `cel` crate have a random order, so a rule could give another result in each run. Therefore [`ordered`]
+//! wraps each range of a macro and each argument of `format` into a function that sorts maps.
 
 use kube::core::cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr};
 use kube::core::cel::cel::objects::{Key, Map};
@@ -7,19 +9,20 @@ use kube::core::cel::cel::{Context, ExecutionError, Program, Value as Cel};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-/// What macros go through is given to this first. No rule can call it: it is no name of the language.
+/// Function that wraps the range of a macro. `@` is not valid in CEL names, so no rule can call this function.
 const KEYS: &str = "@keys";
-/// What is formatted is given to this first.
+/// Function that wraps the arguments of `format`.
 const PRINTABLE: &str = "@printable";
 
-/// An expression that does the same, in order; it needs a context with [`add_functions`].
+/// Returns an equivalent expression that visits maps in order. The context must have the functions of
+/// [`add_functions`].
 pub(super) fn ordered(expression: &IdedExpr) -> IdedExpr {
     let mut expression = expression.clone();
     order(&mut expression);
     expression
 }
 
-/// Adds what ordered expressions call.
+/// Adds the functions that ordered expressions call.
 pub(super) fn add_functions(context: &mut Context<'_>) {
     context.add_function(KEYS, |value: Cel| -> Result<Cel, ExecutionError> { Ok(keys(value)) });
     context.add_function(PRINTABLE, |arguments: Cel| -> Result<Cel, ExecutionError> { printable(arguments) });
@@ -61,7 +64,7 @@ fn order_entry(entry: &mut EntryExpr) {
 }
 
 fn wrap(function: &str, expression: &mut IdedExpr) {
-    // A list that is written out has an order of its own.
+    // A list literal already has an order.
     if function == KEYS && matches!(expression.expr, Expr::List(_)) {
         return;
     }
@@ -70,7 +73,7 @@ fn wrap(function: &str, expression: &mut IdedExpr) {
     expression.expr = Expr::Call(CallExpr { func_name: function.to_owned(), target: None, args: vec![argument] });
 }
 
-/// A map's keys in order; anything else as it is.
+/// Returns the sorted keys of a map. Returns any other value unchanged.
 fn keys(value: Cel) -> Cel {
     let Cel::Map(map) = value else { return value };
     Cel::List(Arc::new(in_order(&map).into_keys().map(|key| Cel::from(key.clone())).collect()))
@@ -81,7 +84,7 @@ fn in_order(map: &Map) -> BTreeMap<&Key, &Cel> {
     map.map.iter().collect()
 }
 
-/// Arguments of `format`, with maps as the text that they are printed as.
+/// Arguments of `format`, with maps and lists replaced by their printed form.
 fn printable(arguments: Cel) -> Result<Cel, ExecutionError> {
     let Cel::List(arguments) = arguments else { return Ok(arguments) };
     let printed = arguments.iter().map(|argument| match argument {
@@ -91,7 +94,7 @@ fn printable(arguments: Cel) -> Result<Cel, ExecutionError> {
     Ok(Cel::List(Arc::new(printed.collect::<Result<_, _>>()?)))
 }
 
-/// As `format` prints it within a list.
+/// Text of a value as `format` prints it within a list.
 fn printed(value: &Cel) -> Result<String, ExecutionError> {
     match value {
         Cel::List(items) => {
@@ -108,13 +111,13 @@ fn printed(value: &Cel) -> Result<String, ExecutionError> {
     }
 }
 
-/// A key with its colon.
+/// Text of a map key with its colon.
 fn name(key: &Key) -> Result<String, ExecutionError> {
     let entry = HashMap::from([(key.clone(), Cel::Null)]);
     formatted(Cel::Map(Map { map: Arc::new(entry) }), "{", "null}")
 }
 
-/// What `format` makes of a value, without what is around it.
+/// Result of `format` for a value, without the prefix `before` and the suffix `behind`.
 fn formatted(value: Cel, before: &str, behind: &str) -> Result<String, ExecutionError> {
     static FORMAT: LazyLock<Program> =
         LazyLock::new(|| Program::compile("'%s'.format([value])").expect("it is an expression"));

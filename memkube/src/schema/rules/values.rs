@@ -1,4 +1,4 @@
-//! Values as CEL sees them.
+//! Conversion from JSON to CEL values.
 
 use super::super::formats::Format;
 use super::super::{Kind, Node};
@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Words of the language: members of these names are written `__in__`.
+/// Reserved words of CEL. Rules write members of these names as `__in__`.
 const RESERVED: [&str; 17] = [
     "true",
     "false",
@@ -51,7 +51,7 @@ pub(super) fn object(node: Option<&Node>, object: &Object, members: &Members) ->
     let is_map = node.is_some_and(|node| node.additional.is_some() || node.any_additional);
     let mut map = HashMap::with_capacity(object.len());
     for (name, member) in object {
-        // Keys of maps are data, not names.
+        // Keys of a map are data, so they are not escaped.
         let key = if is_map { name.clone() } else { escaped(name) };
         if !members.contains(&key) {
             continue;
@@ -93,7 +93,7 @@ fn text(node: Option<&Node>, text: &str) -> Cel {
     converted.unwrap_or_else(|| Cel::String(Arc::new(text.to_owned())))
 }
 
-/// A name as rules write it.
+/// Name of a member as rules write it.
 fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) || MORE_RESERVED.contains(&name) {
         return format!("__{name}__");

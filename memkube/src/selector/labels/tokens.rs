@@ -1,6 +1,5 @@
-//! The words and signs of a label selector.
+//! Tokens of a label selector.
 
-/// A word or a sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(String),
@@ -32,7 +31,7 @@ impl Token {
     }
 }
 
-/// The tokens of a text, one after the other.
+/// Iterator over the tokens of a selector.
 pub(super) struct Tokens {
     letters: Vec<char>,
     at: usize,
@@ -55,7 +54,7 @@ impl Tokens {
         token
     }
 
-    /// The token that comes next and where it ends.
+    /// Returns the next token and the position after it.
     fn scan(&self) -> (Token, usize) {
         let rest = &self.letters[self.at..];
         let blank = rest.iter().take_while(|letter| letter.is_whitespace()).count();

@@ -1,4 +1,4 @@
-//! What is wrong with a definition.
+//! Validation of CustomResourceDefinitions.
 
 use super::{is_established, text, versions};
 use crate::object::names::{label_1035, subdomain};
@@ -98,7 +98,7 @@ fn versions_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// The versions as messages show them: as Go writes the structs, what all have in common left out.
+/// Versions as messages show them: as Go structs, without fields that all versions share.
 fn shown(object: &Object) -> String {
     let Some(Value::Array(all)) = at(object, "spec.versions") else { return "null".to_owned() };
     let shown = all.iter().map(|version| {
@@ -193,7 +193,7 @@ fn stored_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// What may not change once the kind is established.
+/// Errors for changed fields that are immutable after the kind is established.
 pub(super) fn update_errors(object: &Object, old: &Object) -> Vec<FieldError> {
     if !is_established(old) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Names of definitions: which are taken, and which version comes first.
+//! Names in CustomResourceDefinitions: conflicts between names, and the order of versions.
 
 use super::super::Context;
 use super::texts;
@@ -6,7 +6,7 @@ use crate::object::{Object, at, meta_text, text_at};
 use crate::registry::ResourceId;
 use std::cmp::Reverse;
 
-/// Which of its names another definition of the group has: reason and message of the condition.
+/// Returns reason and message of the condition if another definition of the group already has one of the names.
 pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String, String)> {
     let definitions = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let own = meta_text(object, "name");
@@ -34,11 +34,11 @@ pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String
         let names = names.into_iter().filter(|name| !name.is_empty() && taken.contains(name));
         names.map(move |name| (reason.to_owned(), format!("{name:?} is already in use")))
     });
-    // The last one is told of.
+    // kube-apiserver reports only the last conflict.
     conflicts.by_ref().last()
 }
 
-/// Orders versions as discovery does: `v2`, `v1`, `v1beta1`, `v1alpha1`, and then all others by name.
+/// Sort key of a version, in the order of discovery: `v2`, `v1`, `v1beta1`, `v1alpha1`, then all others by name.
 pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String) {
     match parsed(version) {
         Some(known) => (false, Reverse(known), String::new()),
@@ -46,7 +46,7 @@ pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String)
     }
 }
 
-/// How stable it is, its number, and the number of the alpha or beta.
+/// Stability, major number, and number of the alpha or beta.
 fn parsed(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition has.
+//! Fields of a CustomResourceDefinition.
 
 use super::super::shape::{Shape, Struct, TEXT, TEXTS, always, full, present};
 

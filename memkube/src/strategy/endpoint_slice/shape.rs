@@ -1,4 +1,4 @@
-//! What an EndpointSlice has.
+//! Fields of an EndpointSlice.
 
 use super::super::shape::{REFERENCE, Shape, Struct, TEXT, TEXT_MAP, TEXTS, always, full, present};
 

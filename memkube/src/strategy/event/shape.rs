@@ -1,4 +1,4 @@
-//! What an Event has, in its two forms.
+//! Fields of an Event, in both forms.
 
 use super::super::shape::{REFERENCE, Shape, Struct, TEXT, always, full, present};
 

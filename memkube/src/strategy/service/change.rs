@@ -1,4 +1,4 @@
-//! Updates of Services: what a client leaves out, what goes with the old type, what may not change.
+//! Updates of Services: fields that a client left out, fields that only the old type has, and immutable fields.
 
 use super::{
     externally_accessible, first_address, list, needs_cluster_ip, needs_health_check_port, node_ports, spec, spec_mut,
@@ -8,7 +8,7 @@ use crate::object::{Object, at, text_at};
 use crate::status::FieldError;
 use serde_json::{Value, json};
 
-/// Brings `clusterIP` and `clusterIPs` together, where a client knows one of them only.
+/// Makes `clusterIP` and `clusterIPs` agree if a client sets only one of them.
 pub(super) fn normalize(object: &mut Object, old: Option<&Object>) {
     let one = text_at(object, "spec.clusterIP").to_owned();
     let all_are_old = |old: &Object| list(old, "spec.clusterIPs") == list(object, "spec.clusterIPs");
@@ -29,7 +29,7 @@ pub(super) fn normalize(object: &mut Object, old: Option<&Object>) {
     }
 }
 
-/// Keeps what was allocated, where a client leaves it out.
+/// Keeps allocated addresses and ports that a client left out.
 pub(super) fn keep_allocated(object: &mut Object, old: &Object) {
     if needs_cluster_ip(object) && needs_cluster_ip(old) {
         let had = text_at(old, "spec.clusterIP").to_owned();
@@ -45,7 +45,7 @@ pub(super) fn keep_allocated(object: &mut Object, old: &Object) {
     node_ports::keep(object, old);
 }
 
-/// Drops what only the old type had, where the client did not touch it.
+/// Drops fields that the new type does not have, if the client did not change them.
 pub(super) fn drop_by_type(object: &mut Object, old: &Object) {
     if needs_cluster_ip(old) && !needs_cluster_ip(object) {
         let untouched = list(old, "spec.clusterIPs") == list(object, "spec.clusterIPs");
@@ -86,7 +86,7 @@ fn remove_if_same(object: &mut Object, old: &Object, name: &str) {
     }
 }
 
-/// What may not change.
+/// Errors for changed fields that are immutable.
 pub(super) fn errors(object: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let why = "may not change once set";

@@ -1,4 +1,4 @@
-//! What is wrong with a Service.
+//! Validation of Services.
 
 use super::super::addresses;
 use super::{externally_accessible, is_headless, list, needs_health_check_port, spec, text};
@@ -13,7 +13,7 @@ const AFFINITIES: [&str; 2] = ["ClientIP", "None"];
 const TRAFFIC_POLICIES: [&str; 2] = ["Cluster", "Local"];
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 const BALANCED_ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
-/// The kubelet's own.
+/// Port of the kubelet.
 const KUBELET_PORT: i64 = 10_250;
 
 pub(super) fn errors(object: &Object) -> Vec<FieldError> {
@@ -165,7 +165,7 @@ fn duplicate_ports(ports: &[Value]) -> Vec<FieldError> {
 fn balancer_errors(object: &Object) -> Vec<FieldError> {
     let balanced = text_at(object, "spec.type") == "LoadBalancer";
     let mut errors = Vec::new();
-    // The field's name is that of kube-apiserver's messages.
+    // The field name in messages of kube-apiserver starts with an upper case letter.
     let ranges = list(object, "spec.loadBalancerSourceRanges");
     if !ranges.is_empty() && !balanced {
         errors.push(FieldError::forbidden("spec.LoadBalancerSourceRanges", BALANCED_ONLY));

@@ -1,4 +1,4 @@
-//! Node ports of Services.
+//! Allocation of node ports.
 
 use super::super::Context;
 use super::{list, needs_health_check_port, needs_node_ports, spec_mut};
@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 const FIRST: i64 = 30_000;
 const LAST: i64 = 32_767;
 
-/// Ports that are taken, each with its protocol.
+/// Node ports in use, with their protocols.
 type Taken = BTreeSet<(i64, String)>;
 
-/// Gives the Service the node ports that it needs, or takes those that it asks for.
+/// Allocates the node ports of a Service, or those that the Service asks for.
 pub(super) fn allocate(context: &mut Context<'_>, object: &mut Object, old: Option<&Object>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if needs_node_ports(object) || needs_health_check_port(object) {
@@ -41,7 +41,7 @@ fn protocol(port: &Value) -> String {
     port["protocol"].as_str().unwrap_or_default().to_owned()
 }
 
-/// What all other Services have.
+/// Node ports of all other Services.
 fn taken(context: &Context<'_>, object: &Object) -> Taken {
     let own = (meta_text(object, "namespace"), meta_text(object, "name"));
     let mut taken = Taken::new();
@@ -81,7 +81,7 @@ fn ports(context: &mut Context<'_>, object: &mut Object, taken: &mut Taken) -> V
         if number(&filled[index]) != 0 || !needs_node_ports(object) {
             continue;
         }
-        // One port in two protocols has one node port.
+        // If a port number occurs with two protocols, both share one node port.
         let protocol = protocol(&filled[index]);
         let twin = filled.iter().find(|other| other["port"] == filled[index]["port"] && number(other) != 0);
         let shared = twin.map(number).filter(|shared| !taken.contains(&(*shared, protocol.clone())));
@@ -117,7 +117,7 @@ fn health_check(
     in_use.then(|| FieldError::invalid(FIELD, &json!(own), &why))
 }
 
-/// A port that is free in all protocols: the first from a random one on.
+/// Returns a port that is free in all protocols: the first one after a random port.
 fn any_free(context: &mut Context<'_>, taken: &Taken) -> Option<i64> {
     let numbers: BTreeSet<i64> = taken.iter().map(|(number, _)| *number).collect();
     let count = LAST - FIRST + 1;
@@ -125,7 +125,7 @@ fn any_free(context: &mut Context<'_>, taken: &Taken) -> Option<i64> {
     (0..count).map(|step| FIRST + (begin + step) % count).find(|port| !numbers.contains(port))
 }
 
-/// What an update leaves out is kept: node ports go by the name of their port.
+/// Keeps node ports that an update left out. Old and new ports are matched by name.
 pub(super) fn keep(object: &mut Object, old: &Object) {
     if needs_node_ports(object) && needs_node_ports(old) {
         let old_ports = list(old, "spec.ports");
@@ -151,13 +151,13 @@ pub(super) fn keep(object: &mut Object, old: &Object) {
     }
 }
 
-/// Whether two states have the same node ports.
+/// True if both states have the same node ports.
 pub(super) fn same(object: &Object, old: &Object) -> bool {
     let numbers = |object: &Object| list(object, "spec.ports").iter().map(number).collect::<BTreeSet<i64>>();
     numbers(object) == numbers(old)
 }
 
-/// Takes them away.
+/// Removes all node ports.
 pub(super) fn clear(object: &mut Object) {
     let ports = spec_mut(object).get_mut("ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
@@ -167,7 +167,7 @@ pub(super) fn clear(object: &mut Object) {
     }
 }
 
-/// Whether the type of a Service has node ports at all.
+/// True if Services of this type can have node ports.
 pub(super) fn belong_to(object: &Object) -> bool {
     matches!(text_at(object, "spec.type"), "NodePort" | "LoadBalancer")
 }

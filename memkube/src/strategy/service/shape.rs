@@ -1,4 +1,4 @@
-//! What a Service has.
+//! Fields of a Service.
 
 use super::super::shape::{Shape, Struct, TEXT, TEXT_MAP, TEXTS, always, full, present};
 

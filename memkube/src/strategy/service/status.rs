@@ -1,4 +1,4 @@
-//! The status of Services: where their load balancers are.
+//! Status of Services: addresses of load balancers.
 
 use super::super::addresses;
 use super::list;

@@ -1,4 +1,4 @@
-//! Times as Go's `metav1.Time` and `metav1.MicroTime` read and write them.
+//! Parsing and formatting of times as Go's `metav1.Time` and `metav1.MicroTime` do.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
@@ -6,7 +6,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// The parts of the layout: what Go calls them, and how many digits they have (0: they are as they stand).
+/// Parts of the layout: name in Go, and number of digits. Parts with 0 digits are literal text.
 const PARTS: [(&str, usize); 11] = [
     ("2006", 4),
     ("-", 0),
@@ -21,10 +21,10 @@ const PARTS: [(&str, usize); 11] = [
     ("05", 2),
 ];
 
-/// A time in UTC: with six digits of a second (`micro`) or none.
+/// Parses a time and formats it in UTC, with microseconds if `micro` is true, otherwise with whole seconds.
 ///
 /// # Errors
-/// In the words of Go's `time.Parse`.
+/// Message of Go's `time.Parse`.
 pub(super) fn read(text: &str, micro: bool) -> Result<String, String> {
     let layout = if micro { MICRO_LAYOUT } else { LAYOUT };
     let refuse = |found: &str, wanted: &str| {
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str, micro: bool) -> Result<String, String> {
     }
 }
 
-/// A time as Go writes it.
+/// Formats a time as Go does.
 pub(super) fn write(time: Timestamp, micro: bool) -> String {
     let mut text = String::new();
     let printer = DateTimePrinter::new().precision(Some(if micro { 6 } else { 0 }));

@@ -1,4 +1,4 @@
-//! The options of deletes, in the body or in the query.
+//! Options of a delete, from the body or the query.
 
 use crate::object::shape::go_type;
 use crate::object::{self, Object, finalizers};
@@ -10,26 +10,27 @@ use crate::wire::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a delete asks for.
+/// Options of a delete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_period_seconds: Option<i64>,
-    /// Whether the client waits for the end of the dependents: then an object that stays for now is 202.
+    /// True if the request has `orphanDependents=false`. If the object still exists, the answer is then 202 instead of
+    /// 200.
     pub(crate) waits: bool,
     propagation: Option<Propagation>,
     uid: Option<String>,
     revision: Option<String>,
 }
 
-/// What becomes of what the object owns.
+/// `propagationPolicy`: what happens to dependents of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Propagation {
-    /// It goes before the object.
+    /// Dependents are deleted before the object.
     Foreground,
-    /// It goes after the object.
+    /// Dependents are deleted after the object.
     Background,
-    /// It stays.
+    /// Dependents stay.
     Orphan,
 }
 
@@ -85,8 +86,8 @@ impl DeleteOptions {
         })
     }
 
-    /// Puts in the finalizer that the garbage collector takes away, and takes out those that are not asked for. Where nothing
-    /// is asked for they stay. Returns whether that changed anything.
+    /// Adds the finalizer of the propagation policy, and removes those of other policies. Without a policy nothing
+    /// changes. Returns true if the finalizers changed.
     pub(crate) fn mark(&self, object: &mut Object) -> bool {
         let Some(propagation) = self.propagation else { return false };
         let before: Vec<String> = finalizers(object).map(str::to_owned).collect();
@@ -105,7 +106,7 @@ impl DeleteOptions {
         !same
     }
 
-    /// Whether the object is the one that the client means.
+    /// Checks the preconditions of a delete: UID and resourceVersion.
     pub(crate) fn check(&self, named: Named<'_>, stored: &Stored) -> Result<(), Status> {
         let own = stored.header.uid.as_ref();
         if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != own) {
@@ -150,7 +151,7 @@ fn from_body(body: &[u8]) -> Result<Body, Status> {
     }
     let body: Body = serde_json::from_value(value)
         .map_err(|error| Status::bad_request(format!("DeleteOptions in version \"v1\" cannot be handled: {error}")))?;
-    // Clients write it with the version of the resource's own group too.
+    // Clients also write the group version of the resource as `apiVersion`, so it is not checked.
     let kind = body.kind.as_deref().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
         let version = body.api_version.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where a watch begins.
+//! Start of a watch.
 
 use super::{Open, Step, Watch, error_line};
 use crate::faults;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a watch sees first.
+/// Start position and initial objects of a watch.
 struct Begin {
     initial: VecDeque<Arc<Stored>>,
     end_of_initial: bool,
     cursor: u64,
-    /// It is told that it begins too far back, and ends.
+    /// Error to send if the event log does not reach back to the start position. The watch then ends.
     too_old: Option<Status>,
 }
 
@@ -41,7 +41,7 @@ impl Watch {
         let table = state.store.table_or_new(&resource);
         let (changed, ended, told) = (table.changed(), table.ended(), table.last());
         let incarnation = state.store.incarnation();
-        // Counted and given back by one thing, so that nothing between can leave it counted.
+        // The value decrements the count when it is dropped, so every way out of this function is correct.
         let open = Open::count(server, &mut state);
         drop(state);
         let deadline = Instant::now() + duration;
@@ -116,12 +116,12 @@ impl Begin {
                 (all.filter(matching).cloned().collect(), state.store.revision())
             }
         };
-        // kube-apiserver says so also where initial events were not asked for by name.
+        // kube-apiserver sends this bookmark also if the client did not set `sendInitialEvents`.
         Self { initial, end_of_initial: options.bookmarks, cursor, too_old: None }
     }
 }
 
-/// How long a watch lasts.
+/// Duration of a watch.
 fn duration(options: &ListOptions, state: &mut State) -> Duration {
     options.timeout_seconds.map_or_else(
         || {

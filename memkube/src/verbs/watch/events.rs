@@ -1,4 +1,4 @@
-//! What a watch is told of a change.
+//! Conversion of changes to watch events.
 
 use crate::faults::WatchedEvent;
 use crate::registry::Registered;
@@ -8,22 +8,23 @@ use crate::store::{Change, ChangeKind, Stored};
 use crate::verbs::encode::Encoder;
 use bytes::{Bytes, BytesMut};
 
-/// An event on its way.
+/// A watch event before it is sent.
 pub(super) struct Event {
-    /// As faults see it.
+    /// Event as faults see it.
     pub(super) watched: WatchedEvent,
-    /// As the client gets it.
+    /// Encoded event.
     pub(super) line: Bytes,
 }
 
 impl Event {
-    /// Of an object that was there when the watch began.
+    /// Event of an object that existed when the watch started.
     pub(super) fn initial(encoder: &Encoder, registered: Option<&Registered>, stored: &Stored) -> Self {
         Self::new(ChangeKind::Added, stored, stored.header.revision, &encoder.object(registered, stored))
     }
 
-    /// Of a change, for a watch that sees what its selectors select: an object that comes into sight is added, one that
-    /// goes out of sight is deleted.
+    /// Event of a change, or `None` if the change is outside of the watch's selectors.
+    ///
+    /// An object that starts to match the selectors is `ADDED`. An object that no longer matches is `DELETED`.
     pub(super) fn of(
         encoder: &Encoder,
         registered: Option<&Registered>,
@@ -39,7 +40,7 @@ impl Event {
             (true, true) => (ChangeKind::Modified, after()),
             (true, false) if change.kind == ChangeKind::Deleted => (ChangeKind::Deleted, after()),
             (true, false) => {
-                // As it was last seen, with the version of the change that took it out of sight.
+                // The object as the watch last saw it, with the resourceVersion of the change.
                 let before = change.before.as_ref()?;
                 (ChangeKind::Deleted, encoder.object(registered, &before.at_revision(change.revision)))
             }
@@ -65,12 +66,12 @@ impl Event {
     }
 }
 
-/// The event that tells of a failure.
+/// Encodes an `ERROR` event.
 pub(crate) fn error_line(status: &Status) -> Bytes {
     line("ERROR", &[status.to_json().to_string().into()])
 }
 
-/// An event as a line of JSON.
+/// Encodes an event as a line of JSON.
 pub(super) fn line(kind: &str, object: &[Bytes]) -> Bytes {
     let length: usize = object.iter().map(Bytes::len).sum();
     let mut line = BytesMut::with_capacity(length + 40);
