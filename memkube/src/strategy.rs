@@ -74,7 +74,7 @@ pub enum Generation {
     ContentAndLabels,
 }
 
-/// Consequence of a commit. It is executed immediately, under the same lock.
+/// Effect of a commit. The server executes it immediately, under the same lock.
 #[allow(missing_debug_implementations, reason = "strategies are code")]
 pub enum Effect {
     /// Registers a resource, or replaces its definition.
@@ -282,7 +282,7 @@ pub trait Strategy: Send + 'static {
         let _ = (object, from, to);
     }
 
-    /// Called after a change of an object was stored. Returns the consequences of the change.
+    /// Called after a change of an object was stored. Returns the effects of the change.
     fn committed(&mut self, change: &Change) -> Vec<Effect> {
         let _ = change;
         Vec::new()

@@ -1,4 +1,4 @@
-//! Commits: storing a valid object, and the consequences.
+//! Commits: storing a valid object, and the effects of the commit.
 
 use super::Work;
 use crate::auth::User;
@@ -89,14 +89,14 @@ impl Work<'_> {
 }
 
 impl State {
-    /// Stores an object in its storage version, and executes the consequences.
+    /// Stores an object in its storage version, and executes the effects of the commit.
     pub(crate) fn put(&mut self, resource: &ResourceId, key: Key, object: Object) -> Result<Arc<Stored>, Status> {
         let fields = self.fields(resource, &object);
         let change = self.store.put(resource, key, object, fields).map_err(unstorable)?;
         Ok(self.committed(resource, &change))
     }
 
-    /// Removes an object, and executes the consequences. Returns `None` if the object does not exist.
+    /// Removes an object, and executes the effects of the commit. Returns `None` if the object does not exist.
     pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key, now: Timestamp) -> Option<Arc<Stored>> {
         let change = self.store.remove(resource, key)?;
         let stored = self.committed(resource, &change);
