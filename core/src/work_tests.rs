@@ -8,9 +8,9 @@ use crate::model::{ConsumerType, HubSlice, Kind, Object, SliceContent};
 use crate::support::agent::View;
 use crate::support::agent::{KindChange, applied, undecodable};
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, claim, content, derived_service,
-    endpoint, found, in_hub_of, internal_export, named, namespace, resolved, seconds, service, service_import, slice,
-    slice_export, slice_import, wish,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, claim, content, derived_service,
+    endpoint, found, in_hub_of, internal_export, mcs, named, namespace, resolved, seconds, service, service_import,
+    slice, slice_export, slice_import,
 };
 use crate::support::view::{NOW, hub_view, member_view};
 use std::cell::Cell;
@@ -223,11 +223,11 @@ fn given(number: usize) -> HubSlice {
 }
 
 fn importer(slices: usize) -> member::View {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]).consumed_as(ConsumerType::ClusterIp);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]).consumed_as(ConsumerType::ClusterIp);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let derived = derived_service("work-app", "work/app").object();
     let given = (0..slices).map(|number| Object::EndpointSliceImport(given(number)));
-    member_view([wish.object(), import.object(), derived].into_iter().chain(given))
+    member_view([mcs.object(), import.object(), derived].into_iter().chain(given))
 }
 
 #[test]

@@ -110,9 +110,9 @@ impl Fleet {
             let export = self.view.exports.get(name)?;
             Some((Kind::ServiceExport, name.clone(), export.meta.uid.clone()))
         };
-        let wish = |name: &ObjectName| {
-            let wish = self.view.multi_cluster_services.get(name)?;
-            Some((Kind::MultiClusterService, name.clone(), wish.meta.uid.clone()))
+        let mcs = |name: &ObjectName| {
+            let mcs = self.view.multi_cluster_services.get(name)?;
+            Some((Kind::MultiClusterService, name.clone(), mcs.meta.uid.clone()))
         };
         match key {
             Key::Export(service) => export(service),
@@ -120,9 +120,11 @@ impl Fleet {
                 let service = self.view.slices.get(slice)?.service.clone()?;
                 export(&ObjectName::new(slice.namespace.clone(), service))
             }
-            Key::MultiClusterService(name) => wish(name),
-            Key::Import(name) => self.view.wishes_for(name).find_map(wish),
-            Key::SliceImport(name) => self.view.wishes_for(&self.view.owner_of_slice_import(name)?).find_map(wish),
+            Key::MultiClusterService(name) => mcs(name),
+            Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(mcs),
+            Key::SliceImport(name) => {
+                self.view.multi_cluster_services_of_import(&self.view.owner_of_slice_import(name)?).find_map(mcs)
+            }
             Key::Heartbeat => None,
         }
     }
@@ -214,7 +216,7 @@ impl Fleet {
         if !self.view.watches.complete(&kinds) || self.view.slices.get(&imported).is_some() {
             return None;
         }
-        let why = if self.view.wishes_for(&service).next().is_none() {
+        let why = if self.view.multi_cluster_services_of_import(&service).next().is_none() {
             "not imported: no MultiClusterService imports this Service"
         } else {
             "not imported yet: the derived Service is not there"
@@ -427,12 +429,12 @@ mod tests {
     fn importer() -> Fleet {
         let mut fleet = fleet();
         let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });
-        let mut wish = json!({ "metadata": meta("work", "app"), "spec": { "serviceImport": { "name": "app" } } });
-        wish["metadata"]["labels"] = json!({
+        let mut mcs = json!({ "metadata": meta("work", "app"), "spec": { "serviceImport": { "name": "app" } } });
+        mcs["metadata"]["labels"] = json!({
             "networking.fleet.azure.com/service-import": "app",
             "networking.fleet.azure.com/derived-service": "work-app",
         });
-        hears(&mut fleet, Kind::MultiClusterService, &wish);
+        hears(&mut fleet, Kind::MultiClusterService, &mcs);
         let mut import =
             json!({ "metadata": meta("work", "app"), "status": { "clusters": [{ "cluster": "member-2" }] } });
         import["metadata"]["ownerReferences"] = json!([{

@@ -579,7 +579,7 @@ mod tests {
 
     #[test]
     fn a_slice_that_is_not_imported_says_why_from_level_2() {
-        const WISH: &[u8] = br#"{
+        const MCS: &[u8] = br#"{
             "metadata": {"namespace": "work", "name": "app", "uid": "m", "resourceVersion": "2"},
             "spec": {"serviceImport": {"name": "app"}}
         }"#;
@@ -598,7 +598,7 @@ mod tests {
                 member.watch_state(Source::Fleet(kind), WatchState::Complete, NOON, &mut Vec::new());
             }
             plan(&mut member, &key);
-            learn(&mut member, Kind::MultiClusterService, WISH);
+            learn(&mut member, Kind::MultiClusterService, MCS);
             plan(&mut member, &key);
             log.take()
         };

@@ -273,9 +273,9 @@ async fn start_api_server(
     tokens: Vec<(String, String)>,
 ) -> anyhow::Result<(Process, Vec<Access>)> {
     let deadline = Deadline::after(CONTROL_PLANE_START);
-    let mut wished = options.port;
+    let mut requested_port = options.port;
     for _ in 0..PORT_ATTEMPTS {
-        let port = wished.take().map_or_else(free_port, Ok)?;
+        let port = requested_port.take().map_or_else(free_port, Ok)?;
         let server_url = format!("https://127.0.0.1:{port}");
         let arguments = api_server_arguments(options, folder, etcd_url, port);
         let process = start(Program::ApiServer, &options.name, folder, arguments, None).await?;

@@ -25,11 +25,11 @@ pub use slice::plan_slice;
 /// one that controls the ServiceImport decides.
 pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
-    view.wanting
+    view.mcs_of_import
         .get(imported)
-        .filter_map(|wish| view.multi_cluster_services.live(wish))
-        .filter_map(|wish| Some((wish, derived_service(view, wish)?)))
-        .min_by_key(|(wish, _)| (Some(&wish.meta.uid) != controller, wish.meta.created, wish.meta.name.clone()))
+        .filter_map(|mcs| view.multi_cluster_services.live(mcs))
+        .filter_map(|mcs| Some((mcs, derived_service(view, mcs)?)))
+        .min_by_key(|(mcs, _)| (Some(&mcs.meta.uid) != controller, mcs.meta.created, mcs.meta.name.clone()))
         .map(|(_, service)| service)
         .or_else(|| binding_of_unreadable(view, imported))
 }
@@ -43,16 +43,16 @@ fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'
     let held = given.filter_map(|at| view.slices.live(&at)).filter(|held| held.imported);
     let services = held.filter_map(|held| view.services.live(&view.in_system(held.service.clone()?)));
     let mut services = services.filter(|service| {
-        service.derived_from.as_ref().is_some_and(|wish| view.unreadable.has(Kind::MultiClusterService, wish))
+        service.derived_from.as_ref().is_some_and(|mcs| view.unreadable.has(Kind::MultiClusterService, mcs))
     });
     services.next()
 }
 
 /// Returns the Service named in a MultiClusterService's label, if it was derived for it and is not being deleted. Users can
 /// edit the label.
-pub(crate) fn derived_service<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a Service> {
-    let label = wish.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
+pub(crate) fn derived_service<'a>(view: &'a View, mcs: &MultiClusterService) -> Option<&'a Service> {
+    let label = mcs.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
     let service = view.services.live(&view.in_system(label.clone()))?;
-    // fault M18.2: (service.derived_from.as_ref() == Some(&wish.meta.name)).then_some ~> Some
-    (service.derived_from.as_ref() == Some(&wish.meta.name)).then_some(service)
+    // fault M18.2: (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some ~> Some
+    (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some(service)
 }

@@ -110,13 +110,13 @@ pub struct View {
     /// From each exported Service to the exports of its slices.
     pub(crate) slice_exports_under: Index<ObjectName>,
     /// From each ServiceImport to the MultiClusterServices that request it.
-    pub(crate) wanting: Index<ObjectName>,
+    pub(crate) mcs_of_import: Index<ObjectName>,
     /// From the UID of a MultiClusterService to the ServiceImports that it controls.
     pub(crate) imports_of: Index<Uid>,
     /// From each MultiClusterService to the Services derived for it.
     pub(crate) derived_of: Index<ObjectName>,
     /// From the name of a derived Service to the MultiClusterServices whose label has that name.
-    pub(crate) deriving: Index<Text>,
+    pub(crate) mcs_of_derived_name: Index<Text>,
     /// From each ServiceImport to its claims in the hub.
     pub(crate) internal_imports_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices.
@@ -163,10 +163,10 @@ impl View {
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),
             slice_exports_under: Index::default(),
-            wanting: Index::default(),
+            mcs_of_import: Index::default(),
             imports_of: Index::default(),
             derived_of: Index::default(),
-            deriving: Index::default(),
+            mcs_of_derived_name: Index::default(),
             internal_imports_of: Index::default(),
             slice_imports_of: Index::default(),
             going_slice_imports_of: Index::default(),
@@ -280,8 +280,11 @@ impl View {
     }
 
     /// Returns the MultiClusterServices that request a ServiceImport.
-    pub fn wishes_for<'a>(&'a self, import: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
-        self.wanting.get(import)
+    pub fn multi_cluster_services_of_import<'a>(
+        &'a self,
+        import: &ObjectName,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.mcs_of_import.get(import)
     }
 
     /// Returns the exported Service of a distributed slice.

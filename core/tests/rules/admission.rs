@@ -1,8 +1,8 @@
 //! Tests of the validation of distributed slices (addresses, ports, names and labels) before they are imported.
 
 use crate::support::build::{
-    Build, BuildImport, BuildWish, IntoObject, SYSTEM, accepted_export, content, derived_service, found,
-    imported_slice, in_hub_of, named, port, resolved, service, service_import, slice, slice_export, slice_import, wish,
+    Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, found, imported_slice,
+    in_hub_of, mcs, named, port, resolved, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{SEEN, gone, hindrances, member_view, planned, told, told_by, writes};
 use crate::support::world::settings;
@@ -16,9 +16,9 @@ use fleetnet_types::{ObjectName, WatchState};
 /// Returns the objects of an importing member to which slices of `work/app` can belong: MultiClusterService, ServiceImport,
 /// derived Service.
 fn imported() -> [Object; 3] {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
-    [wish.object(), import.object(), derived_service("work-app", "work/app").object()]
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    [mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
 /// Returns a slice of member-2's Service `work/app` as the hub distributes it, with this source generation.
@@ -207,10 +207,10 @@ fn what_is_no_port_is_left_out_of_a_slice_and_its_importer_is_told() {
 fn a_service_is_not_derived_with_what_is_no_port() {
     let ports = |name: &str, number| vec![port("http", 80), ServicePort { name: name.into(), ..port("x", number) }];
     for (ports, derived) in [(ports("admin", 81), true), (ports("-j ACCEPT", 81), false), (ports("admin", 0), false)] {
-        let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
         let status = ImportStatus { ports: ports.clone(), ..resolved(&["member-2"]) };
-        let import = service_import("work/app").controlled_by(&wish).showing(status);
-        let view = member_view([wish.object(), import.object()]);
+        let import = service_import("work/app").controlled_by(&mcs).showing(status);
+        let view = member_view([mcs.object(), import.object()]);
         let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
         let is_derived = |write: &Write| {
             !matches!(write.action, Action::Patch { patch: Patch::MultiClusterServiceStatus { .. }, .. })
@@ -239,12 +239,11 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
         (Name("Http".into()), false),
     ];
     for (target, derived) in table {
-        let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
         let ports = vec![ServicePort { target_port: Some(target.clone()), ..port("http", 80) }];
         let import =
-            service_import("work/app").controlled_by(&wish).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
-        let plan =
-            planned(&member_view([wish.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
+            service_import("work/app").controlled_by(&mcs).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
+        let plan = planned(&member_view([mcs.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
         let derives = plan.writes.iter().any(|write| write.kind() == Kind::Service);
         assert_eq!((derives, plan.hindrances.is_empty()), (derived, derived), "{target:?}");
     }
@@ -253,12 +252,11 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
 #[test]
 fn a_session_affinity_that_no_service_can_have_is_left_out() {
     for (timeout_seconds, is_one) in [(1, true), (86_400, true), (0, false), (-1, false), (86_401, false)] {
-        let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
         let session_affinity = SessionAffinity::ClientIp { timeout_seconds };
         let status = ImportStatus { session_affinity, ..resolved(&["member-2"]) };
-        let import = service_import("work/app").controlled_by(&wish).showing(status);
-        let plan =
-            planned(&member_view([wish.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
+        let import = service_import("work/app").controlled_by(&mcs).showing(status);
+        let plan = planned(&member_view([mcs.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
         let [Write { action: Action::Create(Desired::Service(made)), .. }] = &plan.writes[..] else {
             panic!("one Service, not {plan:#?}");
         };
@@ -311,15 +309,15 @@ fn a_slice_is_bound_to_what_this_cluster_derived_whatever_the_hub_says_it_belong
 
 #[test]
 fn what_the_hub_says_of_a_service_names_and_labels_nothing_here() {
-    let wish = wish("work/app").taken_on().told(&[found()]);
+    let mcs = mcs("work/app").taken_on().told(&[found()]);
     let status = ImportStatus { clusters: vec!["../../x".into(), "".into()], ..resolved(&[]) };
-    let import = service_import("work/app").controlled_by(&wish).showing(status);
-    let view = member_view([wish.clone().object(), import.object()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(status);
+    let view = member_view([mcs.clone().object(), import.object()]);
     let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
     let labels = Patch::MultiClusterService {
-        finalizers: wish.meta.finalizers.clone(),
+        finalizers: mcs.meta.finalizers.clone(),
         import_label: Some("app".into()),
         derived_label: Some("work-app".into()),
     };
-    assert_eq!(plan.writes, [Write::patch(&wish.meta, labels)]);
+    assert_eq!(plan.writes, [Write::patch(&mcs.meta, labels)]);
 }

@@ -2,10 +2,10 @@
 
 use crate::support::agent::removed;
 use crate::support::build::{
-    Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildSlice, BuildWish,
+    Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, BuildSlice,
     IntoObject, SYSTEM, accepted_export, claim, content, derived_service, imported_slice, in_hub_of, internal_export,
-    named, no_conflict, not_found, pending, port, resolved, seconds, service, service_export, service_import, slice,
-    slice_export, slice_import, valid, wish,
+    mcs, named, no_conflict, not_found, pending, port, resolved, seconds, service, service_export, service_import,
+    slice, slice_export, slice_import, valid,
 };
 use crate::support::cluster::Answer;
 use crate::support::oracle::assert_settled;
@@ -181,7 +181,7 @@ fn b4_an_import_made_anew_while_the_old_one_is_dying_is_not_lost() {
         world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
         world.run();
         assert_eq!(imported(&world, 1), [""; 0], "{kind:?}");
-        world.create(Who::Member(1), wish("work/app").object());
+        world.create(Who::Member(1), mcs("work/app").object());
         world.run();
         assert!(world.cluster(who).get(kind, &name).is_some_and(|old| old.meta().deleting), "{kind:?}");
         hold(&mut world, who, kind, &name, false);
@@ -213,14 +213,14 @@ fn b4_a_service_is_not_offered_anew_while_its_export_is_dying() {
 
 #[test]
 fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
-    let wish = wish("work/app").taken_on();
-    let import = service_import("work/app").controlled_by(&wish);
+    let mcs = mcs("work/app").taken_on();
+    let import = service_import("work/app").controlled_by(&mcs);
     let same = claim("member-1", &import).deleting();
     let of_an_earlier_import = claim("member-1", &import.clone().uid("uid-earlier")).deleting();
     let key = Key::Import(named("work/app"));
     let held = in_hub_of("member-1", "work-app");
     for (case, dying) in [("the same import", same), ("an earlier import", of_an_earlier_import)] {
-        let mut view = member_view([wish.clone().object(), import.clone().object(), dying.clone().object()]);
+        let mut view = member_view([mcs.clone().object(), import.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
         let woken = [Key::MultiClusterService(named("work/app")), key.clone()];
         assert_eq!(gone(&mut view, &dying.object()), woken, "{case}: its end wakes the import");
@@ -233,20 +233,20 @@ fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
 }
 
 #[test]
-fn b4_a_wish_neither_uses_nor_adopts_a_dying_import_and_makes_it_anew_when_it_is_gone() {
-    let wish = wish("work/app").taken_on().told(&[not_found()]);
+fn b4_a_multi_cluster_service_neither_uses_nor_adopts_a_dying_import_and_makes_it_anew_when_it_is_gone() {
+    let mcs = mcs("work/app").taken_on().told(&[not_found()]);
     let key = Key::MultiClusterService(named("work/app"));
-    let unresolved = service_import("work/app").controlled_by(&wish);
+    let unresolved = service_import("work/app").controlled_by(&mcs);
     for (case, import) in [
         ("nobody's", service_import("work/app")),
         ("ours", unresolved.clone()),
         ("ours, with exporters", unresolved.showing(resolved(&["member-2"]))),
     ] {
         let dying = import.deleting();
-        let mut view = member_view([wish.clone().object(), dying.clone().object()]);
+        let mut view = member_view([mcs.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}");
         let dirty = gone(&mut view, &dying.object());
-        assert!(dirty.contains(&key), "{case}: its end wakes the wish: {dirty:?}");
+        assert!(dirty.contains(&key), "{case}: its end requeues the MultiClusterService: {dirty:?}");
         let planned = writes(&view, &key);
         assert!(
             matches!(&planned[..], [Write { action: Action::Create(Desired::ServiceImport { .. }), .. }]),
@@ -388,10 +388,10 @@ fn b7_an_export_that_vanishes_while_it_is_judged_holds_nobody_up() {
 }
 
 #[test]
-fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
-    let winner = wish("work/app").taken_on().deriving("work-app");
+fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alone() {
+    let winner = mcs("work/app").taken_on().deriving("work-app");
     let import = service_import("work/app").controlled_by(&winner).showing(resolved(&["member-2"]));
-    let loser = wish("work/late").importing("app").taken_on();
+    let loser = mcs("work/late").importing("app").taken_on();
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
@@ -403,7 +403,7 @@ fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
     // The other MultiClusterService now requests another Service.
-    let turned = wish("work/late").importing("web").taken_on();
+    let turned = mcs("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
     assert_eq!(touched, [named("work/web"), named("work/late")]);
@@ -412,7 +412,7 @@ fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
 #[test]
 fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
-    world.create(Who::Member(1), wish("work/late").importing("app").object());
+    world.create(Who::Member(1), mcs("work/late").importing("app").object());
     world.run();
     let mark = world.ledger.len();
     world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/late"));
@@ -422,11 +422,11 @@ fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
 }
 
 #[test]
-fn b11_an_imported_slice_is_bound_again_when_another_wish_takes_over() {
+fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes_over() {
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let name = given.meta.name.name.clone();
-    let old = wish("work/old").importing("app").taken_on().deriving("work-old").deleting();
-    let new = wish("work/new").importing("app").taken_on().deriving("work-new");
+    let old = mcs("work/old").importing("app").taken_on().deriving("work-old").deleting();
+    let new = mcs("work/new").importing("app").taken_on().deriving("work-new");
     let import = service_import("work/app").controlled_by(&new).showing(resolved(&["member-2"]));
     let held = imported_slice(&name, "work-old");
     let mut view = member_view([
@@ -450,16 +450,16 @@ fn b11_an_imported_slice_is_bound_again_when_another_wish_takes_over() {
 }
 
 #[test]
-fn b12_a_slice_that_comes_before_its_wish_is_imported_when_there_is_something_to_bind_it_to() {
+fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_there_is_something_to_bind_it_to() {
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
     let key = Key::SliceImport(given.meta.name.name.clone());
     let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
     assert_eq!(writes(&view, &key), []);
-    let wish = wish("work/app").taken_on().deriving("work-app");
+    let mcs = mcs("work/app").taken_on().deriving("work-app");
     told(&mut view, derived_service("work-app", "work/app").object());
-    assert_eq!(writes(&view, &key), [], "a Service without its wish is nobody's");
-    let dirty = told(&mut view, wish.object());
-    assert!(dirty.contains(&key), "the wish wakes its slices: {dirty:?}");
+    assert_eq!(writes(&view, &key), [], "a Service without its MultiClusterService is nobody's");
+    let dirty = told(&mut view, mcs.object());
+    assert!(dirty.contains(&key), "the MultiClusterService requeues its slices: {dirty:?}");
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &given.meta, true)]);
 }
 

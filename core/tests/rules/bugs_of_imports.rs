@@ -1,9 +1,9 @@
 //! Tests for bugs of the Go agents about names and imports that must not exist here. For the numbers see docs/behaviour.md.
 
-use crate::scenes::{bound, count, derived, edit_wish, export, imported, names, wish_says};
+use crate::scenes::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildWish, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
-    named, resolved, service, service_export, service_import, wish,
+    Build, BuildClaim, BuildImport, BuildMcs, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
+    mcs, named, resolved, service, service_export, service_import,
 };
 use crate::support::oracle::{assert_empty, assert_settled};
 use crate::support::view::{hub_view, member_view, planned, writes};
@@ -21,7 +21,7 @@ fn alike(seed: u64) -> World {
     let mut world = World::new(2).in_any_order(seed);
     for (path, endpoint) in ALIKE.iter().zip(["10.0.0.1", "10.0.0.2"]) {
         export(&mut world, 0, path, 80, &[endpoint]);
-        world.create(Who::Member(1), wish(path).object());
+        world.create(Who::Member(1), mcs(path).object());
     }
     world.run();
     world
@@ -70,7 +70,7 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
             assert_eq!(imported(&world, 1), [stays], "seed {seed}");
             assert_settled(&world);
             world.create(Who::Member(0), service_export(ALIKE[gone]).object());
-            world.create(Who::Member(1), wish(ALIKE[gone]).object());
+            world.create(Who::Member(1), mcs(ALIKE[gone]).object());
             world.run();
             assert_eq!(routed(&world), [["10.0.0.1"], ["10.0.0.2"]], "seed {seed}: and back");
         }
@@ -92,9 +92,9 @@ fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid()
         let path = format!("{namespace}/{name}");
         let mut world = World::new(2);
         export(&mut world, 0, &path, 80, &["10.0.0.1"]);
-        world.create(Who::Member(1), wish(&path).object());
+        world.create(Who::Member(1), mcs(&path).object());
         world.run();
-        assert_eq!(wish_says(&world, 1, &path), "FoundServiceImport", "{path}");
+        assert_eq!(mcs_reason(&world, 1, &path), "FoundServiceImport", "{path}");
         let [derived] = &names(&world, Who::Member(1), Kind::Service)[..] else { panic!("one derived Service") };
         let [request] = &world.members[1].cluster.list(Kind::MultiClusterService).collect::<Vec<_>>()[..] else {
             panic!("one MultiClusterService")
@@ -119,11 +119,11 @@ fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid()
 
 #[test]
 fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
-    let wish = wish("a/b-c").taken_on();
-    let import = service_import("a/b-c").controlled_by(&wish).uid("0a1b2c3d-aaaa");
+    let mcs = mcs("a/b-c").taken_on();
+    let import = service_import("a/b-c").controlled_by(&mcs).uid("0a1b2c3d-aaaa");
     let mut other = claim("member-1", &service_import("a-b/c").uid("another"));
     other.meta.name = in_hub_of("member-1", "a-b-c");
-    let view = member_view([wish.object(), import.object(), other.object()]);
+    let view = member_view([mcs.object(), import.object(), other.object()]);
     let planned = writes(&view, &member::Key::Import(named("a/b-c")));
     let [Write { at, action: Action::Create(Desired::InternalServiceImport { .. }), .. }] = &planned[..] else {
         panic!("one claim, not {planned:#?}");
@@ -159,15 +159,15 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
 }
 
 #[test]
-fn b17_a_wish_for_an_internal_load_balancer_may_be_taken_back() {
+fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back() {
     let mut world = World::new(2);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(1), wish("work/app").object());
+    world.create(Who::Member(1), mcs("work/app").object());
     world.run();
     let internal = |world: &World| derived(world, 1, "work-app").map(|service| service.internal_load_balancer);
     assert_eq!(internal(&world), Some(false));
     for wanted in [true, false, true] {
-        edit_wish(&mut world, 1, "work/app", |wish| wish.internal_load_balancer = wanted);
+        edit_mcs(&mut world, 1, "work/app", |mcs| mcs.internal_load_balancer = wanted);
         let mark = world.ledger.len();
         world.run();
         assert_eq!(internal(&world), Some(wanted));
@@ -177,15 +177,15 @@ fn b17_a_wish_for_an_internal_load_balancer_may_be_taken_back() {
 }
 
 #[test]
-fn b17_a_wish_without_a_target_imports_nothing_and_gives_back_what_it_had() {
-    let empty = wish("work/app").importing("");
+fn b17_a_multi_cluster_service_without_a_target_imports_nothing_and_gives_back_what_it_had() {
+    let empty = mcs("work/app").importing("");
     let key = member::Key::MultiClusterService(named("work/app"));
     let view = member_view([empty.object()]);
     let [Write { action: Action::Patch { patch, .. }, .. }] = &writes(&view, &key)[..] else { panic!("its status") };
     assert!(matches!(patch, Patch::MultiClusterServiceStatus { .. }), "{patch:?}");
     assert!(planned(&view, &key).again.is_none(), "and nobody looks again");
 
-    let had = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let had = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&had).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
     let had = had.importing("");
@@ -195,14 +195,14 @@ fn b17_a_wish_without_a_target_imports_nothing_and_gives_back_what_it_had() {
 
     let mut world = World::new(2);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(1), wish("work/app").object());
+    world.create(Who::Member(1), mcs("work/app").object());
     world.run();
-    edit_wish(&mut world, 1, "work/app", |wish| wish.import_name = Text::from(""));
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = Text::from(""));
     world.run();
     assert_eq!(imported(&world, 1), [""; 0]);
     assert_eq!(count(&world, Who::Member(1), Kind::Service), 0);
     assert_eq!(count(&world, Who::Hub, Kind::InternalServiceImport), 0);
-    edit_wish(&mut world, 1, "work/app", |wish| wish.import_name = "app".into());
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = "app".into());
     world.run();
     assert_eq!(imported(&world, 1), ["10.0.0.1"]);
     assert_settled(&world);

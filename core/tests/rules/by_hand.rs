@@ -2,8 +2,8 @@
 
 use crate::scenes::{bound, derived, edit_service, names};
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, claim, named,
-    not_found, resolved, seconds, service, service_import, slice, slice_export, wish,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, claim, mcs,
+    named, not_found, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
@@ -33,8 +33,8 @@ fn copied_as(object: &Object, name: &str) -> Object {
 
 #[test]
 fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
-    let wish = wish("work/app").taken_on();
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let mcs = mcs("work/app").taken_on();
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let first = claim("member-1", &import).marked().answered(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
@@ -42,7 +42,7 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };
         let view = member_view([
-            wish.clone().object(),
+            mcs.clone().object(),
             import.clone().object(),
             first.clone().object(),
             second.clone().object(),
@@ -106,7 +106,7 @@ fn of_two_exports_of_a_slice_the_one_that_says_more_of_it_is_kept_whenever_it_wa
 
 #[test]
 fn an_import_that_others_own_is_adopted_beside_them() {
-    let wish = wish("work/app").taken_on().told(&[not_found()]);
+    let mcs = mcs("work/app").taken_on().told(&[not_found()]);
     let tool = Owner {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
@@ -116,10 +116,10 @@ fn an_import_that_others_own_is_adopted_beside_them() {
         block_owner_deletion: false,
     };
     let import = ServiceImport { owners: vec![tool.clone()], ..service_import("work/app") };
-    let view = member_view([wish.object(), import.clone().object()]);
+    let view = member_view([mcs.object(), import.clone().object()]);
     let patch = Patch::ServiceImportOwners {
         others: vec![tool],
-        controller: Controller { name: "app".into(), uid: "uid-wish-work/app".into() },
+        controller: Controller { name: "app".into(), uid: "uid-mcs-work/app".into() },
         finalizers: import.meta.finalizers.with_ours(true),
     };
     let write = Write::patch(&import.meta, patch);
@@ -127,7 +127,7 @@ fn an_import_that_others_own_is_adopted_beside_them() {
 }
 
 #[test]
-fn a_derived_service_whose_labels_were_taken_away_while_no_agent_ran_is_told_of_when_its_wish_goes() {
+fn a_derived_service_whose_labels_were_taken_away_while_no_agent_ran_is_told_of_when_its_multi_cluster_service_goes() {
     for seed in 0..10 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         let at = derived(&world, 1, "work-app").expect("one is derived").meta.name.clone();

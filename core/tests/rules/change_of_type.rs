@@ -1,9 +1,9 @@
 //! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
 
-use crate::scenes::{derived, edit_wish, import_in_hub, imported, wish_says};
+use crate::scenes::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildInternalExport, BuildWish, IntoObject, claim, in_hub_of, internal_export,
-    named, no_conflict, reference, resolved, seconds, service, service_import, wish,
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, claim, in_hub_of, internal_export, mcs,
+    named, no_conflict, reference, resolved, seconds, service, service_import,
 };
 use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{gone, hindrances, hub_view, member_view, planned, writes};
@@ -24,7 +24,7 @@ const NONE: [&str; 0] = [];
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
-    edit_wish(world, member, "work/app", |wish| wish.consumer_type = consumer_type);
+    edit_mcs(world, member, "work/app", |mcs| mcs.consumer_type = consumer_type);
 }
 
 /// Returns a member's claims in the hub that are not being deleted.
@@ -77,7 +77,7 @@ fn with_a_rival() -> World {
 fn assert_exclusive(world: &World, case: &str) {
     assert_eq!(types(world, 1), [ConsumerType::LoadBalancer], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::LoadBalancer), "{case}");
-    assert_eq!(wish_says(world, 1, "work/app"), "FoundServiceImport", "{case}");
+    assert_eq!(mcs_reason(world, 1, "work/app"), "FoundServiceImport", "{case}");
     assert_settled(world);
 }
 
@@ -87,7 +87,7 @@ fn assert_waits_beside(world: &World, case: &str) {
     claims.sort_by_key(|(consumer_type, _)| *consumer_type == ConsumerType::LoadBalancer);
     assert_eq!(claims, [(ConsumerType::ClusterIp, true), (ConsumerType::LoadBalancer, false)], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
-    assert_eq!(wish_says(world, 1, "work/app"), "LoadBalancerNotGranted", "{case}");
+    assert_eq!(mcs_reason(world, 1, "work/app"), "LoadBalancerNotGranted", "{case}");
     assert_eq!(importers(world), ["member-2".into(), "member-3".into()], "{case}");
     assert_eq!(service_type(world, 2), Some(ServiceType::LoadBalancer), "{case}");
     assert_settled(world);
@@ -96,7 +96,7 @@ fn assert_waits_beside(world: &World, case: &str) {
 fn assert_shared(world: &World, case: &str) {
     assert_eq!(types(world, 1), [ConsumerType::ClusterIp], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
-    assert_eq!(wish_says(world, 1, "work/app"), "FoundServiceImport", "{case}");
+    assert_eq!(mcs_reason(world, 1, "work/app"), "FoundServiceImport", "{case}");
     assert_settled(world);
 }
 
@@ -306,12 +306,12 @@ fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_
 
 // === Single plans of a member agent ===
 
-fn shared_wish() -> MultiClusterService {
-    wish("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)
+fn shared_mcs() -> MultiClusterService {
+    mcs("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)
 }
 
 fn held() -> ServiceImport {
-    service_import("work/app").uid("0a1b2c3d").controlled_by(&wish("work/app")).showing(resolved(&["member-2"]))
+    service_import("work/app").uid("0a1b2c3d").controlled_by(&mcs("work/app")).showing(resolved(&["member-2"]))
 }
 
 fn key() -> member::Key {
@@ -330,14 +330,14 @@ fn delete(claim: &InternalServiceImport) -> Write {
 
 #[test]
 fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered() {
-    let exclusive = wish("work/app").taken_on();
+    let exclusive = mcs("work/app").taken_on();
     let import = held();
     let first = claim("member-1", &import).east_west().marked().answered(resolved(&["member-2"]));
-    let view = |wish: &MultiClusterService, claims: &[&InternalServiceImport]| {
+    let view = |mcs: &MultiClusterService, claims: &[&InternalServiceImport]| {
         let claims = claims.iter().map(|claim| (*claim).clone().object());
-        member_view([wish.clone().object(), import.clone().object()].into_iter().chain(claims))
+        member_view([mcs.clone().object(), import.clone().object()].into_iter().chain(claims))
     };
-    let plan = |wish: &MultiClusterService, claims: &[&InternalServiceImport]| writes(&view(wish, claims), &key());
+    let plan = |mcs: &MultiClusterService, claims: &[&InternalServiceImport]| writes(&view(mcs, claims), &key());
 
     let reference = reference("member-1", &import.meta, Some(seconds(1)));
     let desired = Desired::InternalServiceImport { reference, consumer_type: ConsumerType::LoadBalancer };
@@ -352,14 +352,14 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     // The newer claim stays even if the type has changed back: the deletion of the older claim may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
-    assert_eq!(plan(&shared_wish(), &[&first, &waits]), [turned(&waits)]);
-    assert_eq!(plan(&shared_wish(), &[&first, &granted]), [turned(&granted), delete(&first)]);
-    assert_eq!(plan(&shared_wish(), &[&first, &granted.east_west()]), [delete(&first)]);
+    assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
+    assert_eq!(plan(&shared_mcs(), &[&first, &granted]), [turned(&granted), delete(&first)]);
+    assert_eq!(plan(&shared_mcs(), &[&first, &granted.east_west()]), [delete(&first)]);
 }
 
 #[test]
 fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
-    let exclusive = wish("work/app").taken_on();
+    let exclusive = mcs("work/app").taken_on();
     let import = held();
     let first = claim("member-1", &import).east_west().marked().answered(resolved(&["member-2"]));
     let mut theirs = claim("member-1", &service_import("work/other"));

@@ -2,8 +2,8 @@
 //! it.
 
 use crate::support::build::{
-    BuildImport, BuildInternalExport, BuildWish, IntoObject, accepted_export, condition, derived_service, found,
-    internal_export, named, no_conflict, resolved, seconds, service, service_import, wish,
+    BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, condition, derived_service, found,
+    internal_export, mcs, named, no_conflict, resolved, seconds, service, service_import,
 };
 use crate::support::view::{NOW, hub_view, member_view, writes};
 use fleetnet_core::member::{Key, View};
@@ -36,9 +36,9 @@ fn slice() -> (Kind, ObjectName) {
 
 fn importer(said: &[Condition]) -> View {
     let conditions: Vec<Condition> = [found()].into_iter().chain(said.iter().cloned()).collect();
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&conditions);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
-    member_view([wish.object(), import.object(), derived_service("work-app", "work/app").object()])
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&conditions);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    member_view([mcs.object(), import.object(), derived_service("work-app", "work/app").object()])
 }
 
 #[test]

@@ -119,16 +119,16 @@ fn edits_in_the_hub() -> [Edit; 8] {
 fn edits_in_members() -> [Edit; 8] {
     [
         ("the label of the import", Kind::MultiClusterService, |object| {
-            let Object::MultiClusterService(wish) = object else { return };
-            wish.import_label = None;
+            let Object::MultiClusterService(mcs) = object else { return };
+            mcs.import_label = None;
         }),
         ("the label of the Service", Kind::MultiClusterService, |object| {
-            let Object::MultiClusterService(wish) = object else { return };
-            wish.derived_label = None;
+            let Object::MultiClusterService(mcs) = object else { return };
+            mcs.derived_label = None;
         }),
         ("no conditions", Kind::MultiClusterService, |object| {
-            let Object::MultiClusterService(wish) = object else { return };
-            wish.conditions.clear();
+            let Object::MultiClusterService(mcs) = object else { return };
+            mcs.conditions.clear();
         }),
         ("no conditions", Kind::ServiceExport, |object| {
             let Object::ServiceExport(export) = object else { return };

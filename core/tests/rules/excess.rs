@@ -2,8 +2,8 @@
 //! webhook are left.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, content, derived_service,
-    found, imported_slice, named, resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
+    Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, content, derived_service,
+    found, imported_slice, mcs, named, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{claimed_hub_view, gone, member_view, told, writes};
 use fleetnet_core::hub;
@@ -14,14 +14,14 @@ use fleetnet_types::Timestamp;
 
 /// Returns a member that has just started with a distributed slice and its imported slice.
 fn imported() -> (Key, EndpointSlice, View) {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let held = imported_slice(&given.meta.name.name, "work-app").version(5);
     let key = Key::SliceImport(given.meta.name.name.clone());
     let derived = derived_service("work-app", "work/app");
     let objects =
-        [wish.object(), import.object(), derived.object(), Object::EndpointSliceImport(given), held.clone().object()];
+        [mcs.object(), import.object(), derived.object(), Object::EndpointSliceImport(given), held.clone().object()];
     (key, held, member_view(objects))
 }
 

@@ -1,9 +1,9 @@
 //! Tests that the importer gets each field of a Service and its slices that all agents on the way support.
 
 use crate::support::build::{
-    BuildExport, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, accepted_export, content,
-    derived_service, found, internal_export, member_agent, named, no_conflict, pending, port, resolved, seconds,
-    service, service_export, service_import, slice, slice_export, slice_import, valid, wish,
+    BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
+    derived_service, found, internal_export, mcs, member_agent, named, no_conflict, pending, port, resolved, seconds,
+    service, service_export, service_import, slice, slice_export, slice_import, valid,
 };
 use crate::support::oracle::assert_settled;
 use crate::support::property::for_any;
@@ -148,12 +148,12 @@ fn an_import_has_the_session_affinity_of_its_winner() {
 
 // === The derived Service ===
 
-fn mcs() -> MultiClusterService {
-    wish("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).told(&[found()])
+fn bound_mcs() -> MultiClusterService {
+    mcs("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).told(&[found()])
 }
 
-fn import_of(wish: &MultiClusterService, status: ImportStatus) -> ServiceImport {
-    service_import("work/app").controlled_by(wish).showing(status)
+fn import_of(mcs: &MultiClusterService, status: ImportStatus) -> ServiceImport {
+    service_import("work/app").controlled_by(mcs).showing(status)
 }
 
 fn wanted() -> DerivedService {
@@ -172,27 +172,27 @@ fn standing() -> Service {
     derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp)
 }
 
-fn derived(wish: &MultiClusterService, status: ImportStatus, others: Vec<Object>) -> Vec<Write> {
-    let import = import_of(wish, status);
-    let objects = [wish.clone().object(), import.object()].into_iter().chain(others);
+fn derived(mcs: &MultiClusterService, status: ImportStatus, others: Vec<Object>) -> Vec<Write> {
+    let import = import_of(mcs, status);
+    let objects = [mcs.clone().object(), import.object()].into_iter().chain(others);
     writes(&member_view(objects), &Key::MultiClusterService(named("work/app")))
 }
 
 #[test]
 fn what_is_derived_of_a_headless_import_is_headless_whatever_type_is_asked_for() {
     let headless = || ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
-    let asks_for_address = mcs().consumed_as(ConsumerType::LoadBalancer);
+    let asks_for_address = bound_mcs().consumed_as(ConsumerType::LoadBalancer);
     let desired = Desired::Service(DerivedService { headless: true, ..wanted() });
     let at = standing().meta.name;
     let create = [Write::create(at, desired)];
     assert_eq!(derived(&asks_for_address, headless(), vec![]), create);
-    assert_eq!(derived(&mcs(), headless(), vec![]), create);
+    assert_eq!(derived(&bound_mcs(), headless(), vec![]), create);
     let stands = standing().headless();
-    assert_eq!(derived(&mcs(), headless(), vec![stands.clone().object()]), []);
+    assert_eq!(derived(&bound_mcs(), headless(), vec![stands.clone().object()]), []);
     // A Service cannot gain or lose its cluster IP, so it is deleted and created again.
     let [with, without] = [standing(), stands].map(|service| Write::delete(Kind::Service, &service.meta));
-    assert_eq!(derived(&mcs(), headless(), vec![standing().object()]), [with]);
-    assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
+    assert_eq!(derived(&bound_mcs(), headless(), vec![standing().object()]), [with]);
+    assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
 }
 
 #[test]
@@ -202,10 +202,10 @@ fn a_derived_service_has_its_imports_session_affinity() {
         let patch = Patch::DerivedService(DerivedService { session_affinity, ..wanted() });
         [Write::patch(&standing().meta, patch)]
     };
-    assert_eq!(derived(&mcs(), sticky.clone(), vec![standing().object()]), patch(STICKY));
+    assert_eq!(derived(&bound_mcs(), sticky.clone(), vec![standing().object()]), patch(STICKY));
     let stuck = Service { session_affinity: STICKY, ..standing() };
-    assert_eq!(derived(&mcs(), sticky, vec![stuck.clone().object()]), []);
-    assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
+    assert_eq!(derived(&bound_mcs(), sticky, vec![stuck.clone().object()]), []);
+    assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
 }
 
 /// Returns a slice of `work/app` with IPv6 addresses, as the hub distributes it.
@@ -220,11 +220,11 @@ fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_ke
     let status = || resolved(&["member-1"]);
     let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
     let write = Write::patch(&standing().meta, patch);
-    assert_eq!(derived(&mcs(), status(), vec![standing().object(), given_six()]), [write]);
+    assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), given_six()]), [write]);
     let both = Service { dual_stack: true, ..standing() };
-    assert_eq!(derived(&mcs(), status(), vec![both.clone().object(), given_six()]), []);
-    assert_eq!(derived(&mcs(), status(), vec![both.object()]), [], "its address stays when they go");
-    let mut view = member_view([mcs().object(), import_of(&mcs(), status()).object(), standing().object()]);
+    assert_eq!(derived(&bound_mcs(), status(), vec![both.clone().object(), given_six()]), []);
+    assert_eq!(derived(&bound_mcs(), status(), vec![both.object()]), [], "its address stays when they go");
+    let mut view = member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object()]);
     let dirty = told(&mut view, given_six());
     assert!(dirty.contains(&Key::MultiClusterService(named("work/app"))), "{dirty:?}");
 }
@@ -238,8 +238,9 @@ fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported
     };
     let status = || resolved(&["member-1"]);
     for unfit in [given(&["::1", "fe80::1"]), given(&[])] {
-        assert_eq!(derived(&mcs(), status(), vec![standing().object(), unfit.clone()]), []);
-        let mut view = member_view([mcs().object(), import_of(&mcs(), status()).object(), standing().object(), unfit]);
+        assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), unfit.clone()]), []);
+        let mut view =
+            member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object(), unfit]);
         let mut fit = given(&["::1", "fd00::1"]);
         fit.meta_mut().resource_version += 1;
         let dirty = told(&mut view, fit);
@@ -315,7 +316,7 @@ fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Feat
     world.create(Who::Member(0), Service { session_affinity, ..service("work/app") }.object());
     world.create(Who::Member(0), source.object());
     world.create(Who::Member(0), service_export("work/app").object());
-    world.create(Who::Member(1), wish("work/app").consumed_as(ConsumerType::ClusterIp).object());
+    world.create(Who::Member(1), mcs("work/app").consumed_as(ConsumerType::ClusterIp).object());
     world.run();
     world
 }

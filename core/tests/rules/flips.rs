@@ -5,9 +5,9 @@
 //!
 //! The test counts what its cases cover, and fails if a class is rare.
 
-use crate::scenes::{derived, wish_of};
+use crate::scenes::{derived, mcs_of};
 use crate::support::build::{
-    BuildWish, IntoObject, content, in_hub_of, member_agent, named, service, service_export, slice, wish,
+    BuildMcs, IntoObject, content, in_hub_of, mcs, member_agent, named, service, service_export, slice,
 };
 use crate::support::property::cases;
 use crate::support::world::{Who, World, cluster_id};
@@ -137,8 +137,8 @@ impl Fleet {
             // A member that imports with type ClusterIP keeps its claim when it requests LoadBalancer. So some members request
             // LoadBalancer from the start.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
-            let wish = wish("work/app").consumed_as(consumer);
-            fleet.world.create(Who::Member(importer), wish.object());
+            let mcs = mcs("work/app").consumed_as(consumer);
+            fleet.world.create(Who::Member(importer), mcs.object());
         }
         fleet
     }
@@ -198,8 +198,8 @@ impl Fleet {
             Step::Headless(_) => {}
             Step::Consumer(member, consumer) => {
                 self.world.edit(Who::Member(member), Kind::MultiClusterService, &named("work/app"), |object| {
-                    let Object::MultiClusterService(wish) = object else { return };
-                    wish.consumer_type = consumer;
+                    let Object::MultiClusterService(mcs) = object else { return };
+                    mcs.consumer_type = consumer;
                 });
             }
             Step::Slice(index, stands) => self.set_slice(index, stands),
@@ -234,11 +234,11 @@ impl Fleet {
 
     /// Asserts that an importer has everything exported that all agents support. Returns the classes that this covers.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
-        let wish = wish_of(&self.world, importer, "work/app").expect("it is there");
-        let derived = wish.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
+        let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
+        let derived = mcs.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
         let may_import = !self.headless || self.understood(importer, Feature::Headless);
         assert!(may_import || derived.is_none(), "{importer}: nothing is derived of what is not understood");
-        let waits = wish.consumer_type == ConsumerType::LoadBalancer && derived.is_none();
+        let waits = mcs.consumer_type == ConsumerType::LoadBalancer && derived.is_none();
         let Some(derived) = derived else {
             assert!(!may_import || waits, "{importer}: many may import it");
             assert_eq!(self.imported(importer), [], "{importer}: nothing is left");
@@ -266,15 +266,14 @@ impl Fleet {
             ("affinity arrives", affinity),
             ("affinity stays away", sticky && !affinity),
             ("only the importer understands", self.hub[0].is_none() && self.members[importer] == Some(Features::ALL)),
-            ("of type LoadBalancer", wish.consumer_type == ConsumerType::LoadBalancer),
+            ("of type LoadBalancer", mcs.consumer_type == ConsumerType::LoadBalancer),
         ];
         covered.into_iter().filter_map(|(class, seen)| seen.then_some(class)).collect()
     }
 
     fn assert_one_holds_the_load_balancer(&self) {
-        let wishes =
-            IMPORTERS.map(|importer| (importer, wish_of(&self.world, importer, "work/app").expect("it is there")));
-        let asks: Vec<_> = wishes.filter(|(_, wish)| wish.consumer_type == ConsumerType::LoadBalancer).collect();
+        let mcs = IMPORTERS.map(|importer| (importer, mcs_of(&self.world, importer, "work/app").expect("it is there")));
+        let asks: Vec<_> = mcs.filter(|(_, mcs)| mcs.consumer_type == ConsumerType::LoadBalancer).collect();
         let may = asks.iter().filter(|(importer, _)| !self.headless || self.understood(*importer, Feature::Headless));
         let shares = |importer: usize| {
             self.world.hub.list(Kind::InternalServiceImport).any(|object| match object {
@@ -286,7 +285,7 @@ impl Fleet {
             })
         };
         // A member that imported with type ClusterIP before keeps its import when it requests LoadBalancer.
-        let holds = asks.iter().filter(|(importer, wish)| wish.derived_label.is_some() && !shares(*importer));
+        let holds = asks.iter().filter(|(importer, mcs)| mcs.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 

@@ -2,9 +2,9 @@
 //! order of events.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, SYSTEM, accepted_export, content,
-    derived_service, found, imported_slice, in_hub_of, named, port, resolved, service, service_import, slice,
-    slice_export, slice_import, wish,
+    Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
+    derived_service, found, imported_slice, in_hub_of, mcs, named, port, resolved, service, service_import, slice,
+    slice_export, slice_import,
 };
 use crate::support::oracle::assert_settled;
 use crate::support::view::{claimed_hub_view, gone, hub_view, member_view, told, writes};
@@ -219,9 +219,9 @@ fn import_key(given: &HubSlice) -> member::Key {
 
 /// Returns a MultiClusterService of member-1 with its derived Service.
 fn bound() -> Vec<Object> {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
-    vec![wish.object(), import.object(), derived_service("work-app", "work/app").object()]
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    vec![mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
 fn given(source: &str) -> HubSlice {

@@ -2,7 +2,7 @@
 //! what is exported, and nothing is left over.
 
 use crate::support::build::{
-    BuildSlice, BuildWish, IntoObject, address, content, named, port, service, service_export, slice, wish,
+    BuildMcs, BuildSlice, IntoObject, address, content, mcs, named, port, service, service_export, slice,
 };
 use crate::support::oracle::{CLASSES, assert_empty, assert_settled, classes, state};
 use crate::support::property::for_any;
@@ -76,7 +76,7 @@ pub(crate) enum Event {
         app: usize,
         slice: usize,
     },
-    Wish {
+    CreateMcs {
         member: usize,
         name: usize,
         app: usize,
@@ -92,7 +92,7 @@ pub(crate) enum Event {
         name: usize,
         consumer: usize,
     },
-    Unwish {
+    DeleteMcs {
         member: usize,
         name: usize,
     },
@@ -124,7 +124,7 @@ pub(crate) enum Event {
 }
 
 const APPS: [&str; 2] = ["work/app", "work/web"];
-const WISHES: [&str; 2] = ["work/app", "work/other"];
+const MCS_NAMES: [&str; 2] = ["work/app", "work/other"];
 
 fn ports(variant: usize) -> Vec<ServicePort> {
     match variant {
@@ -202,11 +202,11 @@ pub(crate) fn happen(world: &mut World, event: &Event) {
         Event::DeleteSlice { member, app, slice } => {
             world.delete(Who::Member(member), Kind::EndpointSlice, &slice_of(app, slice).meta.name);
         }
-        Event::Wish { .. }
+        Event::CreateMcs { .. }
         | Event::Retarget { .. }
         | Event::ChangeConsumer { .. }
-        | Event::Unwish { .. }
-        | Event::Address { .. } => happen_to_wish(world, event),
+        | Event::DeleteMcs { .. }
+        | Event::Address { .. } => happen_to_mcs(world, event),
         Event::Meddle { hub, member, which } => meddle(world, hub, member, which),
         Event::Crash { who } => {
             let who = world.everyone()[who];
@@ -227,30 +227,30 @@ pub(crate) fn happen(world: &mut World, event: &Event) {
     }
 }
 
-fn happen_to_wish(world: &mut World, event: &Event) {
+fn happen_to_mcs(world: &mut World, event: &Event) {
     match *event {
-        Event::Wish { member, name, app, consumer: which } => {
+        Event::CreateMcs { member, name, app, consumer: which } => {
             let target = named(APPS[app]).name;
-            let made = wish(WISHES[name]).importing(&target).consumed_as(consumer(which));
+            let made = mcs(MCS_NAMES[name]).importing(&target).consumed_as(consumer(which));
             world.create(Who::Member(member), made.object());
         }
         Event::Retarget { member, name, app } => {
-            world.edit(Who::Member(member), Kind::MultiClusterService, &named(WISHES[name]), |object| {
-                let Object::MultiClusterService(wish) = object else { return };
-                wish.import_name = named(APPS[app]).name;
+            world.edit(Who::Member(member), Kind::MultiClusterService, &named(MCS_NAMES[name]), |object| {
+                let Object::MultiClusterService(mcs) = object else { return };
+                mcs.import_name = named(APPS[app]).name;
             });
         }
         Event::ChangeConsumer { member, name, consumer: which } => {
-            world.edit(Who::Member(member), Kind::MultiClusterService, &named(WISHES[name]), |object| {
-                let Object::MultiClusterService(wish) = object else { return };
-                wish.consumer_type = consumer(which);
+            world.edit(Who::Member(member), Kind::MultiClusterService, &named(MCS_NAMES[name]), |object| {
+                let Object::MultiClusterService(mcs) = object else { return };
+                mcs.consumer_type = consumer(which);
             });
         }
-        Event::Unwish { member, name } => {
-            world.delete(Who::Member(member), Kind::MultiClusterService, &named(WISHES[name]));
+        Event::DeleteMcs { member, name } => {
+            world.delete(Who::Member(member), Kind::MultiClusterService, &named(MCS_NAMES[name]));
         }
         Event::Address { member, name } => {
-            let derived = ObjectName::new("fleet-system", WISHES[name].replace('/', "-"));
+            let derived = ObjectName::new("fleet-system", MCS_NAMES[name].replace('/', "-"));
             world.edit(Who::Member(member), Kind::Service, &derived, |object| {
                 let Object::Service(service) = object else { return };
                 if service.service_type == ServiceType::LoadBalancer {
@@ -325,10 +325,10 @@ fn delete_everything(world: &mut World) {
 pub(crate) fn an_event() -> impl Strategy<Value = Event> {
     let member = 0..MEMBERS;
     let app = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
-    let wish = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
+    let mcs = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
     let endpoints = || prop::collection::vec(1..5u8, 0..3);
     let weights = prop_oneof![Just(None), Just(Some("0")), Just(Some("7")), Just(Some("many"))];
-    let (m, a, w) = (member, app, wish);
+    let (m, a, w) = (member, app, mcs);
     prop_oneof![
         6 => (m.clone(), a.clone(), 0..3usize).prop_map(|(member, app, ports)| Event::MakeService { member, app, ports }),
         2 => (m.clone(), a.clone()).prop_map(|(member, app)| Event::DeleteService { member, app }),
@@ -345,11 +345,11 @@ pub(crate) fn an_event() -> impl Strategy<Value = Event> {
         2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Event::TouchSlice { member, app, slice }),
         2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Event::DeleteSlice { member, app, slice }),
         7 => (m.clone(), w.clone(), a.clone(), 0..2usize)
-            .prop_map(|(member, name, app, consumer)| Event::Wish { member, name, app, consumer }),
+            .prop_map(|(member, name, app, consumer)| Event::CreateMcs { member, name, app, consumer }),
         2 => (m.clone(), w.clone(), a).prop_map(|(member, name, app)| Event::Retarget { member, name, app }),
         2 => (m.clone(), w.clone(), 0..2usize)
             .prop_map(|(member, name, consumer)| Event::ChangeConsumer { member, name, consumer }),
-        3 => (m.clone(), w.clone()).prop_map(|(member, name)| Event::Unwish { member, name }),
+        3 => (m.clone(), w.clone()).prop_map(|(member, name)| Event::DeleteMcs { member, name }),
         2 => (m.clone(), w).prop_map(|(member, name)| Event::Address { member, name }),
         2 => (any::<bool>(), m, 0..20usize).prop_map(|(hub, member, which)| Event::Meddle { hub, member, which }),
         2 => (0..=MEMBERS).prop_map(|who| Event::Crash { who }),
@@ -373,7 +373,7 @@ pub(crate) fn prelude(seed: u64) -> Vec<Event> {
             events.push(Event::Export { member, app: 0 });
         }
         if imports {
-            events.push(Event::Wish { member, name: 0, app: 0, consumer: random.usize(..2) });
+            events.push(Event::CreateMcs { member, name: 0, app: 0, consumer: random.usize(..2) });
         }
         events.push(Event::Run { steps: random.usize(..100) });
     }
@@ -415,9 +415,9 @@ fn a_whole_life() -> Vec<Event> {
         Event::MakeService { member: 0, app: 0, ports: 0 },
         Event::SetSlice { member: 0, app: 0, slice: 0, endpoints: vec![1, 2] },
         Event::Export { member: 0, app: 0 },
-        Event::Wish { member: 1, name: 0, app: 0, consumer: 0 },
+        Event::CreateMcs { member: 1, name: 0, app: 0, consumer: 0 },
         Event::Address { member: 1, name: 0 },
-        Event::Wish { member: 2, name: 0, app: 0, consumer: 1 },
+        Event::CreateMcs { member: 2, name: 0, app: 0, consumer: 1 },
         Event::SetSlice { member: 0, app: 0, slice: 0, endpoints: vec![3] },
         Event::RecycleSlice { member: 0, app: 0, slice: 0, endpoints: vec![] },
         Event::RecycleSlice { member: 0, app: 0, slice: 0, endpoints: vec![4] },
@@ -431,7 +431,7 @@ fn a_whole_life() -> Vec<Event> {
         Event::MakeService { member: 0, app: 0, ports: 0 },
         Event::SetSlice { member: 0, app: 0, slice: 1, endpoints: vec![7] },
         Event::ChangeConsumer { member: 1, name: 0, consumer: 1 },
-        Event::Unwish { member: 2, name: 0 },
+        Event::DeleteMcs { member: 2, name: 0 },
         Event::Retarget { member: 1, name: 0, app: 1 },
         Event::Retarget { member: 1, name: 0, app: 0 },
         Event::Unexport { member: 1, app: 0 },

@@ -347,7 +347,7 @@ fn established() -> World {
     }
     world.run();
     for (member, consumer) in consumers {
-        happen(&mut world, &Event::Wish { member, name: 0, app: 0, consumer });
+        happen(&mut world, &Event::CreateMcs { member, name: 0, app: 0, consumer });
     }
     world.run();
     world

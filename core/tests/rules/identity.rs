@@ -2,9 +2,9 @@
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
-    Build, BuildImport, BuildInternalExport, BuildSlice, BuildWish, IntoObject, accepted_export, derived_service,
-    imported_slice, in_hub_of, internal_export, member_agent, named, namespace, no_conflict, seconds, service,
-    service_export, service_import, slice, slice_export, slice_import, wish,
+    Build, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, accepted_export, derived_service,
+    imported_slice, in_hub_of, internal_export, mcs, member_agent, named, namespace, no_conflict, seconds, service,
+    service_export, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::hindrances;
 use crate::support::world::settings;
@@ -89,7 +89,7 @@ fn owned_by(uid: &str) -> MemberAgent {
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
-    let wanted = wish("work/db").deriving("work-db");
+    let wanted = mcs("work/db").deriving("work-db");
     let imported = imported_slice(&given.meta.name.name, "work-db");
     let given_name = given.meta.name.name.clone();
     let objects = vec![

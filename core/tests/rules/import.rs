@@ -1,9 +1,9 @@
 //! Tests of a member's imports.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildService, BuildSlice, BuildWish, IntoObject, SYSTEM, address,
-    claim, condition, content, derived_service, found, imported_slice, in_hub_of, named, not_found, port, reference,
-    resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
+    claim, condition, content, derived_service, found, imported_slice, in_hub_of, mcs, named, not_found, port,
+    reference, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{
     NOW, SEEN, events, gone, hindrances, member_view, planned, told, told_by, unreadable, writes,
@@ -30,19 +30,19 @@ fn in_system(name: &str) -> ObjectName {
     ObjectName::new(SYSTEM, name)
 }
 
-fn labels(wish: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
+fn labels(mcs: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
     let patch = Patch::MultiClusterService {
-        finalizers: wish.meta.finalizers.with_ours(ours),
+        finalizers: mcs.meta.finalizers.with_ours(ours),
         import_label: Some(import.into()),
         derived_label: derived.map(Text::from),
     };
-    Write::patch(&wish.meta, patch)
+    Write::patch(&mcs.meta, patch)
 }
 
-fn status(wish: &MultiClusterService, condition: Condition, load_balancer: LoadBalancerStatus) -> Write {
+fn status(mcs: &MultiClusterService, condition: Condition, load_balancer: LoadBalancerStatus) -> Write {
     let conditions = vec![condition];
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
-    Write::patch(&wish.meta, patch)
+    Write::patch(&mcs.meta, patch)
 }
 
 fn now(condition: Condition) -> Condition {
@@ -53,10 +53,10 @@ fn none() -> LoadBalancerStatus {
     LoadBalancerStatus::default()
 }
 
-fn derived(wish: &MultiClusterService) -> DerivedService {
+fn derived(mcs: &MultiClusterService) -> DerivedService {
     DerivedService {
-        derived_from: wish.meta.name.clone(),
-        consumer_type: wish.consumer_type,
+        derived_from: mcs.meta.name.clone(),
+        consumer_type: mcs.consumer_type,
         ports: vec![port("http", 80)],
         headless: false,
         session_affinity: SessionAffinity::None,
@@ -68,14 +68,14 @@ fn derived(wish: &MultiClusterService) -> DerivedService {
 // === MultiClusterService ===
 
 #[test]
-fn a_wish_is_marked_then_its_import_is_made_and_it_is_told_to_wait() {
-    let fresh = wish("work/app").held_by("theirs");
+fn a_multi_cluster_service_is_marked_then_its_import_is_made_and_it_is_told_to_wait() {
+    let fresh = mcs("work/app").held_by("theirs");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&fresh, true, "app", None)]);
 
     let marked = fresh.taken_on();
     let view = member_view([marked.clone().object()]);
-    let controller = Controller { name: "app".into(), uid: "uid-wish-work/app".into() };
+    let controller = Controller { name: "app".into(), uid: "uid-mcs-work/app".into() };
     let desired = Desired::ServiceImport { controller: Some(controller), finalizer: true };
     let create = Write::create(named("work/app"), desired);
     assert_eq!(writes(&view, &app()), [create, status(&marked, now(not_found()), none())]);
@@ -83,12 +83,12 @@ fn a_wish_is_marked_then_its_import_is_made_and_it_is_told_to_wait() {
 
 #[test]
 fn an_import_without_controller_is_adopted() {
-    let wish = wish("work/app").taken_on().told(&[not_found()]);
+    let mcs = mcs("work/app").taken_on().told(&[not_found()]);
     let import = service_import("work/app");
-    let view = member_view([wish.object(), import.clone().object()]);
+    let view = member_view([mcs.object(), import.clone().object()]);
     let patch = Patch::ServiceImportOwners {
         others: Vec::new(),
-        controller: Controller { name: "app".into(), uid: "uid-wish-work/app".into() },
+        controller: Controller { name: "app".into(), uid: "uid-mcs-work/app".into() },
         finalizers: import.meta.finalizers.with_ours(true),
     };
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, patch)]);
@@ -96,7 +96,7 @@ fn an_import_without_controller_is_adopted() {
 
 #[test]
 fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
-    let waiting = wish("work/app").taken_on().told(&[not_found()]);
+    let waiting = mcs("work/app").taken_on().told(&[not_found()]);
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let view = member_view([waiting.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
@@ -119,18 +119,18 @@ fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
 
 /// Returns a MultiClusterService with all objects that belong to it.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
-    let objects = vec![wish.clone().object(), import.object(), service.object()];
-    (wish, objects)
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let objects = vec![mcs.clone().object(), import.object(), service.object()];
+    (mcs, objects)
 }
 
 #[test]
 fn a_derived_service_is_mended_in_what_we_own() {
     let service = derived_service("work-app", "work/app");
-    let (wish, objects) = standing(service.clone());
+    let (mcs, objects) = standing(service.clone());
     assert_eq!(writes(&member_view(objects), &app()), []);
-    let mend = |service: &Service| Write::patch(&service.meta, Patch::DerivedService(derived(&wish)));
+    let mend = |service: &Service| Write::patch(&service.meta, Patch::DerivedService(derived(&mcs)));
     for wrong in [
         service.clone().ports(&[port("http", 81)]),
         service.clone().of_type(ServiceType::ClusterIp),
@@ -156,39 +156,39 @@ fn a_derived_service_is_mended_in_what_we_own() {
 fn a_port_without_target_is_the_one_that_the_server_completes() {
     let bare = ServicePort { target_port: None, ..port("http", 80) };
     let completed = ServicePort { target_port: Some(fleetnet_core::model::TargetPort::Number(80)), ..bare.clone() };
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
     let shown = ImportStatus { ports: vec![bare], ..resolved(&["member-2"]) };
-    let import = service_import("work/app").controlled_by(&wish).showing(shown);
+    let import = service_import("work/app").controlled_by(&mcs).showing(shown);
     let service = derived_service("work-app", "work/app").ports(&[completed]);
-    assert_eq!(writes(&member_view([wish.object(), import.object(), service.object()]), &app()), []);
+    assert_eq!(writes(&member_view([mcs.object(), import.object(), service.object()]), &app()), []);
 }
 
 #[test]
 fn a_clusterip_importer_derives_a_clusterip_service() {
-    let wish = wish("work/app").consumed_as(ConsumerType::ClusterIp).taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
-    let view = member_view([wish.clone().object(), import.object()]);
-    let create = Write::create(in_system("work-app"), Desired::Service(derived(&wish)));
+    let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let view = member_view([mcs.clone().object(), import.object()]);
+    let create = Write::create(in_system("work-app"), Desired::Service(derived(&mcs)));
     assert_eq!(writes(&view, &app()), [create]);
 }
 
 #[test]
 fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let service = derived_service("work-app", "work/app").with_address("192.0.2.1");
-    let (mut wish, objects) = standing(service.clone());
-    wish.load_balancer = address("192.0.2.1");
+    let (mut mcs, objects) = standing(service.clone());
+    mcs.load_balancer = address("192.0.2.1");
     let mut view = member_view(objects);
-    told(&mut view, wish.clone().object());
-    let lost = service_import("work/app").controlled_by(&wish);
+    told(&mut view, mcs.clone().object());
+    let lost = service_import("work/app").controlled_by(&mcs);
     told(&mut view, lost.object()); // the deletion is seen at second 20
     let until = seconds(20).plus_micros(GRACE_MICROS);
-    let mut waiting = Plan::one(status(&wish, now(not_found()), address("192.0.2.1")));
+    let mut waiting = Plan::one(status(&mcs, now(not_found()), address("192.0.2.1")));
     waiting.look_again(until);
     assert_eq!(events(&view, &app()), ["UnknownServiceImport"], "that the import ends is told");
     let mut silent = planned(&view, &app());
     silent.writes.iter_mut().for_each(|write| write.events.clear());
     assert_eq!(silent, waiting);
-    let told_so = MultiClusterService { conditions: vec![not_found()], ..wish };
+    let told_so = MultiClusterService { conditions: vec![not_found()], ..mcs };
     told(&mut view, told_so.clone().object());
     assert_eq!(planned(&view, &app()), Plan { again: Some(until), ..Plan::default() });
 
@@ -203,21 +203,21 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
 
 #[test]
 fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
-    let (wish, objects) = standing(derived_service("work-app", "work/app"));
+    let (mcs, objects) = standing(derived_service("work-app", "work/app"));
     let mut view = member_view(objects);
-    told(&mut view, service_import("work/app").controlled_by(&wish).object());
-    told(&mut view, service_import("work/app").controlled_by(&wish).showing(resolved(&["member-3"])).object());
+    told(&mut view, service_import("work/app").controlled_by(&mcs).object());
+    told(&mut view, service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"])).object());
     let late = view.plan(&app(), seconds(20).plus_micros(2 * GRACE_MICROS));
     assert_eq!(late, Plan::default());
 }
 
 #[test]
-fn a_deleted_wish_takes_what_was_made_for_it_then_goes() {
+fn a_deleted_multi_cluster_service_takes_what_was_made_for_it_then_goes() {
     let service = derived_service("work-app", "work/app");
-    let (wish, mut objects) = standing(service.clone());
-    let dying = wish.clone().deleting();
+    let (mcs, mut objects) = standing(service.clone());
+    let dying = mcs.clone().deleting();
     objects[0] = dying.clone().object();
-    let import = service_import("work/app").controlled_by(&wish);
+    let import = service_import("work/app").controlled_by(&mcs);
     let view = member_view(objects);
     let deletes = [Write::delete(Kind::Service, &service.meta), Write::delete(Kind::ServiceImport, &import.meta)];
     assert_eq!(writes(&view, &app()), deletes);
@@ -227,14 +227,14 @@ fn a_deleted_wish_takes_what_was_made_for_it_then_goes() {
 }
 
 #[test]
-fn a_deleted_wish_takes_the_import_that_was_orphaned_by_its_deletion() {
+fn a_deleted_multi_cluster_service_takes_the_import_that_was_orphaned_by_its_deletion() {
     let dying = standing(derived_service("work-app", "work/app")).0.deleting();
     let orphaned = service_import("work/app").marked();
     let mut objects = vec![dying.clone().object(), orphaned.clone().object()];
     let delete = Write::delete(Kind::ServiceImport, &orphaned.meta);
     assert_eq!(writes(&member_view(objects.clone()), &app()), [delete]);
     // A ServiceImport that another MultiClusterService controls, or may take over, stays.
-    let other = wish("work/other").importing("app").taken_on();
+    let other = mcs("work/other").importing("app").taken_on();
     let taken = orphaned.controlled_by(&other);
     let goes = [labels(&dying, false, "app", Some("work-app"))];
     assert_eq!(writes(&member_view([dying.object(), taken.object()]), &app()), goes);
@@ -243,25 +243,25 @@ fn a_deleted_wish_takes_the_import_that_was_orphaned_by_its_deletion() {
 }
 
 #[test]
-fn a_wish_that_changes_its_mind_leaves_the_old_import_first() {
+fn a_multi_cluster_service_that_changes_its_mind_leaves_the_old_import_first() {
     let service = derived_service("work-app", "work/app");
-    let (wish, mut objects) = standing(service);
-    let turned = wish.clone().importing("web");
+    let (mcs, mut objects) = standing(service);
+    let turned = mcs.clone().importing("web");
     objects[0] = turned.clone().object();
     let view = member_view(objects.clone());
     assert_eq!(writes(&view, &app()), [labels(&turned, true, "web", Some("work-app"))], "it is noted first");
     let noted = turned.taken_on();
     objects[0] = noted.object();
     let view = member_view(objects);
-    let stale = service_import("work/app").controlled_by(&wish);
+    let stale = service_import("work/app").controlled_by(&mcs);
     let planned = writes(&view, &app());
     assert_eq!(planned[0], Write::delete(Kind::ServiceImport, &stale.meta));
     assert_eq!((planned[1].kind(), &planned[1].at), (Kind::ServiceImport, &named("work/web")));
 }
 
 #[test]
-fn a_wish_for_nothing_imports_nothing() {
-    let fresh = wish("work/app").importing("");
+fn a_multi_cluster_service_for_nothing_imports_nothing() {
+    let fresh = mcs("work/app").importing("");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [status(&fresh, now(not_found()), none())]);
     let told = fresh.told(&[not_found()]);
@@ -270,7 +270,7 @@ fn a_wish_for_nothing_imports_nothing() {
 
 #[test]
 fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
-    let waiting = wish("work/app").taken_on().told(&[not_found()]).uid("0a1b2c3d-aaaa");
+    let waiting = mcs("work/app").taken_on().told(&[not_found()]).uid("0a1b2c3d-aaaa");
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let theirs = service("fleet-system/work-app");
     let view = member_view([waiting.clone().object(), import.clone().object(), theirs.clone().object()]);
@@ -288,14 +288,14 @@ fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
 // === ServiceImport and its claim ===
 
 #[test]
-fn an_import_is_claimed_in_the_hub_as_its_wish_wants_to_consume_it() {
+fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume_it() {
     for consumer_type in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {
-        let wish = wish("work/app").consumed_as(consumer_type).taken_on();
+        let mcs = mcs("work/app").consumed_as(consumer_type).taken_on();
         let unmarked = service_import("work/app");
-        let view = member_view([wish.clone().object(), unmarked.clone().object()]);
+        let view = member_view([mcs.clone().object(), unmarked.clone().object()]);
         assert_eq!(writes(&view, &import()), [Write::finalizer(Kind::ServiceImport, &unmarked.meta, true)]);
-        let marked = service_import("work/app").controlled_by(&wish).version(7);
-        let view = member_view([wish.object(), marked.clone().object()]);
+        let marked = service_import("work/app").controlled_by(&mcs).version(7);
+        let view = member_view([mcs.object(), marked.clone().object()]);
         let reference = reference("member-1", &marked.meta, Some(seconds(1)));
         let desired = Desired::InternalServiceImport { reference, consumer_type };
         let at = in_hub_of("member-1", "work-app");
@@ -304,17 +304,17 @@ fn an_import_is_claimed_in_the_hub_as_its_wish_wants_to_consume_it() {
 }
 
 #[test]
-fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
-    let wish = wish("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
-    let held = service_import("work/app").controlled_by(&wish);
+fn what_the_hub_answers_is_shown_and_what_the_multi_cluster_service_wants_is_said() {
+    let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
+    let held = service_import("work/app").controlled_by(&mcs);
     let answered = claim("member-1", &held).answered(resolved(&["member-2"]));
-    let view = member_view([wish.clone().object(), held.clone().object(), answered.clone().object()]);
+    let view = member_view([mcs.clone().object(), held.clone().object(), answered.clone().object()]);
     let says = Write::patch(&answered.meta, Patch::ConsumerType(ConsumerType::ClusterIp));
     let shows = Write::patch(&held.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [says, shows]);
 
     // A MultiClusterService that now imports another Service has no effect on the first import's claim.
-    let turned = wish.importing("web");
+    let turned = mcs.importing("web");
     let answered = answered.answered(ImportStatus::default());
     let view = member_view([turned.object(), held.object(), answered.object()]);
     assert_eq!(writes(&view, &import()), []);
@@ -322,12 +322,12 @@ fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
 
 #[test]
 fn a_claim_that_is_to_be_shared_is_turned() {
-    let exclusive = wish("work/app").taken_on();
+    let exclusive = mcs("work/app").taken_on();
     let shared = exclusive.clone().consumed_as(ConsumerType::ClusterIp);
     let held = service_import("work/app").controlled_by(&exclusive);
     let one = claim("member-1", &held);
     let view =
-        |wish: &MultiClusterService| member_view([wish.clone().object(), held.clone().object(), one.clone().object()]);
+        |mcs: &MultiClusterService| member_view([mcs.clone().object(), held.clone().object(), one.clone().object()]);
     assert_eq!(writes(&view(&exclusive), &import()), []);
     let turn = Patch::ConsumerType(ConsumerType::ClusterIp);
     assert_eq!(writes(&view(&shared), &import()), [Write::patch(&one.meta, turn)]);
@@ -478,11 +478,11 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
 fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_to_import() {
     let (given, objects) = given();
     let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
-    let wish = Key::MultiClusterService(named("work/app"));
+    let mcs = Key::MultiClusterService(named("work/app"));
     let mut view = view_of(Some(&given), None, &objects);
-    assert_eq!(writes(&view, &wish), []);
-    assert!(told(&mut view, theirs.clone().object()).contains(&wish));
-    let plan = planned(&view, &wish);
+    assert_eq!(writes(&view, &mcs), []);
+    assert!(told(&mut view, theirs.clone().object()).contains(&mcs));
+    let plan = planned(&view, &mcs);
     let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices have the \
                names of slices that are to be imported: fleet-system/member-2-work-app-1-e095f. Delete these, or restore \
                their managed-by label";
@@ -497,25 +497,25 @@ fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_t
     // A restarted agent finds the condition in the MultiClusterService, even before it has listed all slices.
     let said = told_of(&objects, conditions);
     let mut view = view_of(Some(&given), Some(&theirs), &said);
-    assert_eq!(writes(&view, &wish), []);
+    assert_eq!(writes(&view, &mcs), []);
     for kind in [Kind::EndpointSlice, Kind::EndpointSliceImport] {
         let mut half = view.clone();
         half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
-        assert_eq!(writes(&half, &wish), [], "{kind:?}");
+        assert_eq!(writes(&half, &mcs), [], "{kind:?}");
     }
-    assert!(gone(&mut view, &theirs.clone().object()).contains(&wish), "the name is free");
-    assert_eq!(events(&view, &wish), ["FoundServiceImport"]);
+    assert!(gone(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
+    assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 
     let mut view = view_of(Some(&given), Some(&theirs), &said);
-    assert!(gone(&mut view, &Object::EndpointSliceImport(given)).contains(&wish), "nobody needs it");
-    assert_eq!(events(&view, &wish), ["FoundServiceImport"]);
+    assert!(gone(&mut view, &Object::EndpointSliceImport(given)).contains(&mcs), "nobody needs it");
+    assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 }
 
 /// Returns the objects, with these conditions set in the MultiClusterService.
 fn told_of(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
     let said = |object: &Object| match object {
-        Object::MultiClusterService(wish) => {
-            Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..wish.clone() })
+        Object::MultiClusterService(mcs) => {
+            Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..mcs.clone() })
         }
         other => other.clone(),
     };
@@ -584,16 +584,16 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
 #[test]
 fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it() {
     let (given, _) = given();
-    let wish = wish("work/app").taken_on().deriving("theirs").told(&[found()]);
-    let lost = service_import("work/app").controlled_by(&wish);
+    let mcs = mcs("work/app").taken_on().deriving("theirs").told(&[found()]);
+    let lost = service_import("work/app").controlled_by(&mcs);
     for (case, theirs) in [
         ("nobody's", service("fleet-system/theirs").with_address("192.0.2.9")),
-        ("another wish's", derived_service("theirs", "work/other").with_address("192.0.2.9")),
+        ("another MultiClusterService's", derived_service("theirs", "work/other").with_address("192.0.2.9")),
     ] {
-        let objects = [wish.clone().object(), lost.clone().object(), theirs.object()];
+        let objects = [mcs.clone().object(), lost.clone().object(), theirs.object()];
         let view = view_of(Some(&given), None, &objects);
         assert_eq!(writes(&view, &key(&given)), [], "{case}: no slice is bound to it");
-        let drop_label = Plan::one(labels(&wish, true, "app", None));
+        let drop_label = Plan::one(labels(&mcs, true, "app", None));
         assert_eq!(planned(&view, &app()), drop_label, "{case}: neither kept for a while nor shown as the address");
     }
 }
@@ -628,12 +628,12 @@ fn a_slice_whose_manager_was_edited_is_labelled_again() {
 #[test]
 fn a_derived_service_whose_labels_were_edited_is_labelled_again_and_not_made_twice() {
     let service = derived_service("work-app", "work/app");
-    let (wish, objects) = standing(service.clone());
+    let (mcs, objects) = standing(service.clone());
     let mut view = member_view(objects);
     let mut edited = Service { derived_from: None, ..service };
     edited.meta.resource_version += 1;
     let dirty = told(&mut view, edited.clone().object());
     assert!(dirty.contains(&app()), "{dirty:?}");
-    let mend = Write::patch(&edited.meta, Patch::DerivedService(derived(&wish)));
+    let mend = Write::patch(&edited.meta, Patch::DerivedService(derived(&mcs)));
     assert_eq!(writes(&view, &app()), [mend]);
 }

@@ -1,8 +1,8 @@
 //! Tests of costs: every write of an export, an import and a change, with its writer and its kind.
 
 use crate::support::build::{
-    BuildSlice, BuildWish, IntoObject, address, content, derived_service, named, pending, service, service_export,
-    slice, wish,
+    BuildMcs, BuildSlice, IntoObject, address, content, derived_service, mcs, named, pending, service, service_export,
+    slice,
 };
 use crate::support::oracle::assert_settled;
 use crate::support::world::{Who, World, fleet};
@@ -72,8 +72,8 @@ fn the_first_import_costs_each_importer_the_same() {
         grown.restart_all();
         assert_eq!(grown.run(), 0);
         for importer in 1..=importers {
-            let wish = wish("work/app").consumed_as(ConsumerType::ClusterIp);
-            grown.create(Who::Member(importer), wish.object());
+            let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp);
+            grown.create(Who::Member(importer), mcs.object());
             grown.run();
         }
         let lines = grown.lines_since(0);

@@ -1,13 +1,12 @@
 //! Tests of Services and their exports that come, go, change and return, in whole fleets.
 
 use crate::scenes::{
-    bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, names, reappear,
-    says, set_endpoints, vanish, weigh, wish_says,
+    bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, mcs_reason, names,
+    reappear, says, set_endpoints, vanish, weigh,
 };
 use crate::support::build::{
     Build, BuildInternalExport, BuildNamespace, BuildService, BuildSlice, IntoObject, accepted_export, content,
-    in_hub_of, internal_export, named, namespace, no_conflict, port, service, service_export, slice, slice_export,
-    wish,
+    in_hub_of, internal_export, mcs, named, namespace, no_conflict, port, service, service_export, slice, slice_export,
 };
 use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
@@ -90,7 +89,7 @@ fn a_service_that_may_not_be_exported_any_more_is_withdrawn_and_comes_back_when_
 }
 
 #[test]
-fn an_export_that_is_wished_before_its_service_is_there_begins_with_it() {
+fn an_export_that_is_requested_before_its_service_exists_starts_with_it() {
     let mut world = World::new(1);
     world.create(Who::Member(0), service_export("work/app").object());
     world.run();
@@ -127,7 +126,7 @@ fn the_last_export_to_go_takes_the_hub_s_import_with_it() {
 fn a_slice_that_moves_to_another_service_is_exported_for_that_one() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     export(&mut world, 0, "work/web", 81, &["10.0.0.9"]);
-    world.create(Who::Member(1), wish("work/web").object());
+    world.create(Who::Member(1), mcs("work/web").object());
     world.run();
     world.create(Who::Member(0), slice("work/app-2").endpoints(&["10.0.0.3"]).object());
     world.run();
@@ -181,7 +180,7 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
     let mut world = World::new(2);
     world.hub.missing_namespaces.insert("work".to_owned());
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(1), wish("work/app").object());
+    world.create(Who::Member(1), mcs("work/app").object());
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
     assert_eq!(export_says(&world, 0, "Conflict"), "ServicePendingConflictResolution");
@@ -205,7 +204,7 @@ fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
-    assert_eq!(wish_says(&world, 1, "work/app"), "FoundServiceImport", "nobody is told of it");
+    assert_eq!(mcs_reason(&world, 1, "work/app"), "FoundServiceImport", "nobody is told of it");
     reappear(&mut world, Who::Hub, "work");
     world.create(Who::Hub, namespace("work").object());
     world.run();
@@ -415,7 +414,7 @@ fn a_name_that_was_made_to_stand_for_another_service_is_taken_again_when_it_is_f
     let mut settled = World::new(2);
     for path in ["a-b/c", "a/b-c"] {
         export(&mut settled, 0, path, 80, &["10.0.0.1"]);
-        settled.create(Who::Member(1), wish(path).object());
+        settled.create(Who::Member(1), mcs(path).object());
         settled.run();
     }
     let expected = state(&settled);

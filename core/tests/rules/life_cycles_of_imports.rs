@@ -1,10 +1,10 @@
 //! Tests of MultiClusterServices that come, go, change, compete and are replaced, in whole fleets.
 
 use crate::scenes::{
-    bound, count, derived, edit_service, edit_wish, export, import_in_hub, imported, names, reappear, vanish, wish_of,
-    wish_says,
+    bound, count, derived, edit_mcs, edit_service, export, import_in_hub, imported, mcs_of, mcs_reason, names,
+    reappear, vanish,
 };
-use crate::support::build::{BuildWish, IntoObject, address, named, port, service_export, wish};
+use crate::support::build::{BuildMcs, IntoObject, address, mcs, named, port, service_export};
 use crate::support::oracle::{assert_settled, state};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Kind, Object, ServiceType};
@@ -31,22 +31,24 @@ fn give_address(world: &mut World, member: usize, name: &str) {
 fn when_the_claimer_leaves_the_one_that_waits_takes_over_with_all_slices() {
     type Leave = fn(&mut World);
     let ways: [(&str, Leave); 3] = [
-        ("deletes its wish", |world| world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"))),
-        ("wants another import", |world| edit_wish(world, 1, "work/app", |wish| wish.import_name = "web".into())),
-        ("wants none any more", |world| edit_wish(world, 1, "work/app", |wish| wish.import_name = "".into())),
+        ("deletes its MultiClusterService", |world| {
+            world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
+        }),
+        ("wants another import", |world| edit_mcs(world, 1, "work/app", |mcs| mcs.import_name = "web".into())),
+        ("wants none any more", |world| edit_mcs(world, 1, "work/app", |mcs| mcs.import_name = "".into())),
     ];
     for (way, leave) in ways {
         for seed in 0..20 {
             let mut world = fleet(3, ConsumerType::LoadBalancer).in_any_order(seed);
             assert_eq!(claimers(&world), ["member-2".into()]);
             assert_eq!(imported(&world, 2), NONE);
-            assert_eq!(wish_says(&world, 2, "work/app"), "UnknownServiceImport");
+            assert_eq!(mcs_reason(&world, 2, "work/app"), "UnknownServiceImport");
             leave(&mut world);
             world.run_for(2 * GRACE_MICROS);
             assert_eq!(claimers(&world), ["member-3".into()], "{way}, seed {seed}: who waited first");
             assert_eq!(imported(&world, 1), NONE, "{way}, seed {seed}");
             assert_eq!(imported(&world, 2), EXPORTED, "{way}, seed {seed}");
-            assert_eq!(wish_says(&world, 2, "work/app"), "FoundServiceImport", "{way}, seed {seed}");
+            assert_eq!(mcs_reason(&world, 2, "work/app"), "FoundServiceImport", "{way}, seed {seed}");
             assert_settled(&world);
         }
     }
@@ -55,7 +57,7 @@ fn when_the_claimer_leaves_the_one_that_waits_takes_over_with_all_slices() {
 #[test]
 fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
-    edit_wish(&mut world, 1, "work/app", |wish| wish.consumer_type = ConsumerType::ClusterIp);
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::ClusterIp);
     world.run();
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);
     assert_eq!(
@@ -64,23 +66,23 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
     );
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
     // The user changes the type back while another cluster has the exclusive claim: the import continues as it is.
-    edit_wish(&mut world, 1, "work/app", |wish| wish.consumer_type = ConsumerType::LoadBalancer);
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::LoadBalancer);
     world.run_for(2 * GRACE_MICROS);
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);
     assert_eq!(imported(&world, 1), EXPORTED);
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
-    assert_eq!(wish_says(&world, 1, "work/app"), "LoadBalancerNotGranted");
+    assert_eq!(mcs_reason(&world, 1, "work/app"), "LoadBalancerNotGranted");
     assert_settled(&world);
 }
 
 #[test]
-fn a_wish_that_changes_its_target_gives_its_derived_service_the_other_slices_and_ports() {
+fn a_multi_cluster_service_that_changes_its_target_gives_its_derived_service_the_other_slices_and_ports() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     export(&mut world, 0, "work/web", 81, &["10.0.0.9"]);
     give_address(&mut world, 1, "work-app");
     let uid = |world: &World| derived(world, 1, "work-app").map(|service| service.meta.uid.clone());
     let before = uid(&world);
-    edit_wish(&mut world, 1, "work/app", |wish| wish.import_name = "web".into());
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = "web".into());
     world.run();
     assert_eq!(bound(&world, 1, "work-app"), ["10.0.0.9"]);
     assert_eq!(imported(&world, 1), ["10.0.0.9"]);
@@ -94,37 +96,37 @@ fn a_wish_that_changes_its_target_gives_its_derived_service_the_other_slices_and
 }
 
 #[test]
-fn a_wish_whose_new_target_nobody_exports_loses_its_derived_service_after_the_grace() {
+fn a_multi_cluster_service_whose_new_target_nobody_exports_loses_its_derived_service_after_the_grace() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
-    edit_wish(&mut world, 1, "work/app", |wish| wish.import_name = "web".into());
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = "web".into());
     world.run();
-    assert_eq!(wish_says(&world, 1, "work/app"), "UnknownServiceImport");
+    assert_eq!(mcs_reason(&world, 1, "work/app"), "UnknownServiceImport");
     assert_eq!(imported(&world, 1), NONE);
     assert!(derived(&world, 1, "work-app").is_some());
     world.run_for(GRACE_MICROS);
     assert!(derived(&world, 1, "work-app").is_none());
-    assert_eq!(wish_of(&world, 1, "work/app").and_then(|wish| wish.derived_label.clone()), None);
+    assert_eq!(mcs_of(&world, 1, "work/app").and_then(|mcs| mcs.derived_label.clone()), None);
     assert_settled(&world);
 }
 
 #[test]
-fn of_two_wishes_for_one_import_the_second_waits_and_takes_over_when_the_first_goes() {
+fn of_two_multi_cluster_services_for_one_import_the_second_waits_and_takes_over_when_the_first_goes() {
     type Leave = fn(&mut World);
     let ways: [(&str, Leave); 2] = [
         ("is deleted", |world| world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"))),
-        ("wants another", |world| edit_wish(world, 1, "work/app", |wish| wish.import_name = "web".into())),
+        ("wants another", |world| edit_mcs(world, 1, "work/app", |mcs| mcs.import_name = "web".into())),
     ];
     for (way, leave) in ways {
         for seed in 0..20 {
             let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
-            world.create(Who::Member(1), wish("work/late").importing("app").object());
+            world.create(Who::Member(1), mcs("work/late").importing("app").object());
             world.run();
-            assert_eq!(wish_says(&world, 1, "work/late"), "UnknownServiceImport");
+            assert_eq!(mcs_reason(&world, 1, "work/late"), "UnknownServiceImport");
             assert!(derived(&world, 1, "work-late").is_none(), "only one of them derives a Service");
             assert_eq!(bound(&world, 1, "work-app"), EXPORTED);
             leave(&mut world);
             world.run_for(2 * GRACE_MICROS);
-            assert_eq!(wish_says(&world, 1, "work/late"), "FoundServiceImport", "{way}, seed {seed}");
+            assert_eq!(mcs_reason(&world, 1, "work/late"), "FoundServiceImport", "{way}, seed {seed}");
             assert_eq!(bound(&world, 1, "work-late"), EXPORTED, "{way}, seed {seed}");
             assert_eq!(imported(&world, 1), EXPORTED, "{way}, seed {seed}: nothing is imported twice");
             assert_settled(&world);
@@ -133,11 +135,11 @@ fn of_two_wishes_for_one_import_the_second_waits_and_takes_over_when_the_first_g
 }
 
 #[test]
-fn a_wish_replaced_under_another_name_takes_the_slices_with_it() {
+fn a_multi_cluster_service_replaced_under_another_name_takes_the_slices_with_it() {
     for seed in 0..40 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
-        world.create(Who::Member(1), wish("work/renamed").importing("app").object());
+        world.create(Who::Member(1), mcs("work/renamed").importing("app").object());
         world.run();
         assert_eq!(bound(&world, 1, "work-renamed"), EXPORTED, "seed {seed}");
         assert_eq!(imported(&world, 1), EXPORTED, "seed {seed}");
@@ -147,11 +149,11 @@ fn a_wish_replaced_under_another_name_takes_the_slices_with_it() {
 }
 
 #[test]
-fn a_wish_deleted_and_made_again_at_once_imports_again() {
+fn a_multi_cluster_service_deleted_and_made_again_at_once_imports_again() {
     for seed in 0..40 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
-        while !world.create(Who::Member(1), wish("work/app").object()) {
+        while !world.create(Who::Member(1), mcs("work/app").object()) {
             assert!(world.step(), "seed {seed}: its name is free at some time");
         }
         world.run();
@@ -170,9 +172,9 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     world.run_for(59_999_999);
     assert_eq!(imported(&world, 1), NONE);
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), uid);
-    let shown = wish_of(&world, 1, "work/app").map(|wish| wish.load_balancer.clone());
+    let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
     assert_eq!(shown, Some(address("192.0.2.1")), "its address is shown as long as it stands");
-    assert_eq!(wish_says(&world, 1, "work/app"), "UnknownServiceImport");
+    assert_eq!(mcs_reason(&world, 1, "work/app"), "UnknownServiceImport");
     // If the exporter returns within the grace period, the derived Service still exists.
     let mut back = world.clone();
     back.create(Who::Member(0), service_export("work/app").object());
@@ -182,7 +184,7 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     // After the grace period, the derived Service is deleted.
     world.run_for(1);
     assert!(derived(&world, 1, "work-app").is_none());
-    let shown = wish_of(&world, 1, "work/app").map(|wish| wish.load_balancer.clone());
+    let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
     assert_eq!(shown, Some(Default::default()));
     assert_settled(&world);
 }
@@ -210,7 +212,7 @@ fn a_derived_service_deleted_by_hand_is_made_anew_and_its_slices_are_bound_to_it
     let after = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
     assert!(after.is_some() && after != before);
     assert_eq!(bound(&world, 1, "work-app"), EXPORTED);
-    let shown = wish_of(&world, 1, "work/app").map(|wish| wish.load_balancer.clone());
+    let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
     assert_eq!(shown, Some(Default::default()), "the old address is not shown any more");
     assert_settled(&world);
 }
@@ -238,7 +240,7 @@ fn a_derived_service_edited_by_hand_is_mended_and_keeps_its_address() {
 }
 
 #[test]
-fn labels_of_a_wish_edited_by_hand_are_mended_and_its_derived_service_stays() {
+fn labels_of_a_multi_cluster_service_edited_by_hand_are_mended_and_its_derived_service_stays() {
     for (case, import_label, derived_label) in [
         ("taken away", None, None),
         ("other ones", Some("other"), Some("other")),
@@ -246,9 +248,9 @@ fn labels_of_a_wish_edited_by_hand_are_mended_and_its_derived_service_stays() {
     ] {
         let mut world = fleet(1, ConsumerType::LoadBalancer);
         let (expected, uid) = (state(&world), derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()));
-        edit_wish(&mut world, 1, "work/app", |wish| {
-            wish.import_label = import_label.map(Into::into);
-            wish.derived_label = derived_label.map(Into::into);
+        edit_mcs(&mut world, 1, "work/app", |mcs| {
+            mcs.import_label = import_label.map(Into::into);
+            mcs.derived_label = derived_label.map(Into::into);
         });
         world.run_for(2 * GRACE_MICROS);
         assert_eq!(state(&world), expected, "{case}");
@@ -262,7 +264,7 @@ fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_it
     let uid = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
     world.run();
-    edit_wish(&mut world, 1, "work/app", |wish| wish.derived_label = None);
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.derived_label = None);
     world.run_for(GRACE_MICROS / 2);
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), uid);
     world.create(Who::Member(0), service_export("work/app").object());
@@ -272,13 +274,13 @@ fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_it
 
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
     world.run();
-    edit_wish(&mut world, 1, "work/app", |wish| wish.derived_label = None);
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.derived_label = None);
     world.run_for(2 * GRACE_MICROS);
     assert!(derived(&world, 1, "work-app").is_none(), "it ends all the same");
 }
 
 #[test]
-fn a_wish_deleted_while_the_service_s_namespace_is_missing_in_the_hub_leaves_nothing() {
+fn a_multi_cluster_service_deleted_while_the_service_s_namespace_is_missing_in_the_hub_leaves_nothing() {
     for seed in 0..20 {
         let mut world = fleet(2, ConsumerType::ClusterIp).in_any_order(seed);
         vanish(&mut world, Who::Hub, "work");
@@ -293,7 +295,7 @@ fn a_wish_deleted_while_the_service_s_namespace_is_missing_in_the_hub_leaves_not
 }
 
 #[test]
-fn a_wish_that_vanishes_with_its_namespace_takes_all_that_was_made_for_it_with_it() {
+fn a_multi_cluster_service_that_vanishes_with_its_namespace_takes_all_that_was_made_for_it_with_it() {
     for seed in 0..40 {
         let mut world = fleet(2, ConsumerType::LoadBalancer).in_any_order(seed);
         vanish(&mut world, Who::Member(1), "work");
@@ -322,7 +324,7 @@ fn what_vanished_with_the_system_namespace_of_an_importer_is_made_anew_when_it_i
 fn exports_and_imports_of_one_cluster_do_not_meet() {
     let mut world = World::new(1);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(0), wish("work/app").object());
+    world.create(Who::Member(0), mcs("work/app").object());
     world.run();
     assert_eq!(imported(&world, 0), ["10.0.0.1"], "a cluster may import what it exports itself");
     assert_eq!(count(&world, Who::Hub, Kind::EndpointSliceExport), 1, "and what it imported is not exported again");

@@ -72,7 +72,7 @@ pub(crate) fn export_of<'a>(world: &'a World, member: usize, path: &str) -> Opti
     the!(ServiceExport, world, Who::Member(member), &named(path))
 }
 
-pub(crate) fn wish_of<'a>(world: &'a World, member: usize, path: &str) -> Option<&'a MultiClusterService> {
+pub(crate) fn mcs_of<'a>(world: &'a World, member: usize, path: &str) -> Option<&'a MultiClusterService> {
     the!(MultiClusterService, world, Who::Member(member), &named(path))
 }
 
@@ -87,15 +87,15 @@ pub(crate) fn export_says(world: &World, member: usize, condition_type: &str) ->
     says(&export.conditions, condition_type).map_or_else(String::new, |(_, reason)| reason)
 }
 
-pub(crate) fn wish_says(world: &World, member: usize, path: &str) -> String {
-    let wish = wish_of(world, member, path).expect("the wish is there");
-    says(&wish.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
+pub(crate) fn mcs_reason(world: &World, member: usize, path: &str) -> String {
+    let mcs = mcs_of(world, member, path).expect("the MultiClusterService exists");
+    says(&mcs.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
 }
 
-pub(crate) fn edit_wish(world: &mut World, member: usize, path: &str, change: impl FnOnce(&mut MultiClusterService)) {
+pub(crate) fn edit_mcs(world: &mut World, member: usize, path: &str, change: impl FnOnce(&mut MultiClusterService)) {
     let done = world.edit(Who::Member(member), Kind::MultiClusterService, &named(path), |object| {
-        let Object::MultiClusterService(wish) = object else { return };
-        change(wish);
+        let Object::MultiClusterService(mcs) = object else { return };
+        change(mcs);
     });
     assert!(done, "{path} is there and changes");
 }

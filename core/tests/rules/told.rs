@@ -1,10 +1,10 @@
 //! Tests of the messages to users: each reason with its exact text, the same in condition, Event and log.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService,
-    BuildWish, IntoObject, accepted_export, claim, conflict, derived_service, found, imported_slice, internal_export,
-    member_agent, named, namespace, no_conflict, not_found, port, resolved, seconds, service, service_export,
-    service_import, slice, slice_export, slice_import, valid, wish,
+    Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
+    BuildService, IntoObject, accepted_export, claim, conflict, derived_service, found, imported_slice,
+    internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port, resolved, seconds, service,
+    service_export, service_import, slice, slice_export, slice_import, valid,
 };
 use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, unreadable};
 use fleetnet_core::features::{Feature, Features};
@@ -219,7 +219,7 @@ fn import_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
 }
 
 fn taken_on() -> MultiClusterService {
-    wish("work/app").taken_on()
+    mcs("work/app").taken_on()
 }
 
 /// Returns a MultiClusterService whose ServiceImport had exporters before.
@@ -227,8 +227,8 @@ fn had() -> MultiClusterService {
     taken_on().deriving("work-app").told(&[found()])
 }
 
-fn of_wishes() -> Vec<Case> {
-    let full = |wish| service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2", "member-3"]));
+fn of_mcs() -> Vec<Case> {
+    let full = |mcs| service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2", "member-3"]));
     vec![
         case(
             "the import is there",
@@ -268,11 +268,11 @@ fn of_wishes() -> Vec<Case> {
 
 /// Returns cases of MultiClusterServices without anything to import.
 fn of_unknown_imports() -> Vec<Case> {
-    let empty = |wish| service_import("work/app").controlled_by(&wish).object();
+    let empty = |mcs| service_import("work/app").controlled_by(&mcs).object();
     let lost = "service work/app is not imported into cluster member-1";
     let why = "no cluster exports it, or another one imports it with type LoadBalancer; the events of ServiceImport work/app \
                in the hub tell which clusters do";
-    let other = wish("work/other").importing("app").taken_on();
+    let other = mcs("work/other").importing("app").taken_on();
     let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace imports service work/app \
                  already; delete one of the two, or let them import different services";
     vec![
@@ -288,7 +288,7 @@ fn of_unknown_imports() -> Vec<Case> {
         ),
         case(
             "it names no target",
-            import_plan([wish("work/app").importing("").object()]),
+            import_plan([mcs("work/app").importing("").object()]),
             [
                 "MultiClusterService UnknownServiceImport: MultiClusterService work/app of cluster member-1 names no import: \
               set spec.serviceImport.name",
@@ -310,8 +310,8 @@ fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
 
-fn of_hindered_wishes() -> Vec<Case> {
-    let taken = || wish("work/app").taken_on().uid("0a1b2c3d").told(&[not_found()]);
+fn of_blocked_mcs() -> Vec<Case> {
+    let taken = || mcs("work/app").taken_on().uid("0a1b2c3d").told(&[not_found()]);
     let import = || service_import("work/app").uid("4e5f6a7b").controlled_by(&taken());
     let shown = || import().showing(resolved(&["member-2"]));
     let odd = ImportStatus { ports: vec![port("http", 0)], ..resolved(&["member-2"]) };
@@ -380,12 +380,12 @@ fn of_hindered_wishes() -> Vec<Case> {
 }
 
 fn of_given_slices() -> Vec<Case> {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
     let given = || slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
     let plan = |objects: Vec<Object>, name: &Text| {
-        let around = [wish.clone().object(), import.clone().object(), service.clone().object()];
+        let around = [mcs.clone().object(), import.clone().object(), service.clone().object()];
         planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(name.clone()))
     };
     let name = given().meta.name.name;
@@ -617,9 +617,9 @@ fn all() -> Vec<Case> {
         of_services(),
         of_verdicts(),
         of_source_slices(),
-        of_wishes(),
+        of_mcs(),
         of_unknown_imports(),
-        of_hindered_wishes(),
+        of_blocked_mcs(),
         of_given_slices(),
     ];
     member.into_iter().chain([of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()]).flatten().collect()

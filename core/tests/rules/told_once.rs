@@ -2,11 +2,11 @@
 //! history with any restarts emits more Events than its conditions changed.
 
 use crate::histories::{MEMBERS, an_event, happen, prelude};
-use crate::scenes::{edit_wish, wish_of};
+use crate::scenes::{edit_mcs, mcs_of};
 use crate::support::agent::KindChange;
 use crate::support::build::{
-    Build, BuildExport, BuildImport, BuildWish, IntoObject, accepted_export, claim, derived_service, internal_export,
-    named, resolved, service, service_import, wish,
+    Build, BuildExport, BuildImport, BuildMcs, IntoObject, accepted_export, claim, derived_service, internal_export,
+    mcs, named, resolved, service, service_import,
 };
 use crate::support::cluster::Answer;
 use crate::support::oracle::{CLASSES, classes};
@@ -60,7 +60,7 @@ fn an_export_without_a_name_is_told_once_and_goes_on_when_one_is_free() {
 
 #[test]
 fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_free() {
-    let taken = wish("work/app").taken_on();
+    let taken = mcs("work/app").taken_on();
     let import = service_import("work/app").uid("4e5f6a7b").controlled_by(&taken);
     let theirs = |name: &str, of: &str| {
         let mut claim = claim("member-1", &service_import(of).uid(of));
@@ -88,7 +88,7 @@ fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_f
 
 #[test]
 fn a_derived_service_without_a_name_is_made_when_one_is_free() {
-    let taken = wish("work/app").taken_on().uid("0a1b2c3d");
+    let taken = mcs("work/app").taken_on().uid("0a1b2c3d");
     let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
     let theirs = service("fleet-system/work-app");
     let also_theirs = service("fleet-system/work-app-0a1b2");
@@ -141,7 +141,7 @@ fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
 
 #[test]
 fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
-    let taken = wish("work/app").taken_on().deriving("work-app");
+    let taken = mcs("work/app").taken_on().deriving("work-app");
     let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
     let key = Key::MultiClusterService(named("work/app"));
     let mut view = member_view([taken.clone().object(), import.clone().object()]);
@@ -159,7 +159,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
     let plan = planned(&anew, &key);
     assert_eq!((kinds(&plan), told_by(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
 
-    let nothing = wish("work/app").taken_on();
+    let nothing = mcs("work/app").taken_on();
     let mut view = member_view([nothing.object()]);
     view.write_refused(&key, "cluster member refused to create it".to_owned());
     assert_eq!(told_by(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
@@ -234,14 +234,14 @@ fn each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history() 
 #[test]
 fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     let observed = |world: &World| {
-        let wish = wish_of(world, 1, "work/app").expect("it is there");
-        (wish.meta.generation, wish.conditions[0].observed_generation)
+        let mcs = mcs_of(world, 1, "work/app").expect("it is there");
+        (mcs.meta.generation, mcs.conditions[0].observed_generation)
     };
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let (generation, observed_generation) = observed(&world);
     assert_eq!(observed_generation, generation);
     let mark = world.ledger.len();
-    edit_wish(&mut world, 1, "work/app", |wish| wish.consumer_type = ConsumerType::ClusterIp);
+    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::ClusterIp);
     world.run();
     assert_eq!(observed(&world), (generation + 1, generation + 1), "who waits for that sees that it was heard");
     let told = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);

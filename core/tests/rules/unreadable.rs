@@ -2,9 +2,9 @@
 //! object waits for them.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, SYSTEM,
-    accepted_export, claim, conflict, derived_service, found, imported_slice, in_hub_of, internal_export, named,
-    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
+    accepted_export, claim, conflict, derived_service, found, imported_slice, in_hub_of, internal_export, mcs, named,
+    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{
     claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, unreadable, writes,
@@ -239,7 +239,7 @@ fn import_key(path: &str) -> member::Key {
     member::Key::Import(named(path))
 }
 
-fn wish_key(path: &str) -> member::Key {
+fn mcs_key(path: &str) -> member::Key {
     member::Key::MultiClusterService(named(path))
 }
 
@@ -253,18 +253,18 @@ fn given(source: &str) -> HubSlice {
 
 /// Objects of member-1 for an import of `work/app`, except its slices.
 struct Imported {
-    wish: Object,
+    mcs: Object,
     import: Object,
     claim: Object,
     service: Object,
 }
 
 fn imported() -> Imported {
-    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
-    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     Imported {
         claim: claim("member-1", &import).marked().answered(resolved(&["member-2"])).object(),
-        wish: wish.object(),
+        mcs: mcs.object(),
         import: import.object(),
         service: derived_service("work-app", "work/app").object(),
     }
@@ -274,10 +274,10 @@ const LONG_AFTER: i64 = 100 * ORPHAN_GRACE_MICROS;
 
 #[test]
 fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read() {
-    let Imported { wish, import, claim, service } = imported();
+    let Imported { mcs, import, claim, service } = imported();
     let (given, other) = (given("work/app-1"), given("work/app-2"));
     let [held, forgotten] = [&given, &other].map(|given| imported_slice(&given.meta.name.name, "work-app"));
-    let mut view = member_view([wish, import, claim, service, held.clone().object(), forgotten.clone().object()]);
+    let mut view = member_view([mcs, import, claim, service, held.clone().object(), forgotten.clone().object()]);
     unreadable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&slice_key(&given), late), Plan::default());
@@ -293,56 +293,56 @@ fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read
 
 #[test]
 fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
-    let Imported { wish, claim, service, .. } = imported();
-    let mut view = member_view([wish, claim, service]);
+    let Imported { mcs, claim, service, .. } = imported();
+    let mut view = member_view([mcs, claim, service]);
     let at = named("work/app");
     unreadable(&mut view, Kind::ServiceImport, &at);
     let late = seconds(20).plus_micros(LONG_AFTER);
-    assert_eq!(view.plan(&wish_key("work/app"), late), Plan::default(), "neither made twice nor retired");
+    assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default(), "neither made twice nor retired");
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
     let dirty = gone_unread(&mut view, Kind::ServiceImport, &at);
-    for key in [wish_key("work/app"), import_key("work/app")] {
+    for key in [mcs_key("work/app"), import_key("work/app")] {
         assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
     }
-    let kinds: Vec<Kind> = writes(&view, &wish_key("work/app")).iter().map(|write| write.kind()).collect();
+    let kinds: Vec<Kind> = writes(&view, &mcs_key("work/app")).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds[0], Kind::ServiceImport, "made anew, and the derived Service has its grace from now on");
     assert!(!kinds.contains(&Kind::Service));
 }
 
 #[test]
 fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read() {
-    let Imported { wish, service, .. } = imported();
-    let mut view = member_view([wish.clone(), service]);
+    let Imported { mcs, service, .. } = imported();
+    let mut view = member_view([mcs.clone(), service]);
     unreadable(&mut view, Kind::ServiceImport, &named("work/app"));
     let late = seconds(20).plus_micros(LONG_AFTER);
-    let Object::MultiClusterService(wish) = wish else { panic!("{wish:?}") };
-    let without_exporters = service_import("work/app").controlled_by(&wish).object();
+    let Object::MultiClusterService(mcs) = mcs else { panic!("{mcs:?}") };
+    let without_exporters = service_import("work/app").controlled_by(&mcs).object();
     view.applied(without_exporters, late, &mut Vec::new());
-    let plan = view.plan(&wish_key("work/app"), late);
+    let plan = view.plan(&mcs_key("work/app"), late);
     assert_eq!(plan.again, Some(late.plus_micros(GRACE_MICROS)));
     assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "{plan:?}");
 }
 
 #[test]
 fn a_derived_service_that_cannot_be_read_is_not_made_twice_and_keeps_its_slices() {
-    let Imported { wish, import, claim, service } = imported();
+    let Imported { mcs, import, claim, service } = imported();
     let lost = given("work/app-1");
     let orphan = imported_slice(&lost.meta.name.name, "work-app");
-    let mut view = member_view([wish, import, claim, orphan.object()]);
+    let mut view = member_view([mcs, import, claim, orphan.object()]);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&slice_key(&lost), late).writes.len(), 1, "without the Service nobody needs it");
     unreadable(&mut view, Kind::Service, &service.meta().name);
     assert_eq!(view.plan(&slice_key(&lost), late), Plan::default());
-    assert_eq!(planned(&view, &wish_key("work/app")), Plan::default());
+    assert_eq!(planned(&view, &mcs_key("work/app")), Plan::default());
     let dirty = gone_unread(&mut view, Kind::Service, &service.meta().name);
-    for key in [slice_key(&lost), wish_key("work/app")] {
+    for key in [slice_key(&lost), mcs_key("work/app")] {
         assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
     }
 }
 
 #[test]
-fn a_wish_that_cannot_be_read_keeps_its_slices_and_they_follow_their_source() {
+fn a_multi_cluster_service_that_cannot_be_read_keeps_its_slices_and_they_follow_their_source() {
     let Imported { import, claim, service, .. } = imported();
     let changed = HubSlice { spec: given("work/app-1").carrying(&["10.0.0.9"], 2).spec, ..given("work/app-1") };
     let (new, lost) = (given("work/app-2"), given("work/app-3"));
@@ -363,14 +363,14 @@ fn a_wish_that_cannot_be_read_keeps_its_slices_and_they_follow_their_source() {
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
     let dirty = gone_unread(&mut view, Kind::MultiClusterService, &named("work/app"));
-    for key in [slice_key(&changed), slice_key(&lost), import_key("work/app"), wish_key("work/app")] {
+    for key in [slice_key(&changed), slice_key(&lost), import_key("work/app"), mcs_key("work/app")] {
         assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
     }
     assert_eq!(writes(&view, &slice_key(&lost)), [Write::delete(Kind::EndpointSlice, &orphan.meta)]);
 }
 
 #[test]
-fn a_slice_waits_for_those_that_take_its_place_also_where_its_wish_cannot_be_read() {
+fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_service_cannot_be_read() {
     let Imported { import, service, .. } = imported();
     let (old, new) = (given("work/app-1").deleting(), given("work/app-2"));
     let held = imported_slice(&old.meta.name.name, "work-app");
@@ -390,13 +390,13 @@ fn a_slice_waits_for_those_that_take_its_place_also_where_its_wish_cannot_be_rea
 
 #[test]
 fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away() {
-    let Imported { wish, import, service, .. } = imported();
-    let mut view = member_view([wish, import, service]);
+    let Imported { mcs, import, service, .. } = imported();
+    let mut view = member_view([mcs, import, service]);
     let at = in_hub_of("member-1", "work-app");
     unreadable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
     let late = seconds(20).plus_micros(LONG_AFTER);
-    assert_eq!(view.plan(&wish_key("work/app"), late), Plan::default());
+    assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default());
 
     told(&mut view, service_import("work/web").marked().object());
     assert_eq!(writes(&view, &import_key("work/web"))[0].at, in_hub_of("member-1", "work-web"), "others are claimed");
@@ -407,12 +407,12 @@ fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away(
 }
 
 #[test]
-fn how_an_import_is_claimed_waits_for_a_wish_that_cannot_be_read() {
+fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_read() {
     let Imported { import, .. } = imported();
     let mut view = member_view([import]);
     unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
-    let dirty = told(&mut view, wish("work/app").taken_on().object());
+    let dirty = told(&mut view, mcs("work/app").taken_on().object());
     assert!(dirty.contains(&import_key("work/app")), "{dirty:?}");
     assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
 }
@@ -426,15 +426,15 @@ fn assert_held_by(plan: &Plan, name: &str) {
 
 #[test]
 fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
-    let going = wish("work/app").taken_on().deriving("work-app").deleting();
+    let going = mcs("work/app").taken_on().deriving("work-app").deleting();
     let import = service_import("work/app").marked().deleting();
     let export = accepted_export("work/app").deleting();
     let import_made = named("work/app");
     let service_made = ObjectName::new(SYSTEM, "work-app");
     let in_hub = in_hub_of("member-1", "work-app");
     let table = [
-        (going.clone().object(), wish_key("work/app"), Kind::ServiceImport, import_made),
-        (going.object(), wish_key("work/app"), Kind::Service, service_made),
+        (going.clone().object(), mcs_key("work/app"), Kind::ServiceImport, import_made),
+        (going.object(), mcs_key("work/app"), Kind::Service, service_made),
         (import.object(), import_key("work/app"), Kind::InternalServiceImport, in_hub.clone()),
         (export.object(), member::Key::Export(named("work/app")), Kind::InternalServiceExport, in_hub),
     ];
@@ -501,7 +501,7 @@ fn an_export_that_went_without_naming_its_source_is_made_anew_under_its_name() {
 }
 
 #[test]
-fn what_is_exported_stays_while_its_source_or_the_wish_to_export_it_cannot_be_read() {
+fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_read() {
     let (app, source) = (service("work/app"), slice("work/app-1"));
     let internal = internal_export("member-1", &app).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let exported = Object::EndpointSliceExport(slice_export("member-1", &source));

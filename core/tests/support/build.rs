@@ -106,10 +106,10 @@ pub(crate) fn service(path: &str) -> Service {
 }
 
 /// Returns the derived Service of a MultiClusterService, of type LoadBalancer.
-pub(crate) fn derived_service(name: &str, wish: &str) -> Service {
+pub(crate) fn derived_service(name: &str, mcs: &str) -> Service {
     Service {
         service_type: ServiceType::LoadBalancer,
-        derived_from: Some(named(wish)),
+        derived_from: Some(named(mcs)),
         relabelled: false,
         ..service(&format!("{SYSTEM}/{name}"))
     }
@@ -271,11 +271,11 @@ impl BuildExport for ServiceExport {
 }
 
 /// Returns a MultiClusterService as its user creates it, which imports the Service with its own name.
-pub(crate) fn wish(path: &str) -> MultiClusterService {
+pub(crate) fn mcs(path: &str) -> MultiClusterService {
     let name = named(path);
     MultiClusterService {
         import_name: name.name.clone(),
-        meta: Meta { uid: format!("uid-wish-{path}").into(), ..meta(name, 1) },
+        meta: Meta { uid: format!("uid-mcs-{path}").into(), ..meta(name, 1) },
         consumer_type: ConsumerType::LoadBalancer,
         internal_load_balancer: false,
         import_label: None,
@@ -285,7 +285,7 @@ pub(crate) fn wish(path: &str) -> MultiClusterService {
     }
 }
 
-pub(crate) trait BuildWish {
+pub(crate) trait BuildMcs {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
     /// Adds the finalizer and the label that the agent writes first.
@@ -294,7 +294,7 @@ pub(crate) trait BuildWish {
     fn told(self, conditions: &[Condition]) -> Self;
 }
 
-impl BuildWish for MultiClusterService {
+impl BuildMcs for MultiClusterService {
     fn importing(mut self, name: &str) -> Self {
         self.import_name = name.into();
         self
@@ -338,7 +338,7 @@ pub(crate) fn service_import(path: &str) -> ServiceImport {
 }
 
 pub(crate) trait BuildImport {
-    fn controlled_by(self, wish: &MultiClusterService) -> Self;
+    fn controlled_by(self, mcs: &MultiClusterService) -> Self;
     fn showing(self, status: ImportStatus) -> Self;
     /// Records claims of these members, and adds the finalizer.
     fn claimed_by(self, clusters: &[&str]) -> Self;
@@ -347,12 +347,12 @@ pub(crate) trait BuildImport {
 }
 
 impl BuildImport for ServiceImport {
-    fn controlled_by(mut self, wish: &MultiClusterService) -> Self {
+    fn controlled_by(mut self, mcs: &MultiClusterService) -> Self {
         self.owners.push(Owner {
             api_version: "networking.fleet.azure.com/v1alpha1".into(),
             kind: "MultiClusterService".into(),
-            name: wish.meta.name.name.clone(),
-            uid: wish.meta.uid.clone(),
+            name: mcs.meta.name.name.clone(),
+            uid: mcs.meta.uid.clone(),
             controller: true,
             block_owner_deletion: true,
         });

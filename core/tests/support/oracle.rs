@@ -122,11 +122,11 @@ fn assert_exports_are_judged_alike(world: &World) {
             assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
             let verdict = says(&export.conditions, "Conflict");
             assert_eq!(verdict, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
-            let Some((wish, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
+            let Some((mcs, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
             assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
-            assert_eq!(says(&wish.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
-            let valid = if weighs(wish) { "True" } else { "False" };
-            assert_eq!(says(&wish.conditions, "Valid"), Some(valid));
+            assert_eq!(says(&mcs.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
+            let valid = if weighs(mcs) { "True" } else { "False" };
+            assert_eq!(says(&mcs.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
             let offers = offered.contains_key(&*cluster);
@@ -168,7 +168,7 @@ fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<
     let cluster = &world.members[index].cluster;
     let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;
     let owner = import.controller()?;
-    all!(cluster, MultiClusterService).find(|wish| wish.meta.uid == owner.uid)
+    all!(cluster, MultiClusterService).find(|mcs| mcs.meta.uid == owner.uid)
 }
 
 /// Asserts that each Service that a member's users request has a ServiceImport there. One of the MultiClusterServices that
@@ -196,9 +196,9 @@ fn assert_imported_equals_exported(world: &World) {
         let service = &import.meta.name;
         let expected = exported(world, import);
         for (index, member) in world.members.iter().enumerate() {
-            let Some(wish) = importer(world, index, service) else { continue };
+            let Some(mcs) = importer(world, index, service) else { continue };
             let claimed = import.claims.importers.contains_key(&*settings(index).hub_namespace);
-            let derived = wish.derived_label.clone().filter(|_| claimed);
+            let derived = mcs.derived_label.clone().filter(|_| claimed);
             let mut imported: Vec<String> = all!(member.cluster, EndpointSlice)
                 .filter(|slice| &*slice.meta.name.namespace == SYSTEM && slice.service.is_some())
                 .filter(|slice| slice.service == derived)
@@ -206,17 +206,17 @@ fn assert_imported_equals_exported(world: &World) {
                 .collect();
             imported.sort();
             if !claimed {
-                assert_eq!(says(&wish.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
+                assert_eq!(says(&mcs.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
                 continue;
             }
             assert_eq!(imported, expected, "{service} as imported by {}", cluster_id(index));
-            assert_eq!(says(&wish.conditions, "Valid"), Some("True"), "{service} in {index}");
+            assert_eq!(says(&mcs.conditions, "Valid"), Some("True"), "{service} in {index}");
             let derived = derived.expect("a claimed import has a derived Service");
             let derived = all!(member.cluster, Service)
                 .find(|service| service.meta.name == ObjectName::new(SYSTEM, derived.clone()))
                 .expect("the derived Service stands");
             assert_eq!(derived.ports, import.status.ports);
-            assert_eq!(wish.load_balancer, derived.load_balancer);
+            assert_eq!(mcs.load_balancer, derived.load_balancer);
         }
     }
 }
@@ -244,10 +244,10 @@ fn assert_nothing_is_added(world: &World) {
 /// claim. Others that request LoadBalancer import only if they did so before, through a claim of type ClusterIP.
 fn assert_claims_are_fair(world: &World) {
     for import in all!(world.hub, ServiceImport) {
-        let wanting: BTreeMap<MemberNamespace, &MultiClusterService> = (0..world.members.len())
+        let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..world.members.len())
             .filter_map(|index| Some((settings(index).hub_namespace, importer(world, index, &import.meta.name)?)))
             .collect();
-        let asking = |wanted: ConsumerType| wanting.iter().filter(move |(_, wish)| wish.consumer_type == wanted);
+        let asking = |wanted: ConsumerType| mcs_of_import.iter().filter(move |(_, mcs)| mcs.consumer_type == wanted);
         let claims = &import.claims.importers;
         for (namespace, _) in asking(ConsumerType::ClusterIp) {
             assert!(claims.contains_key(&**namespace), "{namespace} shares {}", import.meta.name);
@@ -260,9 +260,9 @@ fn assert_claims_are_fair(world: &World) {
             })
         };
         let mut holders = 0;
-        for (namespace, wish) in asking(ConsumerType::LoadBalancer) {
+        for (namespace, mcs) in asking(ConsumerType::LoadBalancer) {
             let waits_beside = shares(namespace);
-            let reason = wish.conditions.iter().find(|held| &*held.condition_type == "Valid").map(|held| &*held.reason);
+            let reason = mcs.conditions.iter().find(|held| &*held.condition_type == "Valid").map(|held| &*held.reason);
             assert_eq!(waits_beside, reason == Some("LoadBalancerNotGranted"), "{namespace}: {reason:?}");
             assert!(!waits_beside || claims.contains_key(&**namespace), "{namespace} imports as before");
             holders += usize::from(!waits_beside && claims.contains_key(&**namespace));
@@ -270,9 +270,9 @@ fn assert_claims_are_fair(world: &World) {
         let asked = asking(ConsumerType::LoadBalancer).count();
         assert_eq!(holders, asked.min(1), "one LoadBalancer of {}: {claims:?}", import.meta.name);
         assert!(
-            claims.keys().all(|namespace| wanting.contains_key(&**namespace)),
+            claims.keys().all(|namespace| mcs_of_import.contains_key(&**namespace)),
             "{claims:?} of {:?}",
-            wanting.keys()
+            mcs_of_import.keys()
         );
     }
 }
@@ -348,8 +348,8 @@ fn assert_nothing_is_left_over(world: &World) {
             assert!(importer(world, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
         }
         for service in all!(member.cluster, Service) {
-            let wish = service.derived_from.as_ref();
-            let orphan = wish.is_some_and(|wish| !is_member(index, Kind::MultiClusterService, wish));
+            let mcs = service.derived_from.as_ref();
+            let orphan = mcs.is_some_and(|mcs| !is_member(index, Kind::MultiClusterService, mcs));
             assert!(!orphan, "left over: {}", service.meta.name);
         }
     }
@@ -414,7 +414,7 @@ fn anonymous(mut object: Object) -> Object {
     match &mut object {
         Object::EndpointSlice(slice) => slice.observed_generation = None,
         Object::ServiceExport(export) => calm(&mut export.conditions),
-        Object::MultiClusterService(wish) => calm(&mut wish.conditions),
+        Object::MultiClusterService(mcs) => calm(&mut mcs.conditions),
         Object::ServiceImport(import) => {
             import.status.clusters.sort();
             import.owners.iter_mut().for_each(|owner| owner.uid = "".into());

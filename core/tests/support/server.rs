@@ -174,14 +174,14 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             slice.spec = spec;
             slice.misnamed = false;
         }
-        (Object::MultiClusterService(wish), Patch::MultiClusterService { finalizers, import_label, derived_label }) => {
-            wish.meta.finalizers = finalizers;
-            wish.import_label = import_label;
-            wish.derived_label = derived_label;
+        (Object::MultiClusterService(mcs), Patch::MultiClusterService { finalizers, import_label, derived_label }) => {
+            mcs.meta.finalizers = finalizers;
+            mcs.import_label = import_label;
+            mcs.derived_label = derived_label;
         }
-        (Object::MultiClusterService(wish), Patch::MultiClusterServiceStatus { conditions, load_balancer }) => {
-            wish.conditions = conditions;
-            wish.load_balancer = load_balancer;
+        (Object::MultiClusterService(mcs), Patch::MultiClusterServiceStatus { conditions, load_balancer }) => {
+            mcs.conditions = conditions;
+            mcs.load_balancer = load_balancer;
         }
         (Object::ServiceImport(import), Patch::ServiceImportOwners { others, controller, finalizers }) => {
             import.owners = others;
@@ -211,9 +211,9 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         Object::ServiceImport(import) => import.status = ImportStatus::default(),
         Object::InternalServiceExport(export) => export.conditions = Vec::new(),
         Object::InternalServiceImport(claim) => claim.status = ImportStatus::default(),
-        Object::MultiClusterService(wish) => {
-            wish.conditions = Vec::new();
-            wish.load_balancer = LoadBalancerStatus::default();
+        Object::MultiClusterService(mcs) => {
+            mcs.conditions = Vec::new();
+            mcs.load_balancer = LoadBalancerStatus::default();
         }
         Object::MemberAgent(agent) => {
             agent.hub = Announcement::default();
@@ -243,10 +243,10 @@ pub(crate) fn specification(object: &Object) -> Object {
             import.owners = Vec::new();
             import.claims = Claims::default();
         }
-        Object::MultiClusterService(wish) => {
-            wish.import_label = None;
-            wish.derived_label = None;
-            wish.internal_load_balancer = false; // an annotation
+        Object::MultiClusterService(mcs) => {
+            mcs.import_label = None;
+            mcs.derived_label = None;
+            mcs.internal_load_balancer = false; // an annotation
         }
         Object::InternalServiceExport(export) => export.offered = None,
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // an annotation

@@ -1,7 +1,7 @@
 //! Simulated fleet: a hub and members, their agents, and the order in which everything happens.
 
 use super::agent::{Agent, KindChange, View, name_of};
-use super::build::{BuildSlice, BuildWish, IntoObject, SYSTEM, service, service_export, slice, wish};
+use super::build::{BuildMcs, BuildSlice, IntoObject, SYSTEM, mcs, service, service_export, slice};
 use super::cluster::{Answer, Cluster};
 use fastrand::Rng;
 use fleetnet_core::member::Settings;
@@ -377,7 +377,7 @@ impl World {
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();
-        while let Some(at) = self.next_wish().filter(|at| *at <= end) {
+        while let Some(at) = self.next_planned_time().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             let now = self.now;
             wake(&mut self.hub_agent, now);
@@ -388,9 +388,9 @@ impl World {
         writes
     }
 
-    fn next_wish(&self) -> Option<Timestamp> {
-        let wishes = self.members.iter().flat_map(|member| member.agent.again.values());
-        wishes.chain(self.hub_agent.again.values()).min().copied()
+    fn next_planned_time(&self) -> Option<Timestamp> {
+        let times = self.members.iter().flat_map(|member| member.agent.again.values());
+        times.chain(self.hub_agent.again.values()).min().copied()
     }
 
     /// Returns the lines of the ledger since a mark, in the order of the writes.
@@ -456,7 +456,7 @@ pub(crate) fn populate(world: &mut World, importers: usize, consumer: ConsumerTy
     world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]).object());
     world.create(Who::Member(0), service_export("work/app").object());
     for importer in 1..=importers {
-        world.create(Who::Member(importer), wish("work/app").consumed_as(consumer).object());
+        world.create(Who::Member(importer), mcs("work/app").consumed_as(consumer).object());
     }
     world.run();
 }

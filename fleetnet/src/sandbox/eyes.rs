@@ -50,11 +50,15 @@ impl Eyes {
                 let [valid, conflict] = ["Valid", "Conflict"].map(|name| condition(conditions, name));
                 Fact::Export(Export { valid, conflict })
             }));
-            let wishes: Api<MultiClusterService> = Api::namespaced(client.clone(), NAMESPACE);
-            tasks.spawn(follow(wishes, look(Kind::Wish), |wish: &MultiClusterService| {
-                let conditions = wish.status.as_ref().and_then(|status| status.conditions.as_deref());
-                Fact::Wish(condition(conditions, "Valid") == Some(true))
-            }));
+            let multi_cluster_services: Api<MultiClusterService> = Api::namespaced(client.clone(), NAMESPACE);
+            tasks.spawn(follow(
+                multi_cluster_services,
+                look(Kind::MultiClusterService),
+                |mcs: &MultiClusterService| {
+                    let conditions = mcs.status.as_ref().and_then(|status| status.conditions.as_deref());
+                    Fact::MultiClusterService(condition(conditions, "Valid") == Some(true))
+                },
+            ));
             let derived: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
             tasks.spawn(follow(derived, look(Kind::Derived), |derived: &Service| {
                 Fact::Derived(says::derived_service(derived))

@@ -17,7 +17,7 @@ const SLICE: &str = "EndpointSlice";
 pub(crate) enum Fact {
     Export(Export),
     /// Status of the condition `Valid` of a MultiClusterService.
-    Wish(bool),
+    MultiClusterService(bool),
     /// One-line description of a Service in the namespace `fleet-system`.
     Derived(String),
     /// Imported slice.
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     /// ServiceExports in [`NAMESPACE`].
     Export,
     /// MultiClusterServices in [`NAMESPACE`].
-    Wish,
+    MultiClusterService,
     /// Services in the namespace `fleet-system`.
     Derived,
     /// EndpointSlices in the namespace `fleet-system`.
@@ -139,7 +139,7 @@ impl World {
         let mut imports = BTreeMap::new();
         for (index, name) in self.names.iter().enumerate() {
             for ((_, service), fact) in &self.facts[index] {
-                if let Fact::Wish(valid) = fact {
+                if let Fact::MultiClusterService(valid) = fact {
                     imports.insert((name.clone(), full_name(service)), self.import(index, service, *valid));
                 }
             }
@@ -202,11 +202,13 @@ impl World {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
         for (_, service) in expected.imports.iter().filter(|(of, _)| *of == member) {
-            if self.facts[member].get(&(Kind::Wish, service.clone())) != Some(&Fact::Wish(true)) {
+            if self.facts[member].get(&(Kind::MultiClusterService, service.clone()))
+                != Some(&Fact::MultiClusterService(true))
+            {
                 wrong.push(format!("import {} in {cluster} is not valid", full_name(service)));
             }
         }
-        let others = self.names_of(member, Kind::Wish);
+        let others = self.names_of(member, Kind::MultiClusterService);
         let others = others.filter(|service| !expected.imports.contains(&(member, (*service).to_owned())));
         wrong.extend(others.map(|service| format!("import {} in {cluster} should not be there", full_name(service))));
         wrong
@@ -225,7 +227,7 @@ impl World {
                 name: name.clone(),
                 says: slice.says.clone(),
             }),
-            Fact::Export(_) | Fact::Wish(_) => None,
+            Fact::Export(_) | Fact::MultiClusterService(_) => None,
         })
     }
 }

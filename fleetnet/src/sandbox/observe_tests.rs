@@ -29,7 +29,7 @@ fn settled() -> (World, Expected) {
     let (mut world, expected) = fleet();
     let now = Instant::now();
     world.learn(0, Kind::Export, "app", Some(Fact::Export(GOOD)), now);
-    world.learn(1, Kind::Wish, "app", Some(Fact::Wish(true)), now);
+    world.learn(1, Kind::MultiClusterService, "app", Some(Fact::MultiClusterService(true)), now);
     world.learn(1, Kind::Derived, "work-app", Some(derived(80)), now);
     world.learn(1, Kind::Slice, "member-1-work-app-1-aaaaa", slice(&["10.1.0.1"]), now);
     world.learn(1, Kind::Slice, "member-1-work-app-2-bbbbb", slice(&["10.1.0.2"]), now);
@@ -74,8 +74,20 @@ fn whatever_else_is_there_or_says_something_else_is_told() {
     let conflict = Export { valid: Some(true), conflict: Some(true) };
     check(0, Kind::Export, "app", Some(Fact::Export(conflict.clone())), "app of member-1 is valid, in conflict");
     check(1, Kind::Export, "zzz", Some(Fact::Export(conflict)), "export work/zzz of member-2 should not be there");
-    check(1, Kind::Wish, "app", Some(Fact::Wish(false)), "import work/app in member-2 is not valid");
-    check(0, Kind::Wish, "zzz", Some(Fact::Wish(true)), "import work/zzz in member-1 should not be there");
+    check(
+        1,
+        Kind::MultiClusterService,
+        "app",
+        Some(Fact::MultiClusterService(false)),
+        "import work/app in member-2 is not valid",
+    );
+    check(
+        0,
+        Kind::MultiClusterService,
+        "zzz",
+        Some(Fact::MultiClusterService(true)),
+        "import work/zzz in member-1 should not be there",
+    );
     check(1, Kind::Derived, "work-app", None, "has no Service work-app");
     check(1, Kind::Derived, "work-app", Some(derived(81)), "says \"ClusterIP for work/app: http 81/TCP to 8080\", not");
     check(1, Kind::Derived, "other", Some(derived(80)), "has the Service other, which should not");
@@ -110,7 +122,7 @@ fn the_first_sight_of_an_endpoint_is_its_arrival() {
 fn an_import_tells_where_its_endpoints_come_from() {
     let (mut world, _) = fleet();
     let now = Instant::now();
-    world.learn(1, Kind::Wish, "app", Some(Fact::Wish(true)), now);
+    world.learn(1, Kind::MultiClusterService, "app", Some(Fact::MultiClusterService(true)), now);
     world.learn(1, Kind::Slice, "a", slice(&["10.1.0.1", "10.1.255.2"]), now);
     world.learn(1, Kind::Slice, "b", slice(&["10.2.0.1", "10.77.0.1", "192.168.0.1"]), now);
     let imports = world.imports();
@@ -124,7 +136,7 @@ fn a_new_look_forgets_what_is_gone() {
     let (mut world, _) = fleet();
     let now = Instant::now();
     world.learn(0, Kind::Export, "app", Some(Fact::Export(GOOD)), now);
-    world.learn(0, Kind::Wish, "app", Some(Fact::Wish(true)), now);
+    world.learn(0, Kind::MultiClusterService, "app", Some(Fact::MultiClusterService(true)), now);
     world.keep_only(0, Kind::Export, &BTreeSet::new());
     assert_eq!((world.exports().len(), world.imports().len()), (0, 1));
 }

@@ -60,10 +60,10 @@ impl Stop {
     }
 }
 
-async fn unless<T>(wish: &Shutdown, work: impl Future<Output = T>) -> Option<T> {
+async fn unless<T>(shutdown: &Shutdown, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
-        () = wish.requested() => None,
+        () = shutdown.requested() => None,
         done = work => Some(done),
     }
 }

@@ -61,10 +61,11 @@ fn what_is_imported_wrongly_or_left_over_is_told_and_ends_it_with_1() {
             let slices = Api::namespaced(cluster(scratch.path(), member).await, "fleet-system");
             slices.create(&PostParams::default(), &foreign_slice(service)).await.unwrap();
         }
-        let wishes: Api<MultiClusterService> = Api::namespaced(cluster(scratch.path(), "member-2").await, "work");
+        let multi_cluster_services: Api<MultiClusterService> =
+            Api::namespaced(cluster(scratch.path(), "member-2").await, "work");
         let spec = serde_json::json!({"serviceImport": {"name": "zzz"}, "type": "ClusterIP"});
-        let wish = serde_json::json!({"metadata": {"name": "zzz"}, "spec": spec});
-        wishes.create(&PostParams::default(), &serde_json::from_value(wish).unwrap()).await.unwrap();
+        let mcs = serde_json::json!({"metadata": {"name": "zzz"}, "spec": spec});
+        multi_cluster_services.create(&PostParams::default(), &serde_json::from_value(mcs).unwrap()).await.unwrap();
     });
     assert_eq!(
         fails(running).0,

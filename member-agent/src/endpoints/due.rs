@@ -40,7 +40,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn the_earliest_wish_counts() {
+    fn the_earliest_time_counts() {
         let mut due = Due::default();
         assert_eq!(due.waits_until(NOON, SECOND), None, "nothing to wait for");
         due.by(NOON + SECOND);

@@ -132,10 +132,10 @@ pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
 /// Checks that a deleted MultiClusterService is removed with all that was created for it, for this propagation policy. A new
 /// one with its name imports again.
 async fn is_unimported(env: &Environment<impl Backend>, importer: &User, how: &DeleteParams) -> anyhow::Result<()> {
-    let wishes = importer.api::<MultiClusterService>();
+    let mcs = importer.api::<MultiClusterService>();
     let mark = env.backend.mark().await?;
-    wishes.delete("app", how).await?;
-    eventually::gone(&wishes, "app").await?;
+    mcs.delete("app", how).await?;
+    eventually::gone(&mcs, "app").await?;
     importer.sees_no_slice("app").await?;
     importer.no_derived_service("app").await?;
     eventually::gone(&importer.api::<ServiceImport>(), "app").await?;

@@ -75,7 +75,7 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     let Some(current) = current else {
         // A claim that is being deleted still has its name, so a new claim must wait.
         // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
-        if claims_of(view, &import.meta.name).next().is_none() && !is_wish_unknown(view, import) {
+        if claims_of(view, &import.meta.name).next().is_none() && !is_mcs_undecodable(view, import) {
             // fault I1.1: consumer_type.unwrap_or_default ~> ConsumerType::default
             plan.join(create(view, import, consumer_type.unwrap_or_default()));
         }
@@ -167,12 +167,12 @@ pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
 fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
-    let wish = view.multi_cluster_services.get(&name).filter(|wish| wish.meta.uid == owner.uid)?;
-    (wish.import_name == import.meta.name.name).then_some(wish.consumer_type)
+    let mcs = view.multi_cluster_services.get(&name).filter(|mcs| mcs.meta.uid == owner.uid)?;
+    (mcs.import_name == import.meta.name.name).then_some(mcs.consumer_type)
 }
 
 /// True if the controlling MultiClusterService is undecodable, so that the requested type is unknown.
-fn is_wish_unknown(view: &View, import: &ServiceImport) -> bool {
+fn is_mcs_undecodable(view: &View, import: &ServiceImport) -> bool {
     import.controller().is_some_and(|owner| {
         let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
         view.unreadable.has(Kind::MultiClusterService, &name)

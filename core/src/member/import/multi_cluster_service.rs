@@ -25,108 +25,108 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         // A MultiClusterService that is gone had no finalizer, so its objects are removed already. A Service with edited labels
         // is not ours.
         None => Plan::default(),
-        Some(wish) if wish.meta.deleting => unimport(view, wish),
-        // fault M6.1: wish.import_name.is_empty() ~> false
-        Some(wish) if wish.import_name.is_empty() => import_nothing(view, wish, now),
+        Some(mcs) if mcs.meta.deleting => unimport(view, mcs),
+        // fault M6.1: mcs.import_name.is_empty() ~> false
+        Some(mcs) if mcs.import_name.is_empty() => import_nothing(view, mcs, now),
         // fault M1.1: if !marked ~> if false && !marked
-        Some(wish) if !marked(wish) => Plan::one(mark(wish, wish.derived_label.clone())),
-        Some(wish) => import(view, wish, now),
+        Some(mcs) if !marked(mcs) => Plan::one(mark(mcs, mcs.derived_label.clone())),
+        Some(mcs) => import(view, mcs, now),
     }
 }
 
 /// Removes the ServiceImport and derived Service of a deleted MultiClusterService, then its finalizer.
-fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
-    if !wish.meta.finalizers.ours {
+fn unimport(view: &View, mcs: &MultiClusterService) -> Plan {
+    if !mcs.meta.finalizers.ours {
         return Plan::default();
     }
     let mut plan = Plan::default();
-    for service in derived_services(view, wish) {
+    for service in derived_services(view, mcs) {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
-    // fault M9.1: controlled_imports(view, wish).chain(orphaned_import(view, wish ~> view.imports.live(&ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())).into_iter().chain(controlled_imports(view, wish).take(0
-    // fault M12.2: for import in controlled_imports(view, wish).chain(orphaned_import(view, wish) ~> let _ = orphaned_import; for import in controlled_imports(view, wish
-    for import in controlled_imports(view, wish).chain(orphaned_import(view, wish)) {
+    // fault M9.1: controlled_imports(view, mcs).chain(orphaned_import(view, mcs ~> view.imports.live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())).into_iter().chain(controlled_imports(view, mcs).take(0
+    // fault M12.2: for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs) ~> let _ = orphaned_import; for import in controlled_imports(view, mcs
+    for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs)) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
     if plan.writes.is_empty()
-        && let Some((kind, unreadable)) = unreadable_of(view, wish)
+        && let Some((kind, unreadable)) = unreadable_of(view, mcs)
     {
         // Keep the finalizer: after its removal nobody would clean up the undecodable object.
-        return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
+        return Plan::held_by_unreadable(Kind::MultiClusterService, &mcs.meta.name, kind, &unreadable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
-    // fault A2.1: if plan.writes.is_empty() { let event = event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish))); let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, "")); plan.push(Write::patch(&wish.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&wish.meta, patch));
+    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
     if plan.writes.is_empty() {
         let event =
-            event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish)));
+            event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs)));
         let patch = Patch::MultiClusterService {
-            finalizers: wish.meta.finalizers.with_ours(false),
-            import_label: wish.import_label.clone(),
-            derived_label: wish.derived_label.clone(),
+            finalizers: mcs.meta.finalizers.with_ours(false),
+            import_label: mcs.import_label.clone(),
+            derived_label: mcs.derived_label.clone(),
         };
-        let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
+        let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
         // fault M23.2: view.services.live(at).is_some_and(|it| it.derived_from.is_none()) ~> { let _ = at; true }
         let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none());
         // fault M23.1: map ~> filter(|_| false).map
-        let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, ""));
-        plan.push(Write::patch(&wish.meta, patch).telling([event]).telling(left));
+        let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, ""));
+        plan.push(Write::patch(&mcs.meta, patch).telling([event]).telling(left));
     }
     plan
 }
 
 /// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): removes its objects, and says so in the
 /// condition.
-fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
+fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    // fault M6.2: for import in controlled_imports(view, wish) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
-    for import in controlled_imports(view, wish) {
+    // fault M6.2: for import in controlled_imports(view, mcs) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
+    for import in controlled_imports(view, mcs) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
-    plan.join(retire(view, wish));
+    plan.join(retire(view, mcs));
     let text = format!(
         "MultiClusterService {} of cluster {} names no import: set spec.serviceImport.name",
-        wish.meta.name, view.settings.cluster
+        mcs.meta.name, view.settings.cluster
     );
-    plan.join(say_beside(view, &plan, wish, &unknown(text), LoadBalancerStatus::default(), now));
+    plan.join(say_beside(view, &plan, mcs, &unknown(text), LoadBalancerStatus::default(), now));
     plan
 }
 
 /// True if the MultiClusterService has our finalizer and the label with the import's name, so that it can be cleaned up after a
 /// crash.
-fn marked(wish: &MultiClusterService) -> bool {
-    // fault M7.1: as_ref() == Some(&wish.import_name ~> is_some(
-    wish.meta.finalizers.ours && wish.import_label.as_ref() == Some(&wish.import_name)
+fn marked(mcs: &MultiClusterService) -> bool {
+    // fault M7.1: as_ref() == Some(&mcs.import_name ~> is_some(
+    mcs.meta.finalizers.ours && mcs.import_label.as_ref() == Some(&mcs.import_name)
 }
 
-fn mark(wish: &MultiClusterService, derived_label: Option<Text>) -> Write {
+fn mark(mcs: &MultiClusterService, derived_label: Option<Text>) -> Write {
     let patch = Patch::MultiClusterService {
-        finalizers: wish.meta.finalizers.with_ours(true),
-        // fault W3.1: Some( ~> wish.meta.finalizers.ours.then(||
-        import_label: Some(wish.import_name.clone()),
+        finalizers: mcs.meta.finalizers.with_ours(true),
+        // fault W3.1: Some( ~> mcs.meta.finalizers.ours.then(||
+        import_label: Some(mcs.import_name.clone()),
         derived_label,
     };
-    Write::patch(&wish.meta, patch)
+    Write::patch(&mcs.meta, patch)
 }
 
-fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
-    let name = wanted(wish);
+fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
+    let name = import_name_of(mcs);
     let mut plan = Plan::default();
-    for stale in controlled_imports(view, wish).filter(|import| import.meta.name != name) {
+    for stale in controlled_imports(view, mcs).filter(|import| import.meta.name != name) {
         plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // the MultiClusterService requested it earlier
     }
-    if unreadable_of(view, wish).is_some() {
+    if unreadable_of(view, mcs).is_some() {
         return plan; // the object exists but is undecodable, so its state is unknown
     }
     let resolved = match view.imports.get(&name) {
         None => {
-            let desired = Desired::ServiceImport { controller: Some(controller(wish)), finalizer: true };
+            let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
             // fault A1.3: plan.push(Write::create(name.clone(), desired)) ~> let _ = desired
             plan.push(Write::create(name.clone(), desired));
-            if let Some(said) = say_refused(view, wish, now) {
+            if let Some(said) = say_refused(view, mcs, now) {
                 plan.join(said);
                 return plan;
             }
-            if view.wanting.get(&name).nth(1).is_some() {
+            if view.mcs_of_import.get(&name).nth(1).is_some() {
                 return plan; // the condition follows once the ServiceImport has a controller
             }
             None
@@ -135,43 +135,43 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
         Some(import) if import.meta.deleting => None, // its removal requeues this key (B4 in docs/behaviour.md)
         Some(import) => match import.controller() {
             None => {
-                // fault M2.1: plan.push(adopt(import, wish) ~> let _ = adopt(import, wish
-                plan.push(adopt(import, wish));
+                // fault M2.1: plan.push(adopt(import, mcs) ~> let _ = adopt(import, mcs
+                plan.push(adopt(import, mcs));
                 None
             }
-            Some(owner) if *owner.uid == *wish.meta.uid => {
+            Some(owner) if *owner.uid == *mcs.meta.uid => {
                 Some(import).filter(|import| !import.status.clusters.is_empty())
             }
             // Another MultiClusterService controls the ServiceImport, so we leave it unchanged (B10 in docs/behaviour.md).
             Some(owner) => {
-                let hindrance = held_by_another(view, wish, &owner.name);
-                plan.join(retire(view, wish));
+                let hindrance = held_by_another(view, mcs, &owner.name);
+                plan.join(retire(view, mcs));
                 let unknown = unknown(hindrance.message.clone());
-                plan.join(say_beside(view, &plan, wish, &unknown, LoadBalancerStatus::default(), now));
+                plan.join(say_beside(view, &plan, mcs, &unknown, LoadBalancerStatus::default(), now));
                 return plan.hindered_by([hindrance]);
             }
         },
     };
     match resolved {
-        Some(import) => plan.join(derive(view, wish, import, now)),
-        None => plan.join(without_exporters(view, wish, &name, now)),
+        Some(import) => plan.join(derive(view, mcs, import, now)),
+        None => plan.join(without_exporters(view, mcs, &name, now)),
     }
     plan
 }
 
 /// Returns an undecodable ServiceImport or Service with the name of one of this MultiClusterService's objects.
-fn unreadable_of(view: &View, wish: &MultiClusterService) -> Option<(Kind, ObjectName)> {
-    let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(wish.meta.name.namespace.clone(), name.clone()));
+fn unreadable_of(view: &View, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
+    let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(mcs.meta.name.namespace.clone(), name.clone()));
     let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
-    let imports = [Some(&wish.import_name), wish.import_label.as_ref()].into_iter().flatten().map(import);
-    imports.chain(wish.derived_label.iter().map(service)).find(|(kind, name)| view.unreadable.has(*kind, name))
+    let imports = [Some(&mcs.import_name), mcs.import_label.as_ref()].into_iter().flatten().map(import);
+    imports.chain(mcs.derived_label.iter().map(service)).find(|(kind, name)| view.unreadable.has(*kind, name))
 }
 
-fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
+fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
     let patch = Patch::ServiceImportOwners {
         // fault M2.2: import.owners.clone ~> Vec::new
         others: import.owners.clone(),
-        controller: controller(wish),
+        controller: controller(mcs),
         finalizers: import.meta.finalizers.with_ours(true),
     };
     Write::patch(&import.meta, patch)
@@ -179,44 +179,44 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
 
 /// Plans an import without exporters. The derived Service outlives its last exporter for a grace period, so that a redeploy
 /// keeps the load balancer's address.
-fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
+fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_held = claim::name_held(view, import);
     let verdict = match &name_held {
         Some(message) => says(Verdict::name_held_by_another(message.clone())),
-        None => unknown(awaited(view, wish, import)),
+        None => unknown(awaited(view, mcs, import)),
     };
     let hindrance = name_held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().hindered_by(hindrance);
-    // fault M7.2: wish) { ~> wish).filter(|_| false) {
+    // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
     // fault M18.3: standing ~> derived_service
-    if let Some(service) = standing(view, wish) {
+    if let Some(service) = standing(view, mcs) {
         // fault M10.2: since = view.stamps.unresolved_since(import).unwrap_or(now) ~> _ = view.stamps.unresolved_since(import); let since = now
-        // fault M11.1: since = view.stamps.unresolved_since(import).unwrap_or(now ~> _ = view.stamps.unresolved_since(import); let since = conditions::find(&wish.conditions, VALID).map_or(now, |held| held.last_transition
+        // fault M11.1: since = view.stamps.unresolved_since(import).unwrap_or(now ~> _ = view.stamps.unresolved_since(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |held| held.last_transition
         let since = view.stamps.unresolved_since(import).unwrap_or(now);
         // fault M10.1: .plus_micros(view.settings.derived_service_grace_micros) ~>
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
             plan.look_again(until);
             // fault M10.3: service.load_balancer.clone() ~> LoadBalancerStatus { ingress: service.load_balancer.ingress[..0].to_vec() }
-            plan.join(say_beside(view, &plan, wish, &verdict, service.load_balancer.clone(), now));
+            plan.join(say_beside(view, &plan, mcs, &verdict, service.load_balancer.clone(), now));
             return plan;
         }
     }
-    // fault M8.1: retire(view, wish)); plan.join( ~>
-    plan.join(retire(view, wish));
-    plan.join(say_beside(view, &plan, wish, &verdict, LoadBalancerStatus::default(), now));
+    // fault M8.1: retire(view, mcs)); plan.join( ~>
+    plan.join(retire(view, mcs));
+    plan.join(say_beside(view, &plan, mcs, &verdict, LoadBalancerStatus::default(), now));
     plan
 }
 
 /// Removes the derived Service, then the label on the MultiClusterService that names it.
-fn retire(view: &View, wish: &MultiClusterService) -> Plan {
+fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
-    for service in derived_services(view, wish) {
+    for service in derived_services(view, mcs) {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
-    if plan.writes.is_empty() && wish.derived_label.is_some() {
-        // fault W8.1: plan.push(mark(wish, None) ~> let _ = mark(wish, None
-        plan.push(mark(wish, None));
+    if plan.writes.is_empty() && mcs.derived_label.is_some() {
+        // fault W8.1: plan.push(mark(mcs, None) ~> let _ = mark(mcs, None
+        plan.push(mark(mcs, None));
     }
     plan
 }
@@ -225,7 +225,7 @@ fn retire(view: &View, wish: &MultiClusterService) -> Plan {
 fn say_beside(
     view: &View,
     plan: &Plan,
-    wish: &MultiClusterService,
+    mcs: &MultiClusterService,
     valid: &Wanted,
     address: LoadBalancerStatus,
     now: Timestamp,
@@ -233,22 +233,22 @@ fn say_beside(
     if plan.writes.iter().any(|write| write.kind() == Kind::MultiClusterService) {
         return Plan::default();
     }
-    set_status(view, wish, valid, address, now).map_or_else(Plan::default, Plan::one)
+    set_status(view, mcs, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
 /// Sets the condition that says why the ServiceImport is not used. The derived Service stays as it is.
-fn refuse(view: &View, wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
+fn refuse(view: &View, mcs: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
     let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
-    let status = set_status(view, wish, &says(verdict), wish.load_balancer.clone(), now);
+    let status = set_status(view, mcs, &says(verdict), mcs.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
 }
 
 /// Returns the status write after a server rejected a write for this MultiClusterService. While the result of the retry is
 /// unknown, an existing condition stays.
-fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Option<Plan> {
-    match view.refused(&Key::MultiClusterService(wish.meta.name.clone())) {
-        Some(message) => Some(refuse(view, wish, Verdict::write_refused(message.to_owned()), now)),
-        None => conditions::say_refused(&wish.conditions).then(Plan::default),
+fn say_refused(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
+    match view.refused(&Key::MultiClusterService(mcs.meta.name.clone())) {
+        Some(message) => Some(refuse(view, mcs, Verdict::write_refused(message.to_owned()), now)),
+        None => conditions::say_refused(&mcs.conditions).then(Plan::default),
     }
 }
 
@@ -264,13 +264,13 @@ fn unknown(text: String) -> Wanted {
 }
 
 /// Returns the name of the ServiceImport that a MultiClusterService requests.
-fn wanted(wish: &MultiClusterService) -> ObjectName {
-    ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
+fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
+    ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())
 }
 
 /// Returns the message for a ServiceImport without exporters, with the possible causes.
-fn awaited(view: &View, wish: &MultiClusterService, import: &ObjectName) -> String {
-    let valid = conditions::find(&wish.conditions, VALID);
+fn awaited(view: &View, mcs: &MultiClusterService, import: &ObjectName) -> String {
+    let valid = conditions::find(&mcs.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
     format!(
         "service {import} is not imported into cluster {} {}: no cluster exports it, or another one imports it with type \
@@ -280,20 +280,20 @@ fn awaited(view: &View, wish: &MultiClusterService, import: &ObjectName) -> Stri
     )
 }
 
-fn held_by_another(view: &View, wish: &MultiClusterService, holder: &str) -> Hindrance {
+fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> Hindrance {
     let message = format!(
         "MultiClusterService {} of cluster {} waits: {holder} of the same namespace imports service {} already; delete one of \
          the two, or let them import different services",
-        wish.meta.name,
+        mcs.meta.name,
         view.settings.cluster,
-        wanted(wish)
+        import_name_of(mcs)
     );
     Hindrance { reason: Reason::UnknownServiceImport, message }
 }
 
 /// Creates or updates the derived Service under the name in the MultiClusterService's label. An existing one under another name
 /// keeps its name and its addresses, since only the label was edited.
-fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
+fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
         let message = format!(
@@ -305,38 +305,37 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
             port.protocol,
             import.status.clusters.first().map_or("", |cluster| cluster)
         );
-        return refuse(view, wish, Verdict::port_refused(message), now);
+        return refuse(view, mcs, Verdict::port_refused(message), now);
     }
-    let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
+    let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     // fault M18.1: standing( ~> derived_service(
-    let standing = standing(view, wish);
+    let standing = standing(view, mcs);
     let name = standing
         .map(|service| service.meta.name.clone())
-        .or_else(|| named().filter(|name| usable(view, wish, name)))
-        .or_else(|| free_name(view, wish));
+        .or_else(|| named().filter(|name| usable(view, mcs, name)))
+        .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
-        return refuse(view, wish, Verdict::name_held_by_another(names_held(view, wish)), now);
+        return refuse(view, mcs, Verdict::name_held_by_another(names_held(view, mcs)), now);
     };
-    // fault M3.1: wish ~> false && wish
-    if wish.derived_label.as_ref() != Some(&name.name) {
-        let left = named()
-            .filter(|left| !usable(view, wish, left))
-            .map(|left| left_behind(wish, &left, "; another is derived"));
-        return Plan::one(mark(wish, Some(name.name)).telling(left));
+    // fault M3.1: mcs ~> false && mcs
+    if mcs.derived_label.as_ref() != Some(&name.name) {
+        let left =
+            named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, "; another is derived"));
+        return Plan::one(mark(mcs, Some(name.name)).telling(left));
     }
-    let waits = waits_for_load_balancer(view, wish, import, standing);
-    let desired = desired(view, wish, import, standing, waits);
+    let waits = waits_for_load_balancer(view, mcs, import, standing);
+    let desired = desired(view, mcs, import, standing, waits);
     let Some(service) = view.services.get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
-        // fault R14.2: plan.join(say_refused(view, wish, now).unwrap_or_default()); ~>
-        plan.join(say_refused(view, wish, now).unwrap_or_default());
+        // fault R14.2: plan.join(say_refused(view, mcs, now).unwrap_or_default()); ~>
+        plan.join(say_refused(view, mcs, now).unwrap_or_default());
         return plan;
     };
     if service.meta.deleting {
         return Plan::default(); // its removal requeues this key
     }
     let mut plan = Plan::default();
-    for other in derived_services(view, wish).filter(|other| other.meta.name != name) {
+    for other in derived_services(view, mcs).filter(|other| other.meta.name != name) {
         // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;
         plan.push(Write::delete(Kind::Service, &other.meta)); // a duplicate, created after an edit of the label
     }
@@ -349,7 +348,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
     }
     if !plan.writes.is_empty()
-        && let Some(said) = say_refused(view, wish, now)
+        && let Some(said) = say_refused(view, mcs, now)
     {
         plan.join(said);
         return plan;
@@ -358,19 +357,19 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     let valid = if waits {
         Some(says(Verdict::load_balancer_not_granted(&import.meta.name, &view.settings.cluster)))
     } else {
-        imported(view, wish, import, &name)
+        imported(view, mcs, import, &name)
     };
     if let Some(valid) = valid {
         // fault M3.2: service.load_balancer.clone ~> LoadBalancerStatus::default
-        plan.writes.extend(set_status(view, wish, &valid, service.load_balancer.clone(), now));
+        plan.writes.extend(set_status(view, mcs, &valid, service.load_balancer.clone(), now));
     }
     plan
 }
 
 /// Returns `Valid` for an import with an up-to-date derived Service. The message names the slices that cannot be imported, if
 /// any. `None` until all slices are known: a condition that names some stays until then.
-fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
-    let said = conditions::find(&wish.conditions, VALID);
+fn imported(view: &View, mcs: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
+    let said = conditions::find(&mcs.conditions, VALID);
     let held = match slice::names_held(view, &import.meta.name) {
         // fault P5.3: NameHeldByAnother)) = ~> NameHeldByAnother) && false) =
         None if said.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
@@ -393,28 +392,28 @@ fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, nam
 /// claims are known, the condition and the derived Service show the type.
 fn waits_for_load_balancer(
     view: &View,
-    wish: &MultiClusterService,
+    mcs: &MultiClusterService,
     import: &ServiceImport,
     standing: Option<&Service>,
 ) -> bool {
     let known = view.watches.complete(&[Kind::InternalServiceImport]);
-    let says_so = || conditions::says_reason(&wish.conditions, VALID, Reason::LoadBalancerNotGranted);
+    let says_so = || conditions::says_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
-    wish.consumer_type == ConsumerType::LoadBalancer
+    mcs.consumer_type == ConsumerType::LoadBalancer
         && if known { claim::is_shared_only(view, import) } else { says_so() || standing.is_some_and(is_cluster_ip) }
 }
 
 /// Returns the derived Service, even if the label that names it was edited.
-fn standing<'a>(view: &'a View, wish: &'a MultiClusterService) -> Option<&'a Service> {
-    derived_service(view, wish).or_else(|| derived_services(view, wish).next())
+fn standing<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Option<&'a Service> {
+    derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
 
-fn names_held(view: &View, wish: &MultiClusterService) -> String {
-    let names: Vec<String> = possible_names(view, wish).map(|name| name.to_string()).collect();
+fn names_held(view: &View, mcs: &MultiClusterService) -> String {
+    let names: Vec<String> = possible_names(view, mcs).map(|name| name.to_string()).collect();
     format!(
         "MultiClusterService {} of cluster {} cannot derive a Service: each name for it is that of a Service of another \
          owner: {}; delete or rename one of these",
-        wish.meta.name,
+        mcs.meta.name,
         view.settings.cluster,
         names.join(", ")
     )
@@ -424,7 +423,7 @@ fn names_held(view: &View, wish: &MultiClusterService) -> String {
 /// not change its addresses.
 fn desired(
     view: &View,
-    wish: &MultiClusterService,
+    mcs: &MultiClusterService,
     import: &ServiceImport,
     standing: Option<&Service>,
     waits_for_load_balancer: bool,
@@ -433,17 +432,17 @@ fn desired(
     let gives_six = |slice: &HubSlice| admission::gives_six(view, slice);
     let headless = import.status.is_headless();
     DerivedService {
-        derived_from: wish.meta.name.clone(),
+        derived_from: mcs.meta.name.clone(),
         // fault I7.1: || waits_for_load_balancer ~>
-        // fault M4.1: wish.consumer_type ~> ConsumerType::default()
-        consumer_type: if headless || waits_for_load_balancer { ConsumerType::ClusterIp } else { wish.consumer_type },
+        // fault M4.1: mcs.consumer_type ~> ConsumerType::default()
+        consumer_type: if headless || waits_for_load_balancer { ConsumerType::ClusterIp } else { mcs.consumer_type },
         ports: import.status.ports.clone(),
         headless,
         // fault T29.1: admission::fit_affinity(import.status.session_affinity) ~> import.status.session_affinity
         session_affinity: admission::fit_affinity(import.status.session_affinity),
         // fault F4.1: standing.is_some_and(|service| service.dual_stack) || ~>
         dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(gives_six),
-        internal_load_balancer: wish.internal_load_balancer,
+        internal_load_balancer: mcs.internal_load_balancer,
     }
 }
 
@@ -476,63 +475,63 @@ fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
 }
 
 /// True if the derived Service may have this name: it is a valid label, and no other Service has it.
-fn usable(view: &View, wish: &MultiClusterService, name: &ObjectName) -> bool {
-    let ours = |service: &Service| service.derived_from.as_ref() == Some(&wish.meta.name);
+fn usable(view: &View, mcs: &MultiClusterService, name: &ObjectName) -> bool {
+    let ours = |service: &Service| service.derived_from.as_ref() == Some(&mcs.meta.name);
     // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
     names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours)
 }
 
-fn free_name(view: &View, wish: &MultiClusterService) -> Option<ObjectName> {
-    possible_names(view, wish).find(|name| usable(view, wish, name))
+fn free_name(view: &View, mcs: &MultiClusterService) -> Option<ObjectName> {
+    possible_names(view, mcs).find(|name| usable(view, mcs, name))
 }
 
-fn possible_names(view: &View, wish: &MultiClusterService) -> impl Iterator<Item = ObjectName> {
-    let ObjectName { namespace, name } = &wish.meta.name;
-    let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &wish.meta.uid))];
+fn possible_names(view: &View, mcs: &MultiClusterService) -> impl Iterator<Item = ObjectName> {
+    let ObjectName { namespace, name } = &mcs.meta.name;
+    let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &mcs.meta.uid))];
     candidates.into_iter().flatten().map(|name| view.in_system(name))
 }
 
-fn derived_services<'a>(view: &'a View, wish: &'a MultiClusterService) -> impl Iterator<Item = &'a Service> + 'a {
+fn derived_services<'a>(view: &'a View, mcs: &'a MultiClusterService) -> impl Iterator<Item = &'a Service> + 'a {
     view.derived_of
-        .get(&wish.meta.name)
+        .get(&mcs.meta.name)
         .filter(|name| name.namespace == view.settings.fleet_system_namespace)
         .filter_map(|name| view.services.live(name))
 }
 
-fn controller(wish: &MultiClusterService) -> Controller {
-    Controller { name: wish.meta.name.name.clone(), uid: wish.meta.uid.clone() }
+fn controller(mcs: &MultiClusterService) -> Controller {
+    Controller { name: mcs.meta.name.name.clone(), uid: mcs.meta.uid.clone() }
 }
 
 /// Returns one status write of a MultiClusterService; `None` if its status is up to date.
 fn set_status(
     view: &View,
-    wish: &MultiClusterService,
+    mcs: &MultiClusterService,
     valid: &Wanted,
     load_balancer: LoadBalancerStatus,
     now: Timestamp,
 ) -> Option<Write> {
-    let (kind, meta) = (Kind::MultiClusterService, &wish.meta);
-    let wanted: Vec<Wanted> = [valid.clone()].into_iter().chain(view.disputed_import(wish, COMPONENT)).collect();
-    let changed = conditions::change(kind, meta, &wish.conditions, &wanted, now);
-    if changed.is_none() && wish.load_balancer == load_balancer {
+    let (kind, meta) = (Kind::MultiClusterService, &mcs.meta);
+    let wanted: Vec<Wanted> = [valid.clone()].into_iter().chain(view.disputed_import(mcs, COMPONENT)).collect();
+    let changed = conditions::change(kind, meta, &mcs.conditions, &wanted, now);
+    if changed.is_none() && mcs.load_balancer == load_balancer {
         return None;
     }
-    let (conditions, events) = changed.unwrap_or_else(|| (wish.conditions.clone(), Vec::new()));
+    let (conditions, events) = changed.unwrap_or_else(|| (mcs.conditions.clone(), Vec::new()));
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
     Some(Write::patch(meta, patch).telling(events))
 }
 
 /// Returns the Event about a derived Service whose labels were removed while no agent ran. Without the labels it looks like
 /// another owner's Service, so a second one (`instead`) is created.
-fn left_behind(wish: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
+fn left_behind(mcs: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
         "Service {left} does not carry the labels of MultiClusterService {} and is left alone{instead}. Delete it if nobody \
          needs it",
-        wish.meta.name
+        mcs.meta.name
     );
-    event(wish, Reason::DerivedServiceLost, message)
+    event(mcs, Reason::DerivedServiceLost, message)
 }
 
-fn event(wish: &MultiClusterService, reason: Reason, message: String) -> Event {
-    plan::event(COMPONENT, Kind::MultiClusterService, &wish.meta, reason, message)
+fn event(mcs: &MultiClusterService, reason: Reason, message: String) -> Event {
+    plan::event(COMPONENT, Kind::MultiClusterService, &mcs.meta, reason, message)
 }

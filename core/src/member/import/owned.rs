@@ -7,16 +7,16 @@ use fleetnet_types::ObjectName;
 /// Returns the ServiceImports whose controller is this MultiClusterService.
 pub(super) fn controlled_imports<'a>(
     view: &'a View,
-    wish: &'a MultiClusterService,
+    mcs: &'a MultiClusterService,
 ) -> impl Iterator<Item = &'a ServiceImport> + 'a {
-    view.imports_of.get(&wish.meta.uid).filter_map(|name| view.imports.live(name))
+    view.imports_of.get(&mcs.meta.uid).filter_map(|name| view.imports.live(name))
 }
 
 /// Returns the ServiceImport that this deleted MultiClusterService imported, if it has lost its controller. With deletion
 /// policy `Orphan` the garbage collector may remove the owner reference before this agent sees the deletion. Another
 /// MultiClusterService that requests the import takes it over instead.
-pub(super) fn orphaned_import<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a ServiceImport> {
-    let name = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_label.clone()?);
-    let is_wanted = view.wanting.get(&name).any(|other| view.multi_cluster_services.live(other).is_some());
+pub(super) fn orphaned_import<'a>(view: &'a View, mcs: &MultiClusterService) -> Option<&'a ServiceImport> {
+    let name = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_label.clone()?);
+    let is_wanted = view.mcs_of_import.get(&name).any(|other| view.multi_cluster_services.live(other).is_some());
     view.imports.live(&name).filter(|import| import.controller().is_none() && !is_wanted)
 }

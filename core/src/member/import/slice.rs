@@ -115,9 +115,9 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
 
 /// Returns an Event about an imported slice, addressed to its MultiClusterService.
 fn importer_event(view: &View, service: &Service, hindrance: &Hindrance) -> Option<Event> {
-    let wish = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
+    let mcs = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
     let Hindrance { reason, message } = hindrance;
-    Some(plan::event(COMPONENT, Kind::MultiClusterService, &wish.meta, *reason, message.clone()))
+    Some(plan::event(COMPONENT, Kind::MultiClusterService, &mcs.meta, *reason, message.clone()))
 }
 
 fn ensure(
@@ -253,15 +253,15 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     let service = service_at.as_ref().and_then(|name| view.services.live(name));
     let derived_from = service.and_then(|service| service.derived_from.as_ref());
     if service_at.is_some_and(|name| view.unreadable.has(Kind::Service, &name))
-        || derived_from.is_some_and(|wish| view.unreadable.has(Kind::MultiClusterService, wish))
+        || derived_from.is_some_and(|mcs| view.unreadable.has(Kind::MultiClusterService, mcs))
     {
         return Plan::default(); // the MultiClusterService that imports it is unknown
     }
-    let wish = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
-    let Some(wish) = wish else {
+    let mcs = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
+    let Some(mcs) = mcs else {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta));
     };
-    let import = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
+    let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
     let Some(fulfilled_since) = view.stamps.fulfilled_since(&import) else {
         // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &held.meta));
         return Plan::default(); // the change of the claim's status requeues this key

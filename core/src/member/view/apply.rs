@@ -18,7 +18,7 @@ impl View {
             Object::EndpointSlice(slice) => self.take_slice(slice, at, dirty),
             Object::ServiceExport(export) => self.take_export(export, at, dirty),
             Object::ServiceImport(import) => self.take_import(import, at, dirty),
-            Object::MultiClusterService(wish) => self.take_multi_cluster_service(wish, at, dirty),
+            Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, at, dirty),
             Object::InternalServiceExport(export) => self.take_internal_export(export, at, dirty),
             Object::InternalServiceImport(import) => self.take_internal_import(import, at, dirty),
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, dirty),
@@ -90,17 +90,17 @@ impl View {
             dirty.push(Key::Export(name.clone()));
         }
         self.exportable_dirties(name, at, dirty);
-        let mut wishes: Vec<ObjectName> = derived_from.into_iter().flatten().collect();
+        let mut mcs: Vec<ObjectName> = derived_from.into_iter().flatten().collect();
         if name.namespace == self.settings.fleet_system_namespace {
-            wishes.extend(self.deriving.get(&name.name).cloned());
+            mcs.extend(self.mcs_of_derived_name.get(&name.name).cloned());
             // fault R7.1: self.import_name_freed(dirty); ~>
             self.import_name_freed(dirty);
         }
-        for wish in wishes {
-            // fault M14.1: self.binding_dirties(&wish, dirty); ~>
-            self.binding_dirties(&wish, dirty);
-            // fault M16.1, M20.1: dirty.push(Key::MultiClusterService(wish)); ~>
-            dirty.push(Key::MultiClusterService(wish));
+        for mcs in mcs {
+            // fault M14.1: self.binding_dirties(&mcs, dirty); ~>
+            self.binding_dirties(&mcs, dirty);
+            // fault M16.1, M20.1: dirty.push(Key::MultiClusterService(mcs)); ~>
+            dirty.push(Key::MultiClusterService(mcs));
         }
     }
 
@@ -115,9 +115,9 @@ impl View {
 
     /// Requeues the imported slices of a MultiClusterService after it or its derived Service changed, so that they get the
     /// right Service label.
-    fn binding_dirties(&self, wish: &ObjectName, dirty: &mut Vec<Key>) {
-        if let Some(wish) = self.multi_cluster_services.get(wish) {
-            let imported = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
+    fn binding_dirties(&self, mcs: &ObjectName, dirty: &mut Vec<Key>) {
+        if let Some(mcs) = self.multi_cluster_services.get(mcs) {
+            let imported = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
             self.slice_import_dirties(&imported, dirty);
         }
     }
@@ -203,7 +203,7 @@ impl View {
         if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
             self.stamps.service_changed(&name, at);
         }
-        self.note_export_name(&name);
+        self.update_nameless_export(&name);
         dirty.push(Key::Export(name.clone()));
         self.exportable_dirties(&name, at, dirty);
     }
@@ -213,7 +213,7 @@ impl View {
             if self.services.get(name).is_none() {
                 self.stamps.service_forgotten(name);
             }
-            self.note_export_name(name);
+            self.update_nameless_export(name);
             dirty.push(Key::Export(name.clone()));
             self.exportable_dirties(name, at, dirty);
         }
@@ -305,21 +305,21 @@ impl View {
 
     // === MultiClusterServices and ServiceImports ===
 
-    fn take_multi_cluster_service(&mut self, wish: MultiClusterService, at: Timestamp, dirty: &mut Vec<Key>) {
-        let name = wish.meta.name.clone();
-        let after = (Some(wanted(&wish)), wish.derived_label.clone());
-        let Taken::Changed(before) = self.multi_cluster_services.take(wish) else { return };
-        let before = before.map_or((None, None), |old| (Some(wanted(&old)), old.derived_label));
-        self.wish_dirties(&name, before, after, at, dirty);
+    fn take_multi_cluster_service(&mut self, mcs: MultiClusterService, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = mcs.meta.name.clone();
+        let after = (Some(import_name_of(&mcs)), mcs.derived_label.clone());
+        let Taken::Changed(before) = self.multi_cluster_services.take(mcs) else { return };
+        let before = before.map_or((None, None), |old| (Some(import_name_of(&old)), old.derived_label));
+        self.mcs_dirties(&name, before, after, at, dirty);
     }
 
     fn forget_multi_cluster_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.multi_cluster_services.remove(name, uid) else { return };
-        let import = wanted(&before);
-        self.wish_dirties(name, (Some(import), before.derived_label), (None, None), at, dirty);
+        let import = import_name_of(&before);
+        self.mcs_dirties(name, (Some(import), before.derived_label), (None, None), at, dirty);
     }
 
-    fn wish_dirties(
+    fn mcs_dirties(
         &mut self,
         name: &ObjectName,
         before: (Option<ObjectName>, Option<Text>),
@@ -327,14 +327,14 @@ impl View {
         at: Timestamp,
         dirty: &mut Vec<Key>,
     ) {
-        self.note_wish_name(name);
-        self.wanting.shift(before.0.clone(), after.0.clone(), name);
-        self.deriving.shift(before.1, after.1, name);
+        self.update_nameless_mcs(name);
+        self.mcs_of_import.shift(before.0.clone(), after.0.clone(), name);
+        self.mcs_of_derived_name.shift(before.1, after.1, name);
         dirty.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
             // MultiClusterServices that waited for this ServiceImport may continue.
-            dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService));
+            dirty.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
             // fault P2.2: self.slice_import_dirties(&import, dirty); ~>
             self.slice_import_dirties(&import, dirty);
             dirty.push(Key::Import(import));
@@ -367,7 +367,7 @@ impl View {
 
     /// Records the time since which an existing or requested ServiceImport has no exporter.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
-        if self.imports.get(import).is_none() && self.wanting.get(import).next().is_none() {
+        if self.imports.get(import).is_none() && self.mcs_of_import.get(import).next().is_none() {
             self.stamps.import_forgotten(import);
             return;
         }
@@ -379,8 +379,8 @@ impl View {
 
     fn import_dirties(&self, name: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.push(Key::Import(name.clone()));
-        // fault M9.2: dirty.extend(self.wanting.get(name).cloned().map(Key::MultiClusterService)); ~>
-        dirty.extend(self.wanting.get(name).cloned().map(Key::MultiClusterService));
+        // fault M9.2: dirty.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService)); ~>
+        dirty.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService));
         if let Some(owner) = self.imports.get(name).and_then(ServiceImport::controller) {
             let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
             dirty.push(Key::MultiClusterService(owner));
@@ -399,7 +399,7 @@ impl View {
             self.note_fulfilled(import, at);
             // The type of the granted claim decides the type of the derived Service, which the MultiClusterService's key
             // writes.
-            dirty.extend(self.wanting.get(import).cloned().map(Key::MultiClusterService));
+            dirty.extend(self.mcs_of_import.get(import).cloned().map(Key::MultiClusterService));
         }
         dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
         dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
@@ -418,7 +418,7 @@ impl View {
         self.note_fulfilled(&import, at);
         // fault R6.2: self.import_name_freed(dirty); ~>
         self.import_name_freed(dirty);
-        dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // the import may have no free name again
+        dirty.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService)); // the import may have no free name again
         // fault A10.2: dirty.push(Key::Import(import)); ~>
         dirty.push(Key::Import(import));
     }
@@ -452,7 +452,7 @@ impl View {
         // fault F4.2: before ~> false && before
         // fault F4.4: || !gives_six(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
-            dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
+            dirty.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
         }
         self.slice_imports_from.shift(
             before.as_ref().map(|old| old.spec.reference.cluster.clone()),
@@ -488,6 +488,6 @@ impl View {
 }
 
 /// Returns the name of the ServiceImport that a MultiClusterService requests.
-fn wanted(wish: &MultiClusterService) -> ObjectName {
-    ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
+fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
+    ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())
 }

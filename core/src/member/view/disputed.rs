@@ -43,9 +43,9 @@ impl View {
     }
 
     /// Returns the desired condition `Disputed` of a MultiClusterService.
-    pub(crate) fn disputed_import(&self, wish: &MultiClusterService, component: &'static str) -> Option<Wanted> {
-        let about = Key::MultiClusterService(wish.meta.name.clone());
+    pub(crate) fn disputed_import(&self, mcs: &MultiClusterService, component: &'static str) -> Option<Wanted> {
+        let about = Key::MultiClusterService(mcs.meta.name.clone());
         // fault R15.1: component) } ~> component).filter(|_| false) }
-        self.disputes.condition(&about, &wish.conditions, component)
+        self.disputes.condition(&about, &mcs.conditions, component)
     }
 }

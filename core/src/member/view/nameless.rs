@@ -12,20 +12,20 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Nameless {
     exports: BTreeSet<ObjectName>,
-    wishes: BTreeSet<ObjectName>,
+    mcs: BTreeSet<ObjectName>,
 }
 
 impl View {
     /// Updates the entry of a ServiceExport after it changed or is gone.
-    pub(super) fn note_export_name(&mut self, name: &ObjectName) {
+    pub(super) fn update_nameless_export(&mut self, name: &ObjectName) {
         let conditions = self.exports.get(name).map(|export| &export.conditions);
         note(&mut self.nameless.exports, name, conditions);
     }
 
     /// Updates the entry of a MultiClusterService after it changed or is gone.
-    pub(super) fn note_wish_name(&mut self, name: &ObjectName) {
-        let conditions = self.multi_cluster_services.get(name).map(|wish| &wish.conditions);
-        note(&mut self.nameless.wishes, name, conditions);
+    pub(super) fn update_nameless_mcs(&mut self, name: &ObjectName) {
+        let conditions = self.multi_cluster_services.get(name).map(|mcs| &mcs.conditions);
+        note(&mut self.nameless.mcs, name, conditions);
     }
 
     /// Requeues the waiting exports when an InternalServiceExport is gone, whose name may be the one.
@@ -35,9 +35,9 @@ impl View {
 
     /// Requeues the waiting imports when an InternalServiceImport is gone, or a Service that had the name of a derived Service.
     pub(super) fn import_name_freed(&self, dirty: &mut Vec<Key>) {
-        for name in &self.nameless.wishes {
-            let wish = self.multi_cluster_services.get(name);
-            let import = wish.map(|wish| ObjectName::new(name.namespace.clone(), wish.import_name.clone()));
+        for name in &self.nameless.mcs {
+            let mcs = self.multi_cluster_services.get(name);
+            let import = mcs.map(|mcs| ObjectName::new(name.namespace.clone(), mcs.import_name.clone()));
             dirty.extend(import.map(Key::Import));
             dirty.push(Key::MultiClusterService(name.clone()));
         }
@@ -48,8 +48,8 @@ impl View {
     /// Requeues the MultiClusterServices of an import when a slice with this name changed, in this cluster or in the hub.
     pub(super) fn slice_name_dirties(&self, name: &Text, imported: &ObjectName, dirty: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|held| !held.imported);
-        let concerned = |wish: &&ObjectName| is_held || self.nameless.wishes.contains(*wish);
-        dirty.extend(self.wanting.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
+        let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
+        dirty.extend(self.mcs_of_import.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
     }
 }
 

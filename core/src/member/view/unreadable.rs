@@ -27,8 +27,8 @@ impl View {
             Kind::ServiceImport => {
                 self.note_resolved(name, at);
                 self.slice_import_dirties(name, dirty);
-                let wishes = self.multi_cluster_services.in_namespace(&name.namespace);
-                dirty.extend(wishes.map(|wish| Key::MultiClusterService(wish.meta.name.clone())));
+                let mcs = self.multi_cluster_services.in_namespace(&name.namespace);
+                dirty.extend(mcs.map(|mcs| Key::MultiClusterService(mcs.meta.name.clone())));
                 dirty.push(Key::Import(name.clone()));
             }
             Kind::MultiClusterService => {
