@@ -3,9 +3,9 @@
 //!
 //! Neither agent's crate depends on the other's. This crate has only what both need.
 
+pub mod blocking_reasons;
 pub mod flags;
 pub mod glue;
 pub mod go;
-pub mod hindrances;
 pub mod launch;
 pub mod metrics;

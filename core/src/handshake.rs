@@ -16,7 +16,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 /// Plans the member's own MemberAgent: creates it, and renews it while the watch of this cluster's slices is alive.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings.announces else { return Plan::default() };
-    let plan = Plan::default().hindered_by(view.identity_hindrances(now));
+    let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
     let name = view.own_member_agent();
     let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
     if !is_known || view.unreadable.has(Kind::MemberAgent, &name) {

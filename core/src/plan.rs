@@ -18,7 +18,7 @@ pub struct Plan {
     /// Time to plan this key again even without a change.
     pub again: Option<Timestamp>,
     /// Blocking reasons: what stops progress until a user acts. For the log and a metric.
-    pub hindrances: Vec<Hindrance>,
+    pub blocking_reasons: Vec<BlockingReason>,
 }
 
 impl Plan {
@@ -33,14 +33,14 @@ impl Plan {
     }
 
     /// Returns a plan without writes that only reports a blocking reason.
-    pub fn hindered(reason: Reason, message: String) -> Self {
-        Self { hindrances: vec![Hindrance { reason, message }], ..Self::default() }
+    pub fn blocked(reason: Reason, message: String) -> Self {
+        Self { blocking_reasons: vec![BlockingReason { reason, message }], ..Self::default() }
     }
 
     /// Adds blocking reasons to a plan.
     #[must_use]
-    pub(crate) fn hindered_by(mut self, hindrances: impl IntoIterator<Item = Hindrance>) -> Self {
-        self.hindrances.extend(hindrances);
+    pub(crate) fn blocked_by(mut self, blocking_reasons: impl IntoIterator<Item = BlockingReason>) -> Self {
+        self.blocking_reasons.extend(blocking_reasons);
         self
     }
 
@@ -51,7 +51,7 @@ impl Plan {
             "{kind:?} {name} is to go and is not let go: {by:?} {unreadable} was made for it by its name and cannot be read; \
              repair or delete that"
         );
-        Self::hindered(Reason::ObjectUnreadable, message)
+        Self::blocked(Reason::ObjectUnreadable, message)
     }
 
     pub fn push(&mut self, write: Write) {
@@ -68,13 +68,13 @@ impl Plan {
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.look_again(other.again);
-        self.hindrances.extend(other.hindrances);
+        self.blocking_reasons.extend(other.blocking_reasons);
     }
 }
 
 /// Blocking reason: what stops progress until a user acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hindrance {
+pub struct BlockingReason {
     pub reason: Reason,
     /// Message with the object, the cause and what to do.
     pub message: String,

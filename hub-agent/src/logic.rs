@@ -1,13 +1,13 @@
 //! Hub agent as an implementation of the runtime's [`fleetnet_runtime`] `Logic`: it passes changes to the view of
 //! `fleetnet_core` and returns its plans.
 
+use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::glue::{self, Receipt};
-use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
-use fleetnet_core::plan::Hindrance;
+use fleetnet_core::plan::BlockingReason;
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -19,7 +19,7 @@ const COMPONENT: &str = "hub-agent";
 /// State of the hub agent: its view, and its metric of blocking reasons.
 pub struct Hub {
     view: View,
-    hindrances: Hindrances<Key>,
+    blocking_reasons: BlockingReasons<Key>,
 }
 
 impl Hub {
@@ -32,7 +32,7 @@ impl Hub {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
         }
         let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
-        Ok(Self { view, hindrances: Hindrances::new(registry)? })
+        Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)? })
     }
 
     /// Returns the object on which Events about a key are recorded, for the user to see.
@@ -56,7 +56,7 @@ impl Logic for Hub {
     type Object = Object;
     type Key = Key;
     type Receipt = Receipt;
-    type Effect = Vec<Hindrance>;
+    type Effect = Vec<BlockingReason>;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         self.view.apply(source, change, at, dirty);
@@ -70,14 +70,14 @@ impl Logic for Hub {
         self.view.clock_set(microseconds);
     }
 
-    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Vec<Hindrance>> {
+    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Vec<BlockingReason>> {
         let mut plan = self.view.plan(key, now);
-        let hindrances = std::mem::take(&mut plan.hindrances);
-        Plan { effect: Some(hindrances), ..glue::plan(plan) }
+        let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
+        Plan { effect: Some(blocking_reasons), ..glue::plan(plan) }
     }
 
-    fn planned(&mut self, key: &Key, hindrances: Vec<Hindrance>, _at: Timestamp) {
-        self.hindrances.note(key, hindrances);
+    fn planned(&mut self, key: &Key, blocking_reasons: Vec<BlockingReason>, _at: Timestamp) {
+        self.blocking_reasons.note(key, blocking_reasons);
     }
 
     /// Returns the flow of a key: one for each member that slices come from, and one for each namespace of Services.
@@ -123,7 +123,7 @@ impl Logic for Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hindrance, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp};
+    use super::{BlockingReason, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp};
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
@@ -227,7 +227,7 @@ mod tests {
                 .map(|family| family.get_metric().len())
         };
         assert_eq!(counted(), None);
-        let blocked = Hindrance { reason: Reason::NameHeldByAnother, message: "another has the name".to_owned() };
+        let blocked = BlockingReason { reason: Reason::NameHeldByAnother, message: "another has the name".to_owned() };
         hub.planned(&key, vec![blocked], now);
         assert_eq!(counted(), Some(1), "the effect of a plan is counted once it is applied");
     }

@@ -4,12 +4,12 @@ use crate::identity::IdentityReport;
 use crate::latency::Latencies;
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
+use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::glue::{self, Receipt};
-use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::handshake;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Hindrance, Plan, Sample, Write};
+use fleetnet_core::plan::{BlockingReason, Plan, Sample, Write};
 use fleetnet_runtime::{Change, Event, Fight, LaneId, Refusal, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
@@ -23,14 +23,14 @@ pub(crate) struct Fleet {
     parts: Parts,
     latencies: Latencies,
     observed: Observed,
-    hindrances: Hindrances<Key>,
+    blocking_reasons: BlockingReasons<Key>,
     identity: IdentityReport,
 }
 
 /// State change of a plan besides its writes: what to log, count or switch.
 #[derive(Debug, Default)]
 pub struct Effect {
-    hindrances: Vec<Hindrance>,
+    blocking_reasons: Vec<BlockingReason>,
     /// True if the plan shows that no rejected write needs to be reported in a condition.
     nothing_refused: bool,
     not_imported: Option<NotImported>,
@@ -55,9 +55,14 @@ fn says_itself(key: &Key) -> Option<Kind> {
 
 impl Fleet {
     /// Returns a fleet half with an empty view.
-    pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        parts: Parts,
+        latencies: Latencies,
+        blocking_reasons: BlockingReasons<Key>,
+    ) -> Self {
         let (view, observed, identity) = (View::new(settings), Observed::default(), IdentityReport::new());
-        Self { view, parts, latencies, observed, hindrances, identity }
+        Self { view, parts, latencies, observed, blocking_reasons, identity }
     }
 
     fn runs(&self, key: &Key) -> bool {
@@ -182,12 +187,12 @@ impl Fleet {
         let is_said = |kind| plan.writes.iter().all(|write: &Write| write.kind() == kind);
         let nothing_refused = says_itself(key).is_some_and(is_said);
         let not_imported = if plan.writes.is_empty() { self.why_not_imported(key) } else { None };
-        let hindrances = std::mem::take(&mut plan.hindrances);
+        let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
         let events = match key {
-            Key::Heartbeat => self.identity.events(&hindrances, self.view.own_cluster_uid()),
+            Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             _ => Vec::new(),
         };
-        (plan, glue::events(events), Effect { hindrances, nothing_refused, not_imported })
+        (plan, glue::events(events), Effect { blocking_reasons, nothing_refused, not_imported })
     }
 
     /// Applies the state change of a key's plan.
@@ -202,9 +207,9 @@ impl Fleet {
             self.view.nothing_refused(key);
         }
         if *key == Key::Heartbeat {
-            self.identity.note(&effect.hindrances, self.view.own_cluster_uid());
+            self.identity.note(&effect.blocking_reasons, self.view.own_cluster_uid());
         }
-        self.hindrances.note(key, effect.hindrances);
+        self.blocking_reasons.note(key, effect.blocking_reasons);
     }
 
     /// Returns the reason why the distributed slice of this key is not imported yet; `None` if it is.
@@ -345,7 +350,7 @@ mod tests {
         };
         let registry = Registry::new();
         let latencies = Latencies::new("member-1", &registry).expect("the only ones");
-        Fleet::new(settings, Parts::ALL, latencies, Hindrances::new(&registry).expect("the only one"))
+        Fleet::new(settings, Parts::ALL, latencies, BlockingReasons::new(&registry).expect("the only one"))
     }
 
     fn hears(fleet: &mut Fleet, kind: Kind, json: &Value) {

@@ -1,7 +1,7 @@
 //! Reports about this cluster's id to its operators: an Event on the namespace `kube-system`, and readiness.
 
 use fleetnet_core::model::Kind;
-use fleetnet_core::plan::{Event, Hindrance, event_about};
+use fleetnet_core::plan::{BlockingReason, Event, event_about};
 use fleetnet_core::reasons::Reason;
 use fleetnet_types::{ObjectName, Uid};
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ const KUBE_SYSTEM: &str = "kube-system";
 #[derive(Debug)]
 pub(crate) struct IdentityReport {
     leads: bool,
-    said: Vec<Hindrance>,
+    said: Vec<BlockingReason>,
     blocked: watch::Sender<Option<String>>,
 }
 
@@ -33,34 +33,39 @@ impl IdentityReport {
     }
 
     /// Returns an Event for each blocking reason that was not reported yet.
-    pub(crate) fn events(&self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) -> Vec<Event> {
+    pub(crate) fn events(&self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) -> Vec<Event> {
         let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
-        let event = |Hindrance { reason, message }: Hindrance| {
+        let event = |BlockingReason { reason, message }: BlockingReason| {
             let about = (Kind::Namespace, ObjectName::new("", KUBE_SYSTEM), uid.clone());
             event_about(about, COMPONENT, reason, message)
         };
-        reported(hindrances).into_iter().filter(|hindrance| !self.said.contains(hindrance)).map(event).collect()
+        reported(blocking_reasons)
+            .into_iter()
+            .filter(|blocking_reason| !self.said.contains(blocking_reason))
+            .map(event)
+            .collect()
     }
 
     /// Records the blocking reasons of the newest plan as reported.
-    pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) {
-        let in_use = hindrances.iter().find(|hindrance| hindrance.reason == Reason::ClusterIdInUse);
-        let blocked = in_use.map(|hindrance| hindrance.message.clone());
+    pub(crate) fn note(&mut self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) {
+        let in_use = blocking_reasons.iter().find(|blocking_reason| blocking_reason.reason == Reason::ClusterIdInUse);
+        let blocked = in_use.map(|blocking_reason| blocking_reason.message.clone());
         self.blocked.send_if_modified(|before| {
             let is_new = *before != blocked;
             *before = blocked;
             is_new
         });
         if self.leads && cluster_uid.is_some() {
-            self.said = reported(hindrances);
+            self.said = reported(blocking_reasons);
         }
     }
 }
 
 /// Returns the blocking reasons that need an Event: first those of an id that another cluster owns, then those of an id that
 /// two agents share.
-fn reported(hindrances: &[Hindrance]) -> Vec<Hindrance> {
-    let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
+fn reported(blocking_reasons: &[BlockingReason]) -> Vec<BlockingReason> {
+    let of_reason =
+        |reason: Reason| blocking_reasons.iter().filter(move |blocking_reason| blocking_reason.reason == reason);
     of_reason(Reason::ClusterIdInUse).chain(of_reason(Reason::ClusterIdShared)).cloned().collect()
 }
 
@@ -73,14 +78,14 @@ mod tests {
         let mut report = IdentityReport::new();
         let blocked = report.blocked();
         let uid = Uid::from("uid");
-        let note = |report: &mut IdentityReport, hindrances: &[Hindrance]| {
-            let events = report.events(hindrances, Some(&uid));
-            report.note(hindrances, Some(&uid));
+        let note = |report: &mut IdentityReport, blocking_reasons: &[BlockingReason]| {
+            let events = report.events(blocking_reasons, Some(&uid));
+            report.note(blocking_reasons, Some(&uid));
             events
         };
-        let in_use = || vec![Hindrance { reason: Reason::ClusterIdInUse, message: "owned by another".to_owned() }];
-        let shared = || Hindrance { reason: Reason::ClusterIdShared, message: "two leaders".to_owned() };
-        let unchecked = || Hindrance { reason: Reason::ClusterIdNotChecked, message: "off".to_owned() };
+        let in_use = || vec![BlockingReason { reason: Reason::ClusterIdInUse, message: "owned by another".to_owned() }];
+        let shared = || BlockingReason { reason: Reason::ClusterIdShared, message: "two leaders".to_owned() };
+        let unchecked = || BlockingReason { reason: Reason::ClusterIdNotChecked, message: "off".to_owned() };
         assert_eq!(note(&mut report, &in_use()), [], "another leads and emits it");
         assert_eq!(blocked.borrow().as_deref(), Some("owned by another"));
         report.leads();

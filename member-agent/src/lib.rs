@@ -20,7 +20,7 @@ mod source;
 mod source_ranges;
 
 pub use flags::Flags;
-pub use fleetnet_agent::hindrances::Hindrances;
+pub use fleetnet_agent::blocking_reasons::BlockingReasons;
 pub use latency::Latencies;
 pub use limits::DERIVED_SERVICE_GRACE;
 pub use logic::{Key, Member, Object, Receipt, Source};
@@ -66,9 +66,9 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         };
         let hub = hub.as_ref().map(|hub| (&*settings.member.hub_namespace, hub));
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
-        let hindrances = Hindrances::new(&registry)?;
+        let blocking_reasons = BlockingReasons::new(&registry)?;
         let endpoints = settings.endpoints.as_ref().map(|endpoints| Serving::new(endpoints, &registry)).transpose()?;
-        let logic = Member::new(settings.member.clone(), settings.parts, latencies, hindrances, endpoints);
+        let logic = Member::new(settings.member.clone(), settings.parts, latencies, blocking_reasons, endpoints);
         Ok(Part {
             blocked: Some(logic.blocked()),
             logic,

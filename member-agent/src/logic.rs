@@ -10,8 +10,8 @@ use crate::latency::Latencies;
 use crate::settings::Parts;
 pub use crate::source::{Object, Source};
 use endpointslice::model::{EndpointSlice, Metadata};
+use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::glue;
-use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
@@ -71,11 +71,11 @@ impl Member {
         settings: member::Settings,
         parts: Parts,
         latencies: Latencies,
-        hindrances: Hindrances<member::Key>,
+        blocking_reasons: BlockingReasons<member::Key>,
         endpoints: Option<Serving>,
     ) -> Self {
         Self {
-            fleet: Fleet::new(settings, parts, latencies, hindrances),
+            fleet: Fleet::new(settings, parts, latencies, blocking_reasons),
             endpoints,
             lane: LaneId::of("EndpointSlice controller"),
             takeover_lane: LaneId::of("takeover"),
@@ -450,8 +450,8 @@ mod tests {
         };
         let latencies = Latencies::new("member-1", registry).expect("the only ones");
         let serving = Serving::new(&Settings::with_mode(Mode::On), registry).expect("the only one");
-        let hindrances = Hindrances::new(registry).expect("the only one");
-        let mut member = Member::new(settings, parts, latencies, hindrances, Some(serving));
+        let blocking_reasons = BlockingReasons::new(registry).expect("the only one");
+        let mut member = Member::new(settings, parts, latencies, blocking_reasons, Some(serving));
         member.leads(NOON, &mut Vec::new());
         plan(&mut member, &Key::Takeover);
         let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };

@@ -15,7 +15,7 @@ use fleetnet_runtime::{LaneId, Logic, SourceSpec};
 use fleetnet_types::ClusterId;
 use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
-use member_agent::{DERIVED_SERVICE_GRACE, Hindrances, Latencies, Member, Parts};
+use member_agent::{BlockingReasons, DERIVED_SERVICE_GRACE, Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -141,8 +141,8 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     let serving = endpoints.map(|settings| Serving::new(settings, &registry)).transpose()?;
     let name = format!("member-agent of {member_name}");
     let start = Start { name, cluster: member, leases: parts.leases(), setup };
-    let hindrances = Hindrances::new(&registry)?;
-    let logic = Member::new(settings, parts, latencies, hindrances, serving);
+    let blocking_reasons = BlockingReasons::new(&registry)?;
+    let logic = Member::new(settings, parts, latencies, blocking_reasons, serving);
     let blocked = logic.blocked();
     start.run(logic, Some(blocked), sources, registry)
 }

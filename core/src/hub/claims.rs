@@ -10,7 +10,7 @@ use crate::hub::rights::{self, Right};
 use crate::hub::{View, live};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
-use crate::plan::{self, Event, Hindrance, Patch, Plan, Write};
+use crate::plan::{self, BlockingReason, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,8 +243,9 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                     continue;
                 }
                 match right(view, service, namespace) {
-                    Right::Granted => plan
-                        .join(release(claim, is_in_record).hindered_by(waiting(view, claim, import, &rightful, now))),
+                    Right::Granted => {
+                        plan.join(release(claim, is_in_record).blocked_by(waiting(view, claim, import, &rightful, now)))
+                    }
                     Right::Refused => plan.join(refuse(claim, is_in_record)),
                     // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(release(claim, is_in_record)), } } }
                     Right::Unknown => {}
@@ -323,7 +324,7 @@ fn waiting(
     import: Option<&ServiceImport>,
     rightful: &Rightful,
     now: Timestamp,
-) -> Option<Hindrance> {
+) -> Option<BlockingReason> {
     let import = import.filter(|import| !import.meta.deleting)?;
     let (name, cluster) = (&claim.meta.name, names::cluster_of(&claim.meta.name.namespace)?);
     let service = &import.meta.name;
@@ -332,7 +333,7 @@ fn waiting(
             "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and that cluster's agent \
              does not announce that it takes headless Services: upgrade it"
         );
-        return Some(Hindrance { reason: Reason::NotUnderstood, message });
+        return Some(BlockingReason { reason: Reason::NotUnderstood, message });
     }
     let is_holder = |namespace: &Text| rightful.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
     let holders = rightful.importers.iter().filter(|(namespace, _)| is_holder(namespace));
@@ -342,7 +343,7 @@ fn waiting(
          LoadBalancer one cluster may import it; ask for it with type ClusterIP, or delete the other's MultiClusterService",
         holders.join(", ")
     );
-    Some(Hindrance { reason: Reason::ImportHeldByAnother, message })
+    Some(BlockingReason { reason: Reason::ImportHeldByAnother, message })
 }
 
 /// Returns the Event about a change of a Service's importers, to emit with the write of the record.

@@ -37,8 +37,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
-        // fault T31.1: (None, Some(_)) if !names::can_be_service(service) => Plan::hindered(Reason::NameRefused, unnameable(service)), ~>
-        (None, Some(_)) if !names::can_be_service(service) => Plan::hindered(Reason::NameRefused, unnameable(service)),
+        // fault T31.1: (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)), ~>
+        (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)),
         (None, Some(_)) => create(service),
         // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),

@@ -4,7 +4,7 @@ use crate::support::build::{
     Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, found, imported_slice,
     in_hub_of, mcs, named, port, resolved, service, service_import, slice, slice_export, slice_import,
 };
-use crate::support::view::{SEEN, gone, hindrances, member_view, planned, told, told_by, writes};
+use crate::support::view::{SEEN, blocking_reasons, gone, member_view, planned, told, told_by, writes};
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{
@@ -63,7 +63,7 @@ fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() 
     let about: Vec<(Kind, &ObjectName, bool)> =
         events.iter().map(|event| (event.source, &event.name, event.reason.is_warning())).collect();
     assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
-    assert_eq!(hindrances(&plan), [("AddressRefused", REFUSED)], "and the log says so");
+    assert_eq!(blocking_reasons(&plan), [("AddressRefused", REFUSED)], "and the log says so");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_is_left_out_costs_no_write_and_is_told_again_only_when_it_is_something_e
     assert_eq!(told_by(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["AddressRefused"]);
     told(&mut view, changed(&["10.0.0.3"], 7));
     let plan = planned(&view, &key(&first));
-    assert_eq!((told_by(&plan), hindrances(&plan)), (Vec::new(), Vec::new()), "all of it is fit again");
+    assert_eq!((told_by(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "all of it is fit again");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
                    endpoints lie with --source-ranges";
     assert_eq!(told_by(&plan), [("AddressRefused", message)]);
     let plan = imports("member-3");
-    assert_eq!((told_by(&plan), hindrances(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
+    assert_eq!((told_by(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
 }
 
 #[test]
@@ -216,10 +216,10 @@ fn a_service_is_not_derived_with_what_is_no_port() {
             !matches!(write.action, Action::Patch { patch: Patch::MultiClusterServiceStatus { .. }, .. })
         };
         let made: Vec<bool> = plan.writes.iter().map(is_derived).collect();
-        assert_eq!((made, plan.hindrances.is_empty()), (vec![derived], derived), "{ports:?}");
+        assert_eq!((made, plan.blocking_reasons.is_empty()), (vec![derived], derived), "{ports:?}");
         let told: Vec<&str> = told_by(&plan).into_iter().map(|(reason, _)| reason).collect();
         assert_eq!(told.first().copied(), (!derived).then_some("PortRefused"), "{ports:?}");
-        assert_eq!(told_by(&plan), hindrances(&plan), "{ports:?}");
+        assert_eq!(told_by(&plan), blocking_reasons(&plan), "{ports:?}");
     }
 }
 
@@ -245,7 +245,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
             service_import("work/app").controlled_by(&mcs).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
         let plan = planned(&member_view([mcs.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
         let derives = plan.writes.iter().any(|write| write.kind() == Kind::Service);
-        assert_eq!((derives, plan.hindrances.is_empty()), (derived, derived), "{target:?}");
+        assert_eq!((derives, plan.blocking_reasons.is_empty()), (derived, derived), "{target:?}");
     }
 }
 
@@ -273,7 +273,7 @@ fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
         let mut given = given(&["10.0.0.1"], 4);
         given.meta.name = in_hub_of("member-1", name);
         let plan = planned(&view_of(&given, None), &key(&given));
-        assert_eq!((plan.writes.len(), plan.hindrances.len()), (0, 1), "{name:?}");
+        assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "{name:?}");
     }
 }
 
@@ -288,7 +288,7 @@ fn a_slice_that_is_given_under_the_name_of_one_of_this_clusters_takes_nothing_fr
     let exported = objects.into_iter().chain([Object::EndpointSliceExport(export)]);
     let view = member_view(exported.chain(imported()).chain([Object::EndpointSliceImport(given.clone())]));
     let plan = planned(&view, &key(&given));
-    assert_eq!((plan.writes.len(), plan.hindrances.len()), (0, 1), "not even marked");
+    assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "not even marked");
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/own-1"))), [], "and its export stays");
 }
 

@@ -6,7 +6,7 @@ use crate::support::build::{
     named, no_conflict, reference, resolved, seconds, service, service_import,
 };
 use crate::support::oracle::{assert_settled, state};
-use crate::support::view::{gone, hindrances, hub_view, member_view, planned, writes};
+use crate::support::view::{blocking_reasons, gone, hub_view, member_view, planned, writes};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{
     Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, MultiClusterService, Object, ServiceImport,
@@ -371,7 +371,7 @@ fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
     let message = "service work/app cannot be imported into cluster member-1: each name that its claim could have in the hub is \
                    borne by another's InternalServiceImport: fleet-member-member-1/work-app-0a1b2 (of service work/other). \
                    Delete one of these, or import another service";
-    assert_eq!(hindrances(&plan), [("NameHeldByAnother", message)]);
+    assert_eq!(blocking_reasons(&plan), [("NameHeldByAnother", message)]);
     gone(&mut view, &theirs.object());
     assert_eq!(writes(&view, &key()).len(), 1);
 }

@@ -4,7 +4,7 @@
 //! Edits that no later event repairs are left out. They change finalizers and labels of users' objects and of derived Services,
 //! the owner of an import, or fields that the API server keeps from changing.
 
-use crate::hindered::{Hindered, Hindrances, a_hindered_event};
+use crate::blocked::{Blocked, BlockingReasons, a_blocked_event};
 use crate::histories::{MEMBERS, happen, prelude};
 use crate::support::build::{content, named, seconds};
 use crate::support::oracle::assert_settled;
@@ -172,14 +172,14 @@ fn edits() -> Vec<Edit> {
 
 #[derive(Clone, Debug)]
 enum Event {
-    Usual(Hindered),
+    Usual(Blocked),
     /// Another writer makes an edit: the index of the edit, then the index of the edited object.
     Edited(usize, usize),
 }
 
 fn an_event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        1 => a_hindered_event().prop_map(Event::Usual),
+        1 => a_blocked_event().prop_map(Event::Usual),
         1 => (any::<u16>(), any::<u16>()).prop_map(|(edit, which)| Event::Edited(edit.into(), which.into())),
     ]
 }
@@ -208,11 +208,11 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
     let events = prop::collection::vec(an_event(), 1..30);
     let outcome = TestRunner::new(cases(CASES)).run(&(events, any::<u64>()), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
-        let mut hindrances = Hindrances::default();
+        let mut blocking_reasons = BlockingReasons::default();
         prelude(seed).iter().for_each(|event| happen(&mut world, event));
         for event in &events {
             match event {
-                Event::Usual(event) => hindrances.happen(&mut world, event),
+                Event::Usual(event) => blocking_reasons.happen(&mut world, event),
                 Event::Edited(index, which) => {
                     if let Some(what) = edit(&mut world, *index, *which) {
                         *done.borrow_mut().entry(what).or_default() += 1;
@@ -220,7 +220,7 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
                 }
             }
         }
-        hindrances.end(&mut world);
+        blocking_reasons.end(&mut world);
         world.run_for(DAY_MICROS);
         assert_settled(&world);
 

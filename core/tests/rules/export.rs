@@ -5,7 +5,7 @@ use crate::support::build::{
     condition, conflict, content, in_hub_of, internal_export, member_agent, named, no_conflict, pending, port,
     reference, seconds, service, service_export, slice, slice_export, slice_import, valid,
 };
-use crate::support::view::{NOW, SEEN, events, gone, hindrances, hub_view, member_view, planned, told, writes};
+use crate::support::view::{NOW, SEEN, blocking_reasons, events, gone, hub_view, member_view, planned, told, writes};
 use fleetnet_core::features::Features;
 use fleetnet_core::member::{Key, ServiceLatency, View};
 use fleetnet_core::model::{
@@ -242,7 +242,7 @@ fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     assert_eq!(plan.writes, []);
     let message = "EndpointSlice work/app-1 of cluster member-1 has 1001 ports, and at most 1000 can be exported: what was \
                    exported of it stays as it was; take ports away";
-    assert_eq!(hindrances(&plan), [("TooManyPorts", message)]);
+    assert_eq!(blocking_reasons(&plan), [("TooManyPorts", message)]);
     assert!(
         matches!(&writes(&view, &key("work/app-2"))[..], [Write { action: Action::Create(_), .. }]),
         "others go on"

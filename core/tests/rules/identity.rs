@@ -6,7 +6,7 @@ use crate::support::build::{
     imported_slice, in_hub_of, internal_export, mcs, member_agent, named, namespace, no_conflict, seconds, service,
     service_export, service_import, slice, slice_export, slice_import,
 };
-use crate::support::view::hindrances;
+use crate::support::view::blocking_reasons;
 use crate::support::world::settings;
 use fastrand::Rng;
 use fleetnet_core::features::Features;
@@ -155,17 +155,17 @@ fn who_does_not_own_the_id_writes_nothing_in_the_hub_and_removes_nothing_here() 
 #[test]
 fn who_may_not_act_says_which_clusters_and_what_to_do() {
     let view = seeing(100, [owned_by("uid-other").object()]);
-    let said = view.plan(&Key::Heartbeat, seconds(101)).hindrances;
-    let [hindrance] = &said[..] else { panic!("{said:?}") };
-    assert_eq!(hindrance.reason.as_str(), "ClusterIdInUse");
+    let said = view.plan(&Key::Heartbeat, seconds(101)).blocking_reasons;
+    let [blocking_reason] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(blocking_reason.reason.as_str(), "ClusterIdInUse");
     assert_eq!(
-        hindrance.message,
+        blocking_reason.message,
         "cluster id member-1 belongs to the cluster with UID uid-other, and this cluster has UID uid-kube-system: it exports \
          and imports nothing. Give one of them another id; or let this one take over, in the hub: kubectl -n \
          fleet-member-member-1 patch memberagent member-1 --type=merge -p '{\"spec\":{\"clusterUid\":\"uid-kube-system\"}}'"
     );
-    assert_eq!(view.plan(&Key::Heartbeat, seconds(500)).hindrances, said, "said once: the same words as before");
-    assert_eq!(seeing(100, [owned_by(OWN).object()]).plan(&Key::Heartbeat, seconds(101)).hindrances, []);
+    assert_eq!(view.plan(&Key::Heartbeat, seconds(500)).blocking_reasons, said, "said once: the same words as before");
+    assert_eq!(seeing(100, [owned_by(OWN).object()]).plan(&Key::Heartbeat, seconds(101)).blocking_reasons, []);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
     let plan = pruned.plan(&Key::Heartbeat, seconds(100));
     assert_eq!((&plan.writes[..], plan.again), (&[][..], Some(seconds(110))), "what is pruned causes no write");
     assert_eq!(
-        hindrances(&plan),
+        blocking_reasons(&plan),
         [(
             "ClusterIdNotChecked",
             "two clusters with the id member-1 would not be noticed: the hub's definition of MemberAgent has no clusterUid. \
@@ -307,7 +307,7 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
     );
     let now_known = MemberAgent { cluster_uid: Some(OWN.into()), renewed: Some(seconds(110)), ..answer };
     pruned.applied(now_known.object(), seconds(110), &mut Vec::new());
-    assert_eq!(pruned.plan(&Key::Heartbeat, seconds(110)).hindrances, [], "the definition was upgraded");
+    assert_eq!(pruned.plan(&Key::Heartbeat, seconds(110)).blocking_reasons, [], "the definition was upgraded");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn without_the_right_to_read_its_uid_an_agent_says_so_and_leaves_that_of_others(
     };
     assert_eq!(renewal.cluster_uid, None);
     assert_eq!(
-        hindrances(&plan),
+        blocking_reasons(&plan),
         [(
             "ClusterIdNotChecked",
             "two clusters with the id member-1 would not be noticed: this agent may not read its namespace kube-system. Apply \
@@ -339,7 +339,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
         let renewed = Some(seconds(second));
         let agent = MemberAgent { leader: Some(leader.into()), renewed, ..owned_by(OWN) };
         view.applied(agent.object(), seconds(second), &mut Vec::new());
-        let said = view.plan(&Key::Heartbeat, seconds(second)).hindrances;
+        let said = view.plan(&Key::Heartbeat, seconds(second)).blocking_reasons;
         said.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>()
     };
     let (own, other) = ("leader of member-1", "its clone");
@@ -350,7 +350,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
     assert_eq!(renewed_by(&mut view, own), ["ClusterIdShared"]);
     assert_eq!(writes(&view, &keys, 180).len(), 4, "both have the right to act");
     assert_eq!(
-        hindrances(&view.plan(&Key::Heartbeat, seconds(180))),
+        blocking_reasons(&view.plan(&Key::Heartbeat, seconds(180))),
         [(
             "ClusterIdShared",
             "two agents renew MemberAgent fleet-member-member-1/member-1 by turns, leader of member-1 and its clone, and both \

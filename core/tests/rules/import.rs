@@ -6,7 +6,7 @@ use crate::support::build::{
     reference, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{
-    NOW, SEEN, events, gone, hindrances, member_view, planned, told, told_by, unreadable, writes,
+    NOW, SEEN, blocking_reasons, events, gone, member_view, planned, told, told_by, unreadable, writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -282,7 +282,7 @@ fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
     let refused = condition("Valid", "False", "NameHeldByAnother", message, 1);
     assert_eq!(writes(&view, &app()), [status(&waiting, now(refused), none())]);
     let plan = planned(&view, &app());
-    assert_eq!((told_by(&plan), hindrances(&plan)), (vec![("NameHeldByAnother", message)], told_by(&plan)));
+    assert_eq!((told_by(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], told_by(&plan)));
 }
 
 // === ServiceImport and its claim ===
@@ -467,11 +467,11 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
     assert_eq!(plan.writes, []);
     let why = "EndpointSlice fleet-system/member-2-work-app-1-e095f of cluster member-1 is not managed by the importer, so the \
                import of that name cannot be written: delete it, or restore its managed-by label";
-    assert_eq!(hindrances(&plan), [("NameHeldByAnother", why)]);
+    assert_eq!(blocking_reasons(&plan), [("NameHeldByAnother", why)]);
     let mut unmarked = given;
     unmarked.meta.finalizers.ours = false;
     let plan = planned(&view_of(Some(&unmarked), Some(&theirs), &objects), &key(&unmarked));
-    assert_eq!((plan.writes.len(), hindrances(&plan)), (0, vec![("NameHeldByAnother", why)]), "nor is it marked");
+    assert_eq!((plan.writes.len(), blocking_reasons(&plan)), (0, vec![("NameHeldByAnother", why)]), "nor is it marked");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::support::build::{
     content, endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds, service, service_import,
     slice, slice_export, slice_import,
 };
-use crate::support::view::{events, gone, hindrances, hub_view, member_view, planned, told, writes};
+use crate::support::view::{blocking_reasons, events, gone, hub_view, member_view, planned, told, writes};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub;
 use fleetnet_core::member::{self, Key};
@@ -219,7 +219,7 @@ fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
         let message = "EndpointSlice work/app-1 of cluster member-1 stays in the hub as it was exported: the hub agent does \
                        not announce that it takes slices of IPv6: upgrade it, or apply the definition of MemberAgent in \
                        the hub";
-        assert_eq!(hindrances(&plan), [("NotUnderstood", message)]);
+        assert_eq!(blocking_reasons(&plan), [("NotUnderstood", message)]);
         let none = exporter_without(&six("fd00::2"), None, was_there);
         assert_eq!(none.plan(&app_slice(), seconds(900)).writes, []);
         let mut view = view;

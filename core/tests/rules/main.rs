@@ -5,6 +5,7 @@
 mod support;
 
 mod admission;
+mod blocked;
 mod bugs;
 mod bugs_of_exports;
 mod bugs_of_imports;
@@ -20,7 +21,6 @@ mod fidelity;
 mod flips;
 mod handover;
 mod handshake;
-mod hindered;
 mod histories;
 mod hostile;
 mod hub;

@@ -1,7 +1,7 @@
 //! Proof that the history tests can fail: each of them fails with agents that are broken on purpose.
 
 use crate::support::sabotage::{self, Sabotage};
-use crate::{conflicts, edited, fidelity, flips, hindered, histories, hostile, told_once};
+use crate::{blocked, conflicts, edited, fidelity, flips, histories, hostile, told_once};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Returns all tests that play random histories and check how they end.
@@ -11,7 +11,7 @@ fn histories() -> Vec<(&'static str, fn())> {
         edited::HISTORIES,
         fidelity::HISTORIES,
         flips::HISTORIES,
-        hindered::HISTORIES,
+        blocked::HISTORIES,
         histories::HISTORIES,
         hostile::HISTORIES,
         told_once::HISTORIES,

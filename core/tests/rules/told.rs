@@ -25,8 +25,11 @@ use std::collections::BTreeSet;
 fn words(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     let events = events.map(|event| format!("{:?} {}: {}", event.source, event.reason, event.message));
-    let hindrances = plan.hindrances.iter().map(|hindrance| format!("log {}: {}", hindrance.reason, hindrance.message));
-    events.chain(hindrances).collect()
+    let blocking_reasons = plan
+        .blocking_reasons
+        .iter()
+        .map(|blocking_reason| format!("log {}: {}", blocking_reason.reason, blocking_reason.message));
+    events.chain(blocking_reasons).collect()
 }
 
 /// Name of a case, its plan, and the expected messages of that plan.
@@ -637,7 +640,7 @@ fn every_reason_has_its_words() {
     let mut told: BTreeSet<Reason> = BTreeSet::new();
     for (_, plan, _) in all() {
         told.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
-        told.extend(plan.hindrances.iter().map(|hindrance| hindrance.reason));
+        told.extend(plan.blocking_reasons.iter().map(|blocking_reason| blocking_reason.reason));
     }
     // The tests of the agents' crates check the messages about writes and rights.
     told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
@@ -676,11 +679,11 @@ fn a_condition_its_event_and_the_log_say_the_same_word() {
             }
         }
         let told: Vec<Reason> = plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason).collect();
-        for hindrance in &plan.hindrances {
+        for blocking_reason in &plan.blocking_reasons {
             assert!(
-                told.is_empty() || told.contains(&hindrance.reason),
+                told.is_empty() || told.contains(&blocking_reason.reason),
                 "{case}: {} beside {told:?}",
-                hindrance.reason
+                blocking_reason.reason
             );
         }
     }

@@ -11,7 +11,7 @@ use crate::support::build::{
 use crate::support::cluster::Answer;
 use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
-use crate::support::view::{gone, hindrances, member_view, planned, told, told_by, writes};
+use crate::support::view::{blocking_reasons, gone, member_view, planned, told, told_by, writes};
 use crate::support::world::{Who, World, fleet};
 use crate::told::set_by;
 use fleetnet_core::conditions;
@@ -75,7 +75,7 @@ fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_f
     let list = set_by(&set[0].action).expect("conditions").to_vec();
     assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "NameHeldByAnother"));
     let claimless = planned(&view, &import_key);
-    assert_eq!((claimless.writes.len(), claimless.hindrances.len()), (0, 1));
+    assert_eq!((claimless.writes.len(), claimless.blocking_reasons.len()), (0, 1));
     let told_so = taken.told(&list);
     told(&mut view, told_so.object());
     settles(&view, &key);
@@ -119,7 +119,7 @@ fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
     view.write_refused(&key, "cluster hub refused to create it".to_owned());
     let plan = planned(&view, &key);
     assert_eq!(told_by(&plan), [("WriteRefused", "cluster hub refused to create it")]);
-    assert_eq!(hindrances(&plan), told_by(&plan));
+    assert_eq!(blocking_reasons(&plan), told_by(&plan));
     let list = set_by(&plan.writes[0].action).expect("conditions").to_vec();
     assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "WriteRefused"));
     let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
@@ -136,7 +136,7 @@ fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
     told(&mut anew, taken.object());
     let plan = planned(&anew, &key);
     assert_eq!((kinds(&plan), told_by(&plan)[0].0), (vec![Kind::ServiceExport], "ServiceIsValid"));
-    assert_eq!(plan.hindrances, []);
+    assert_eq!(plan.blocking_reasons, []);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
     view.write_refused(&key, "cluster member refused to create it".to_owned());
     let plan = planned(&view, &key);
     assert_eq!(told_by(&plan), [("WriteRefused", "cluster member refused to create it")]);
-    assert_eq!(hindrances(&plan), told_by(&plan));
+    assert_eq!(blocking_reasons(&plan), told_by(&plan));
     let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
     let told_so = taken.told(&list);
     let mut anew = member_view([told_so.object(), import.object()]);

@@ -6,7 +6,8 @@ use crate::support::build::{
     slice, slice_export, slice_import,
 };
 use crate::support::view::{
-    claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, told_by, unreadable, writes,
+    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, told_by, unreadable,
+    writes,
 };
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::member;
@@ -125,7 +126,7 @@ fn a_second_export_under_a_name_that_another_namespace_holds_is_refused_and_told
          member-1 holds the name. Delete the one that does not belong there"
     );
     assert_eq!(told_by(&plan), [("NameHeldByAnother", &*message)]);
-    assert_eq!(hindrances(&plan), told_by(&plan));
+    assert_eq!(blocking_reasons(&plan), told_by(&plan));
     let told = second.marked();
     assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), [], "its finalizer remembers that it was told");
 }
@@ -144,7 +145,7 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_refused_and_told_s
          out; otherwise one of the two claims a slice that is not its own"
     );
     assert_eq!(told_by(&plan), [("SliceHeldByAnother", &*message)]);
-    assert_eq!(hindrances(&plan), told_by(&plan));
+    assert_eq!(blocking_reasons(&plan), told_by(&plan));
     let told = second.marked();
     assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), []);
     assert_eq!(writes(&view_of([told]), &slice_key(&held())), [], "the holder is served as before");
@@ -221,7 +222,7 @@ fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
     // member-2 created its export under that name while member-1 did not export the slice.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
-    assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).hindrances.len(), 1);
+    assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocking_reasons.len(), 1);
 }
 
 #[test]
@@ -364,7 +365,7 @@ fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_hav
         let mut export = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
         export.reference.source = ObjectName::new(namespace, name);
         let plan = planned(&hub_view([export.clone().object()]), &Key::Service(export.reference.source));
-        assert_eq!((plan.writes.len(), plan.hindrances.len()), (0, 1), "{namespace:?} {name:?}");
+        assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "{namespace:?} {name:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::support::build::{
     no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{
-    claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, unreadable, writes,
+    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, unreadable, writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -420,7 +420,7 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_rea
 /// Asserts that a plan has no writes and names the object that users must repair.
 fn assert_held_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
-    let why = hindrances(plan).first().map_or("", |(_, message)| message);
+    let why = blocking_reasons(plan).first().map_or("", |(_, message)| message);
     assert!(why.contains(name) && why.contains("repair or delete"), "{why:?}");
 }
 

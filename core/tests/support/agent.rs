@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::sabotage;
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Hindrance, Plan, Write};
+use fleetnet_core::plan::{BlockingReason, Plan, Write};
 use fleetnet_core::watches::Watches;
 use fleetnet_core::{hub, member};
 use fleetnet_types::{Change, ObjectName, Removal, Timestamp, Uid, WatchState};
@@ -187,7 +187,7 @@ pub(crate) struct Agent<V: View> {
     /// UID of each object that the watches delivered, to find the objects that a later list lacks.
     told: BTreeMap<(Kind, ObjectName), Uid>,
     /// Blocking reasons of the agent's plans, by key.
-    pub(crate) hindrances: BTreeMap<V::Key, Vec<Hindrance>>,
+    pub(crate) blocking_reasons: BTreeMap<V::Key, Vec<BlockingReason>>,
 }
 
 impl<V: View> Agent<V> {
@@ -200,7 +200,7 @@ impl<V: View> Agent<V> {
             waiting: BTreeMap::new(),
             again: BTreeMap::new(),
             told: BTreeMap::new(),
-            hindrances: BTreeMap::new(),
+            blocking_reasons: BTreeMap::new(),
         }
     }
 
@@ -287,9 +287,9 @@ impl<V: View> Agent<V> {
             Some(at) => self.again.insert(key.clone(), at),
             None => self.again.remove(key),
         };
-        self.hindrances.remove(key);
-        if !plan.hindrances.is_empty() {
-            self.hindrances.insert(key.clone(), plan.hindrances);
+        self.blocking_reasons.remove(key);
+        if !plan.blocking_reasons.is_empty() {
+            self.blocking_reasons.insert(key.clone(), plan.blocking_reasons);
         }
         for write in plan.writes {
             let target = (write.kind(), write.at.clone());

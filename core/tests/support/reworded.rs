@@ -75,7 +75,7 @@ impl Decisions {
         let mut decisions = Self {
             writes: Vec::new(),
             again: plan.again,
-            reasons: plan.hindrances.iter().map(|hindrance| hindrance.reason).collect(),
+            reasons: plan.blocking_reasons.iter().map(|blocking_reason| blocking_reason.reason).collect(),
             corrected: Vec::new(),
         };
         for write in &plan.writes {

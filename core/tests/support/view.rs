@@ -101,8 +101,11 @@ pub(crate) fn told_by(plan: &Plan) -> Vec<(&'static str, &str)> {
 }
 
 /// Returns reason and message of each blocking reason of a plan.
-pub(crate) fn hindrances(plan: &Plan) -> Vec<(&'static str, &str)> {
-    plan.hindrances.iter().map(|hindrance| (hindrance.reason.as_str(), &*hindrance.message)).collect()
+pub(crate) fn blocking_reasons(plan: &Plan) -> Vec<(&'static str, &str)> {
+    plan.blocking_reasons
+        .iter()
+        .map(|blocking_reason| (blocking_reason.reason.as_str(), &*blocking_reason.message))
+        .collect()
 }
 
 /// Plans a key. Returns the reasons of the Events of its writes.

@@ -5,7 +5,7 @@ use crate::hub::rights::{self, Right};
 use crate::hub::{Source, View};
 use crate::model::{HubSlice, Kind};
 use crate::names;
-use crate::plan::{self, Event, Hindrance, Plan, Write};
+use crate::plan::{self, BlockingReason, Event, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
@@ -82,7 +82,7 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
             continue;
         }
         let event = refusal(export, reason, held_by);
-        plan.hindrances.push(Hindrance { reason: event.reason, message: event.message.clone() });
+        plan.blocking_reasons.push(BlockingReason { reason: event.reason, message: event.message.clone() });
         let takes_away = |write: &&mut Write| write.kind() == Kind::EndpointSliceImport && is_copy(view, write, export);
         match plan.writes.iter_mut().find(takes_away) {
             // fault T4.2: withdrawal) => withdrawal.events.push ~> _) => drop

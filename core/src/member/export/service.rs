@@ -7,7 +7,7 @@ use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
 use crate::member::{Key, View};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
-use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
+use crate::plan::{BlockingReason, Desired, Offer, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
@@ -186,16 +186,16 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
         // fault U14.3: to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller))) ~> let _ = is_fuller
         to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller)));
     }
-    let valid = unless_hindered(view, export, service, valid, held.as_deref());
+    let valid = unless_blocked(view, export, service, valid, held.as_deref());
     let refused = refused.filter(|_| !to_hub.writes.is_empty());
     let mut wanted: Vec<Wanted> = unless_refused(export, &to_hub, valid, refused).into_iter().collect();
     wanted.extend(verdict_of_hub(view, export, service));
     // fault S24.8: withdrawal::over(export, COMPONENT) ~> withdrawal::over(export, COMPONENT).filter(|_| false)
     wanted.extend(withdrawal::over(export, COMPONENT));
-    let hindrance = |reason| move |message| Hindrance { reason, message };
+    let blocking_reason = |reason| move |message| BlockingReason { reason, message };
     let mut plan = Plan::default()
-        .hindered_by(refused.map(str::to_owned).map(hindrance(Reason::WriteRefused)))
-        .hindered_by(held.map(hindrance(Reason::NameHeldByAnother)));
+        .blocked_by(refused.map(str::to_owned).map(blocking_reason(Reason::WriteRefused)))
+        .blocked_by(held.map(blocking_reason(Reason::NameHeldByAnother)));
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
@@ -221,7 +221,7 @@ fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused:
 }
 
 /// Returns the condition `Valid`, replaced if the hub denies this cluster the export or has no free name for it.
-fn unless_hindered(
+fn unless_blocked(
     view: &View,
     export: &ServiceExport,
     service: &Service,

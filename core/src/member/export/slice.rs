@@ -7,7 +7,7 @@ use crate::limits::PORTS_MAX;
 use crate::member::View;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
 use crate::names::{self, SuffixLength};
-use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
+use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
@@ -25,10 +25,10 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     let Some(hub) = view.hub_features(now) else { return Plan::default() };
     let hub = Hub { understands: hub, now };
     let mut plan = match wanted(view, slice, hub) {
-        None => withdraw_all(view, slice, hub).hindered_by(not_understood(view, slice, hub)),
+        None => withdraw_all(view, slice, hub).blocked_by(not_understood(view, slice, hub)),
         // fault S23.3: if source. ~> if false && source.
         Some((source, _)) if source.content.ports.len() > PORTS_MAX => {
-            Plan::default().hindered_by([too_many_ports(view, &source)])
+            Plan::default().blocked_by([too_many_ports(view, &source)])
         }
         Some((source, export)) => ensure(view, &source, export, hub),
     };
@@ -87,7 +87,7 @@ fn not_carried<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a E
 }
 
 /// Returns the blocking reason of a slice that the hub does not support.
-fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance> {
+fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReason> {
     let slice = not_carried(view, slice, hub)?;
     let why = match &slice.content.address_type {
         AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
@@ -103,11 +103,11 @@ fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance
         "is not exported"
     };
     let message = format!("EndpointSlice {} of cluster {} {what}: {why}", slice.meta.name, view.settings.cluster);
-    Some(Hindrance { reason: Reason::NotUnderstood, message })
+    Some(BlockingReason { reason: Reason::NotUnderstood, message })
 }
 
 /// Returns the blocking reason of a slice with more ports than the hub accepts. The last exported content stays.
-fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
+fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
     let message = format!(
         "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported: what was exported of it stays as it \
          was; take ports away",
@@ -115,7 +115,7 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
         view.settings.cluster,
         source.content.ports.len()
     );
-    Hindrance { reason: Reason::TooManyPorts, message }
+    BlockingReason { reason: Reason::TooManyPorts, message }
 }
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
@@ -160,7 +160,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
                 // fault A10.3: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
                 Plan::one(Write::create(at, desired))
             }
-            None => Plan::default().hindered_by(name_held(view, source.slice, export)),
+            None => Plan::default().blocked_by(name_held(view, source.slice, export)),
         };
     };
     let owner = &export.meta.name;
@@ -226,11 +226,11 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
 
 /// Returns the blocking reason of a slice without a free name for its export. `None` while an own deleted export still has the
 /// name: its removal requeues the slice.
-fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<Hindrance> {
+fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
     let of_another =
         |at: &ObjectName| view.slice_exports.get(at).is_some_and(|held| held.spec.reference.uid != slice.meta.uid);
     let names = possible_names(view, slice, export);
-    names.iter().all(of_another).then(|| Hindrance {
+    names.iter().all(of_another).then(|| BlockingReason {
         reason: Reason::NameHeldByAnother,
         message: format!(
             "EndpointSlice {} of cluster {} is not exported: both names that it could have in the hub are borne by the \

@@ -2,7 +2,7 @@
 
 use crate::member::View;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
-use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
+use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text};
 
@@ -150,7 +150,8 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
         }
         None => {
             let message = no_free_name(view, import);
-            Plan::default().hindered_by(message.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message }))
+            Plan::default()
+                .blocked_by(message.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message }))
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::model::{
     ServiceType, TargetPort,
 };
 use crate::names;
-use crate::plan::{self, Controller, DerivedService, Desired, Event, Hindrance, Patch, Plan, Write};
+use crate::plan::{self, BlockingReason, Controller, DerivedService, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
@@ -144,11 +144,11 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             }
             // Another MultiClusterService controls the ServiceImport, so we leave it unchanged (B10 in docs/behaviour.md).
             Some(owner) => {
-                let hindrance = held_by_another(view, mcs, &owner.name);
+                let blocking_reason = held_by_another(view, mcs, &owner.name);
                 plan.join(retire(view, mcs));
-                let unknown = unknown(hindrance.message.clone());
+                let unknown = unknown(blocking_reason.message.clone());
                 plan.join(say_beside(view, &plan, mcs, &unknown, LoadBalancerStatus::default(), now));
-                return plan.hindered_by([hindrance]);
+                return plan.blocked_by([blocking_reason]);
             }
         },
     };
@@ -185,8 +185,8 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
         Some(message) => says(Verdict::name_held_by_another(message.clone())),
         None => unknown(awaited(view, mcs, import)),
     };
-    let hindrance = name_held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message });
-    let mut plan = Plan::default().hindered_by(hindrance);
+    let blocking_reason = name_held.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
+    let mut plan = Plan::default().blocked_by(blocking_reason);
     // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
     // fault M18.3: standing ~> derived_service
     if let Some(service) = standing(view, mcs) {
@@ -238,9 +238,9 @@ fn say_beside(
 
 /// Sets the condition that says why the ServiceImport is not used. The derived Service stays as it is.
 fn refuse(view: &View, mcs: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
-    let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
+    let blocking_reason = BlockingReason { reason: verdict.reason, message: verdict.message.clone() };
     let status = set_status(view, mcs, &says(verdict), mcs.load_balancer.clone(), now);
-    status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
+    status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
 }
 
 /// Returns the status write after a server rejected a write for this MultiClusterService. While the result of the retry is
@@ -280,7 +280,7 @@ fn awaited(view: &View, mcs: &MultiClusterService, import: &ObjectName) -> Strin
     )
 }
 
-fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> Hindrance {
+fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
     let message = format!(
         "MultiClusterService {} of cluster {} waits: {holder} of the same namespace imports service {} already; delete one of \
          the two, or let them import different services",
@@ -288,7 +288,7 @@ fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> Hind
         view.settings.cluster,
         import_name_of(mcs)
     );
-    Hindrance { reason: Reason::UnknownServiceImport, message }
+    BlockingReason { reason: Reason::UnknownServiceImport, message }
 }
 
 /// Creates or updates the derived Service under the name in the MultiClusterService's label. An existing one under another name

@@ -7,7 +7,7 @@ use crate::limits::{NAMES_TOLD_MAX, ORPHAN_GRACE_MICROS};
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
-use crate::plan::{self, Action, Desired, Event, Hindrance, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::plan::{self, Action, BlockingReason, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
@@ -92,15 +92,16 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
     if wanted.refused.is_nothing() {
         return plan;
     }
-    let hindrance = Hindrance { reason: wanted.refused.reason(), message: wanted.refused.message(given) };
+    let blocking_reason = BlockingReason { reason: wanted.refused.reason(), message: wanted.refused.message(given) };
     // fault T22.1: is_news ~> true || is_news
-    if let Some(event) = importer_event(view, service, &hindrance).filter(|_| is_news(view, given, held, &wanted)) {
+    if let Some(event) = importer_event(view, service, &blocking_reason).filter(|_| is_news(view, given, held, &wanted))
+    {
         let imports =
             |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
         plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
     }
-    // fault T22.2: .hindered_by([hindrance]) ~>
-    plan.hindered_by([hindrance])
+    // fault T22.2: .blocked_by([blocking_reason]) ~>
+    plan.blocked_by([blocking_reason])
 }
 
 /// True if this rejection is new and must emit an Event. The generation of the source slice does not decide: the configured
@@ -114,9 +115,9 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
 }
 
 /// Returns an Event about an imported slice, addressed to its MultiClusterService.
-fn importer_event(view: &View, service: &Service, hindrance: &Hindrance) -> Option<Event> {
+fn importer_event(view: &View, service: &Service, blocking_reason: &BlockingReason) -> Option<Event> {
     let mcs = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
-    let Hindrance { reason, message } = hindrance;
+    let BlockingReason { reason, message } = blocking_reason;
     Some(plan::event(COMPONENT, Kind::MultiClusterService, &mcs.meta, *reason, message.clone()))
 }
 
@@ -137,7 +138,7 @@ fn ensure(
              making",
             given.meta.name
         );
-        return Plan::hindered(Reason::NameRefused, message);
+        return Plan::blocked(Reason::NameRefused, message);
     }
     // fault P5.1: || !is_ours(view, given, held) ~>
     // fault T26.2: held.meta.deleting || !is_ours(view, given, held ~> given.meta.finalizers.ours && (held.meta.deleting || !is_ours(view, given, held)
@@ -224,7 +225,7 @@ fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
          it, or restore its managed-by label",
         held.meta.name, view.settings.cluster
     );
-    Plan::hindered(Reason::NameHeldByAnother, message)
+    Plan::blocked(Reason::NameHeldByAnother, message)
 }
 
 /// Returns the latency sample of an import: at most one for each generation of the source slice. The imported slice stores the

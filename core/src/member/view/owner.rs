@@ -5,7 +5,7 @@ use super::{Key, View};
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
 use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
-use crate::plan::{Action, Hindrance, Plan};
+use crate::plan::{Action, BlockingReason, Plan};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
 
@@ -208,9 +208,9 @@ impl View {
     }
 
     /// Returns the blocking reasons about the cluster id (in use, shared or not checked), for the operators of this cluster.
-    pub(crate) fn identity_hindrances(&self, now: Timestamp) -> Vec<Hindrance> {
-        let mut hindrances = Vec::new();
-        let mut say = |reason, message| hindrances.push(Hindrance { reason, message });
+    pub(crate) fn identity_blocking_reasons(&self, now: Timestamp) -> Vec<BlockingReason> {
+        let mut blocking_reasons = Vec::new();
+        let mut say = |reason, message| blocking_reasons.push(BlockingReason { reason, message });
         let cluster = &self.settings.cluster;
         match (self.ownership(now), self.cluster_uid()) {
             (Ownership::Foreign { cluster: owner, .. }, ClusterUid::Known(own)) => {
@@ -247,7 +247,7 @@ impl View {
                 ),
             );
         }
-        hindrances
+        blocking_reasons
     }
 
     fn id_in_use(&self, owner: &Uid, own: &Uid) -> String {

@@ -17,7 +17,7 @@ const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Event of a history: a fault or a normal event.
 #[derive(Clone, Debug)]
-pub(crate) enum Hindered {
+pub(crate) enum Blocked {
     Usual(Event),
     /// Adds another controller's finalizer to one of the objects.
     Hold {
@@ -35,19 +35,19 @@ pub(crate) enum Hindered {
     },
 }
 
-pub(crate) fn a_hindered_event() -> impl Strategy<Value = Hindered> {
+pub(crate) fn a_blocked_event() -> impl Strategy<Value = Blocked> {
     prop_oneof![
-        12 => an_event().prop_map(Hindered::Usual),
-        4 => (0..=MEMBERS, 0..40usize).prop_map(|(who, which)| Hindered::Hold { who, which }),
-        2 => (0..1usize).prop_map(|_| Hindered::LetGo),
-        1 => (0..=MEMBERS).prop_map(|who| Hindered::Vanish { who }),
-        2 => (0..=MEMBERS).prop_map(|who| Hindered::Reappear { who }),
+        12 => an_event().prop_map(Blocked::Usual),
+        4 => (0..=MEMBERS, 0..40usize).prop_map(|(who, which)| Blocked::Hold { who, which }),
+        2 => (0..1usize).prop_map(|_| Blocked::LetGo),
+        1 => (0..=MEMBERS).prop_map(|who| Blocked::Vanish { who }),
+        2 => (0..=MEMBERS).prop_map(|who| Blocked::Reappear { who }),
     ]
 }
 
 /// Objects with another controller's finalizer, and namespaces that are missing.
 #[derive(Default)]
-pub(crate) struct Hindrances {
+pub(crate) struct BlockingReasons {
     held: BTreeSet<(Who, Kind, ObjectName)>,
     missing: BTreeSet<Who>,
 }
@@ -56,11 +56,11 @@ fn namespace_of(who: Who) -> &'static str {
     if who == Who::Hub { "work" } else { "fleet-system" }
 }
 
-impl Hindrances {
-    pub(crate) fn happen(&mut self, world: &mut World, event: &Hindered) {
+impl BlockingReasons {
+    pub(crate) fn happen(&mut self, world: &mut World, event: &Blocked) {
         match event {
-            Hindered::Usual(event) => happen(world, event),
-            Hindered::Hold { who, which } => {
+            Blocked::Usual(event) => happen(world, event),
+            Blocked::Hold { who, which } => {
                 let who = world.everyone()[*who];
                 let all: Vec<(Kind, ObjectName)> =
                     world.cluster(who).all().map(|object| (object.kind(), object.meta().name.clone())).collect();
@@ -70,14 +70,14 @@ impl Hindrances {
                     hold(world, who, *kind, name, true);
                 }
             }
-            Hindered::LetGo => self.let_go(world),
-            Hindered::Vanish { who } => {
+            Blocked::LetGo => self.let_go(world),
+            Blocked::Vanish { who } => {
                 let who = world.everyone()[*who];
                 if self.missing.insert(who) {
                     vanish(world, who, namespace_of(who));
                 }
             }
-            Hindered::Reappear { who } => self.reappear(world, world.everyone()[*who]),
+            Blocked::Reappear { who } => self.reappear(world, world.everyone()[*who]),
         }
     }
 
@@ -105,16 +105,16 @@ impl Hindrances {
 
 #[test]
 fn a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there() {
-    for_any(120, &(prop::collection::vec(a_hindered_event(), 1..40), any::<u64>()), (CLASSES, 12), |(events, seed)| {
+    for_any(120, &(prop::collection::vec(a_blocked_event(), 1..40), any::<u64>()), (CLASSES, 12), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
-        let mut hindrances = Hindrances::default();
+        let mut blocking_reasons = BlockingReasons::default();
         for event in prelude(seed) {
             happen(&mut world, &event);
         }
         for event in &events {
-            hindrances.happen(&mut world, event);
+            blocking_reasons.happen(&mut world, event);
         }
-        hindrances.end(&mut world);
+        blocking_reasons.end(&mut world);
         world.run_for(DAY_MICROS);
         assert_settled(&world);
         world.restart_all();

@@ -1,7 +1,7 @@
 //! Blocking reasons: what stops the progress of a key until a user acts. A new or changed reason is logged once, and a metric
 //! counts them.
 
-use fleetnet_core::plan::Hindrance;
+use fleetnet_core::plan::BlockingReason;
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,12 +9,12 @@ use tracing::warn;
 
 /// Current blocking reasons, by key.
 #[derive(Debug)]
-pub struct Hindrances<K> {
-    held: BTreeMap<K, Vec<Hindrance>>,
+pub struct BlockingReasons<K> {
+    held: BTreeMap<K, Vec<BlockingReason>>,
     number: IntGaugeVec,
 }
 
-impl<K: Clone + Debug + Ord> Hindrances<K> {
+impl<K: Clone + Debug + Ord> BlockingReasons<K> {
     /// Creates and registers the metric.
     ///
     /// # Errors
@@ -27,23 +27,23 @@ impl<K: Clone + Debug + Ord> Hindrances<K> {
     }
 
     /// Replaces the blocking reasons of a key by those of its newest plan. Returns how many of them are new.
-    pub fn note(&mut self, key: &K, hindrances: Vec<Hindrance>) -> usize {
+    pub fn note(&mut self, key: &K, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.held.remove(key).unwrap_or_default();
-        before.iter().for_each(|hindrance| self.number_of(hindrance).dec());
-        hindrances.iter().for_each(|hindrance| self.number_of(hindrance).inc());
+        before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec());
+        blocking_reasons.iter().for_each(|blocking_reason| self.number_of(blocking_reason).inc());
         let mut news = 0;
-        for hindrance in hindrances.iter().filter(|hindrance| !before.contains(hindrance)) {
-            warn!(?key, reason = hindrance.reason.as_str(), "{}", hindrance.message);
+        for blocking_reason in blocking_reasons.iter().filter(|blocking_reason| !before.contains(blocking_reason)) {
+            warn!(?key, reason = blocking_reason.reason.as_str(), "{}", blocking_reason.message);
             news += 1;
         }
-        if !hindrances.is_empty() {
-            self.held.insert(key.clone(), hindrances);
+        if !blocking_reasons.is_empty() {
+            self.held.insert(key.clone(), blocking_reasons);
         }
         news
     }
 
-    fn number_of(&self, hindrance: &Hindrance) -> IntGauge {
-        self.number.with_label_values(&[hindrance.reason.as_str()])
+    fn number_of(&self, blocking_reason: &BlockingReason) -> IntGauge {
+        self.number.with_label_values(&[blocking_reason.reason.as_str()])
     }
 }
 
@@ -52,16 +52,16 @@ mod tests {
     use super::*;
     use fleetnet_core::reasons::Reason;
 
-    fn hindrance(reason: Reason, message: &str) -> Hindrance {
-        Hindrance { reason, message: message.to_owned() }
+    fn blocking_reason(reason: Reason, message: &str) -> BlockingReason {
+        BlockingReason { reason, message: message.to_owned() }
     }
 
     #[test]
     fn what_stands_in_the_way_is_said_once_and_again_when_it_is_something_else() {
-        let mut hindrances = Hindrances::new(&Registry::new()).expect("a new registry");
+        let mut blocking_reasons = BlockingReasons::new(&Registry::new()).expect("a new registry");
         let mut says = |why: &[&str]| {
-            let why = why.iter().map(|why| hindrance(Reason::NameHeldByAnother, why)).collect();
-            hindrances.note(&"key", why)
+            let why = why.iter().map(|why| blocking_reason(Reason::NameHeldByAnother, why)).collect();
+            blocking_reasons.note(&"key", why)
         };
         assert_eq!(says(&["a label"]), 1);
         assert_eq!(says(&["a label"]), 0);
@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn a_metric_tells_how_much_stands_in_the_way_under_the_same_reason() {
         let registry = Registry::new();
-        let mut hindrances = Hindrances::new(&registry).expect("a new registry");
-        let name = || vec![hindrance(Reason::NameHeldByAnother, "a name")];
-        hindrances.note(&"one", name());
-        hindrances.note(&"other", name());
-        hindrances.note(&"other", vec![hindrance(Reason::PortRefused, "a port")]);
-        hindrances.note(&"one", name());
+        let mut blocking_reasons = BlockingReasons::new(&registry).expect("a new registry");
+        let name = || vec![blocking_reason(Reason::NameHeldByAnother, "a name")];
+        blocking_reasons.note(&"one", name());
+        blocking_reasons.note(&"other", name());
+        blocking_reasons.note(&"other", vec![blocking_reason(Reason::PortRefused, "a port")]);
+        blocking_reasons.note(&"one", name());
         let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
         for (reason, number) in [("NameHeldByAnother", 1), ("PortRefused", 1)] {
             assert!(text.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} {number}\n")), "{text}");
