@@ -412,8 +412,8 @@ fn annotations_of_ours_are_read_and_what_cannot_be_is_as_if_it_were_absent() {
     let since = Timestamp(MADE.0 + 250_000);
     let expected = Some(PortsOffered { since, ports: text("1f0c9a77e2") });
     assert_eq!(export("2026-11-21T03:46:06.250000Z 1f0c9a77e2"), expected);
-    for unreadable in ["", "2026-11-21T03:46:06Z", "soon 1f0c9a77e2", "1f0c9a77e2 2026-11-21T03:46:06Z"] {
-        assert_eq!(export(unreadable), None, "{unreadable:?}");
+    for undecodable in ["", "2026-11-21T03:46:06Z", "soon 1f0c9a77e2", "1f0c9a77e2 2026-11-21T03:46:06Z"] {
+        assert_eq!(export(undecodable), None, "{undecodable:?}");
     }
 
     let mut json = fixture("InternalServiceImport");
@@ -433,7 +433,7 @@ fn annotations_of_ours_are_read_and_what_cannot_be_is_as_if_it_were_absent() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_read_is_there_and_names_nobody() {
+fn a_claim_that_cannot_be_decoded_is_there_and_names_nobody() {
     for annotation in ["", "{}", "null", "[]", "{\"MemberClusters\":7}", "{\"MemberClusters\":{\"a\":1}}", "{"] {
         let mut json = fixture("ServiceImport on the hub");
         json["metadata"]["annotations"]["networking.fleet.azure.com/service-in-use-by"] = annotation.into();
@@ -476,7 +476,7 @@ fn an_object_that_is_to_go_is_readable_whatever_it_says() {
 }
 
 #[test]
-fn what_is_no_object_is_unreadable_and_says_so() {
+fn what_is_no_object_is_undecodable_and_says_so() {
     for json in ["", "{", "[]", "null", "7", "{\"metadata\":{\"name\":\"a\"}"] {
         let refused = decode(Kind::EndpointSlice, json.as_bytes()).unwrap_err();
         assert_eq!((&*refused.name.name, &*refused.uid, refused.resource_version), ("", "", 0), "{json}");
@@ -485,7 +485,7 @@ fn what_is_no_object_is_unreadable_and_says_so() {
 }
 
 #[test]
-fn without_name_uid_or_version_an_object_is_unreadable_and_what_is_known_is_told() {
+fn without_name_uid_or_version_an_object_is_undecodable_and_what_is_known_is_told() {
     for (field, expected) in [
         ("name", ("work", "", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301)),
         ("uid", ("work", "svc0-0", "", 301)),
@@ -718,7 +718,7 @@ const DANGEROUS_IN_HUB_SLICES: &[&str] = &[
 
 /// An invalid value counts as absent, except where the absence removes something: there the object is undecodable.
 #[test]
-fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_take_something_away() {
+fn nonsense_in_a_field_makes_an_object_undecodable_only_where_its_absence_would_take_something_away() {
     let mut found = BTreeSet::new();
     for (name, kind) in FIXTURES {
         let whole = fixture(name);
@@ -808,9 +808,9 @@ fn any_value_in_any_place_is_survived() {
         let of_fixture = FIXTURES.map(|(other, _)| (other == name, other));
         let of_outcome = [
             (is_in_metadata && is_read, "readable, with other metadata"),
-            (is_in_metadata && !is_read, "unreadable for its metadata"),
+            (is_in_metadata && !is_read, "undecodable for its metadata"),
             (!is_in_metadata && is_read, "readable, with other content"),
-            (!is_in_metadata && !is_read, "unreadable for its content"),
+            (!is_in_metadata && !is_read, "undecodable for its content"),
         ];
         of_fixture.into_iter().chain(of_outcome)
     });

@@ -19,7 +19,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
     let name = view.own_member_agent();
     let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
-    if !is_known || view.unreadable.has(Kind::MemberAgent, &name) {
+    if !is_known || view.undecodable.has(Kind::MemberAgent, &name) {
         return plan; // a change of these facts requeues this key
     }
     let ownership = view.ownership(now);

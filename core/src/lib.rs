@@ -39,7 +39,7 @@ pub mod names;
 pub mod plan;
 pub mod ranges;
 pub mod reasons;
-pub mod unreadable;
+pub mod undecodable;
 pub mod watches;
 mod work;
 #[cfg(test)]

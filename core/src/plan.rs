@@ -46,9 +46,9 @@ impl Plan {
 
     /// Returns the plan of an object whose finalizer must stay, because an undecodable object may be its counterpart in the
     /// other cluster.
-    pub(crate) fn held_by_unreadable(kind: Kind, name: &ObjectName, by: Kind, unreadable: &ObjectName) -> Self {
+    pub(crate) fn held_by_undecodable(kind: Kind, name: &ObjectName, by: Kind, undecodable: &ObjectName) -> Self {
         let message = format!(
-            "{kind:?} {name} is to go and is not let go: {by:?} {unreadable} was made for it by its name and cannot be read; \
+            "{kind:?} {name} is to go and is not let go: {by:?} {undecodable} was made for it by its name and cannot be read; \
              repair or delete that"
         );
         Self::blocked(Reason::ObjectUnreadable, message)

@@ -6,7 +6,7 @@ use crate::hub;
 use crate::member;
 use crate::model::{ConsumerType, HubSlice, Kind, Object, SliceContent};
 use crate::support::agent::View;
-use crate::support::agent::{KindChange, applied, undecodable};
+use crate::support::agent::{KindChange, applied, undecodable_change};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, claim, content, derived_service,
     endpoint, found, in_hub_of, internal_export, mcs, named, namespace, resolved, seconds, service, service_import,
@@ -91,7 +91,7 @@ fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decode
         for kind in [Kind::EndpointSliceExport, Kind::InternalServiceImport, Kind::InternalServiceExport] {
             for number in 0..objects {
                 let name = in_hub_of("member-9", &format!("undecodable-{number}"));
-                apply(&mut view, undecodable(kind, name));
+                apply(&mut view, undecodable_change(kind, name));
             }
         }
         let plan = |key: &hub::Key| view.plan(key, NOW).writes.len();
@@ -103,7 +103,7 @@ fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decode
 fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
     let (mut view, _) = imported();
     let of = |number: usize| {
-        undecodable(Kind::InternalServiceImport, in_hub_of("member-10", &format!("undecodable-{number}")))
+        undecodable_change(Kind::InternalServiceImport, in_hub_of("member-10", &format!("undecodable-{number}")))
     };
     let first = apply(&mut view, of(0));
     assert!(first.contains(&hub::Key::Service(named("work/app"))), "it may be the claim of member-10: {first:?}");

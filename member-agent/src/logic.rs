@@ -119,7 +119,7 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
         (Change::Removed { name, .. }, Some(input)) => serving.remove(input, &name.namespace, &name.name, at, dirty),
         (Change::Removed { .. }, None) => serving.lease_gone(at),
         (Change::Undecodable { name }, Some(input)) => {
-            serving.unreadable(input, &name.namespace, &name.name, at, dirty);
+            serving.undecodable(input, &name.namespace, &name.name, at, dirty);
         }
         (Change::Undecodable { .. }, None) => {}
     }
@@ -668,13 +668,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_fleet_knows_of_a_service_stays_when_the_controller_asks_for_it_and_it_cannot_be_read() {
+    fn what_the_fleet_knows_of_a_service_stays_when_the_controller_asks_for_it_and_it_cannot_be_decoded() {
         let mut member = member();
-        let unreadable = || Change::Undecodable { name: ObjectName::new("ns", "web") };
+        let undecodable = || Change::Undecodable { name: ObjectName::new("ns", "web") };
         let is_known = |member: &Member| {
             member
                 .fleet
-                .knows(Kind::Service, &split(Source::Fleet(Kind::Service), unreadable()).0.expect("the fleet's too"))
+                .knows(Kind::Service, &split(Source::Fleet(Kind::Service), undecodable()).0.expect("the fleet's too"))
         };
         assert!(!is_known(&member));
         let json = br#"{"metadata":{"namespace":"ns","name":"web","uid":"u","resourceVersion":"7"},"spec":{}}"#;

@@ -186,9 +186,9 @@ fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Object) -> Decoder<Object
         let WithMetadata { metadata } = serde_json::from_slice(json).unwrap_or_default();
         let name = ObjectName::new(&*metadata.namespace, &*metadata.name);
         let uid = Uid::from(&*metadata.uid);
-        let unreadable = |why: String| Undecodable { why, ..Undecodable::default() };
+        let undecodable = |why: String| Undecodable { why, ..Undecodable::default() };
         let version = metadata.resource_version.parse();
-        let resource_version = version.map_err(|_| unreadable("its resourceVersion is no number".to_owned()))?;
+        let resource_version = version.map_err(|_| undecodable("its resourceVersion is no number".to_owned()))?;
         match serde_json::from_slice(json) {
             Ok(object) => Ok(Observed { name, uid, resource_version, object: of(object) }),
             Err(error) => Err(Undecodable { name, uid, resource_version, why: error.to_string() }),
@@ -255,8 +255,8 @@ mod tests {
         let decode = decoder(|pod| Object::endpoints(endpoints::Object::Pod(pod)));
         let json =
             r#"{"metadata":{"namespace":"ns","name":"web-0","uid":"u","resourceVersion":"7"},"spec":"nonsense"}"#;
-        let unreadable = decode(json.as_bytes()).expect_err("nonsense");
-        assert_eq!((unreadable.name, unreadable.resource_version), (ObjectName::new("ns", "web-0"), 7));
+        let undecodable = decode(json.as_bytes()).expect_err("nonsense");
+        assert_eq!((undecodable.name, undecodable.resource_version), (ObjectName::new("ns", "web-0"), 7));
         let observed = decode(json.replace(r#""nonsense""#, "{}").as_bytes()).expect("readable");
         assert_eq!(
             (observed.name, &*observed.uid, observed.resource_version),

@@ -187,18 +187,18 @@ impl<L: Logic> Engine<L> {
         match event {
             WatchEvent::ListStarted => source.versions.list_started(),
             WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),
-            WatchEvent::Undecodable(unreadable) => {
+            WatchEvent::Undecodable(undecodable) => {
                 let (cluster, kind) = (&source.spec.cluster.name, source.spec.resource.kind);
-                self.metrics.unreadable(cluster, kind);
+                self.metrics.undecodable(cluster, kind);
                 tracing::warn!(
                     cluster,
                     kind,
-                    namespace = &*unreadable.name.namespace,
-                    name = &*unreadable.name.name,
-                    why = unreadable.why,
+                    namespace = &*undecodable.name.namespace,
+                    name = &*undecodable.name.name,
+                    why = undecodable.why,
                     "an object cannot be read: what was known of it is kept; repair or delete it"
                 );
-                source.versions.unreadable(&unreadable, &mut news);
+                source.versions.undecodable(&undecodable, &mut news);
             }
             WatchEvent::Deleted { name, uid, resource_version } => {
                 source.versions.deleted(&name, &uid, resource_version, &mut news);

@@ -1324,18 +1324,18 @@ async fn nothing_is_deleted_before_the_list_that_says_so_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_is_told_before_its_list_is_complete_and_again_once_it_is_gone() {
+async fn an_object_that_cannot_be_decoded_is_told_before_its_list_is_complete_and_again_once_it_is_gone() {
     let world = World::start(Leadership::Leading);
-    let unreadable = Undecodable {
+    let undecodable = Undecodable {
         name: ObjectName::new("ns", "a"),
         uid: "uid-1".into(),
         resource_version: 3,
         why: "nonsense".to_owned(),
     };
     world.send(Source::Wish, WatchEvent::ListStarted).await;
-    world.send(Source::Wish, WatchEvent::Undecodable(unreadable)).await;
+    world.send(Source::Wish, WatchEvent::Undecodable(undecodable)).await;
     world.pass(1).await;
-    assert_eq!(world.record().unreadable, ["a"]);
+    assert_eq!(world.record().undecodable, ["a"]);
     world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 5 }).await;
     world.pass(1).await;
     assert_eq!(world.record().removed, [""; 0]);

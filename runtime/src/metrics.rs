@@ -37,7 +37,7 @@ struct Inner {
     watch_age: WatchAge,
     watch_restarts: IntCounterVec,
     watch_state: IntGaugeVec,
-    unreadable: IntCounterVec,
+    undecodable: IntCounterVec,
     leader: IntGaugeVec,
     events: IntCounterVec,
     events_dropped: IntCounter,
@@ -92,8 +92,8 @@ impl Metrics {
                 "1 for the state that the view of a kind is in.",
                 &["cluster", "kind", "state"],
             )?,
-            unreadable: counters(
-                "fleetnet_unreadable_objects_total",
+            undecodable: counters(
+                "fleetnet_undecodable_objects_total",
                 "Objects seen that could not be read; what was held of them is kept.",
                 &["cluster", "kind"],
             )?,
@@ -146,8 +146,8 @@ impl Metrics {
     }
 
     /// Counts an object that failed to decode.
-    pub fn unreadable(&self, cluster: &str, kind: &str) {
-        self.0.unreadable.with_label_values(&[cluster, kind]).inc();
+    pub fn undecodable(&self, cluster: &str, kind: &str) {
+        self.0.undecodable.with_label_values(&[cluster, kind]).inc();
     }
 
     pub fn queue_depth(&self, queue: &str, length: usize) {
@@ -226,7 +226,7 @@ impl Inner {
         registry.register(Box::new(self.watch_age.clone()))?;
         registry.register(Box::new(self.watch_restarts.clone()))?;
         registry.register(Box::new(self.watch_state.clone()))?;
-        registry.register(Box::new(self.unreadable.clone()))?;
+        registry.register(Box::new(self.undecodable.clone()))?;
         registry.register(Box::new(self.leader.clone()))?;
         registry.register(Box::new(self.events.clone()))?;
         registry.register(Box::new(self.events_dropped.clone()))

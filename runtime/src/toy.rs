@@ -105,11 +105,11 @@ impl Thing {
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Undecodable> {
-    let unreadable = |why: &str| Undecodable { why: why.to_owned(), ..Undecodable::default() };
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| unreadable(&error.to_string()))?;
+    let undecodable = |why: &str| Undecodable { why: why.to_owned(), ..Undecodable::default() };
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| undecodable(&error.to_string()))?;
     let metadata = &value["metadata"];
     let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-    let version = text(&metadata["resourceVersion"]).parse().map_err(|_| unreadable("no resourceVersion"))?;
+    let version = text(&metadata["resourceVersion"]).parse().map_err(|_| undecodable("no resourceVersion"))?;
     let thing = Thing {
         name: text(&metadata["name"]),
         uid: text(&metadata["uid"]),
@@ -139,7 +139,7 @@ pub(crate) struct Record {
     /// Calls of `fight`: `… with somebody` for one that began, and `… is over`.
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
-    pub(crate) unreadable: Vec<String>,
+    pub(crate) undecodable: Vec<String>,
     /// Sources that the agent does not subscribe to. The test sets them; the engine sees the change at its next turn.
     pub(crate) unwanted: BTreeSet<Source>,
     /// Relist epoch of each source, and the relists that have finished.
@@ -250,7 +250,7 @@ impl Logic for Copier {
                 name
             }
             Change::Undecodable { name, .. } => {
-                lock(&self.record).unreadable.push(name.name.to_string());
+                lock(&self.record).undecodable.push(name.name.to_string());
                 name.name.to_string()
             }
             Change::Removed { name, uid, .. } => {

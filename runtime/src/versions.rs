@@ -24,7 +24,7 @@ use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 pub struct Versions<O> {
     held: BTreeMap<ObjectName, Held>,
     /// Objects that exist but never decoded, so that no earlier state of them is known.
-    unreadable: BTreeMap<ObjectName, Unread>,
+    undecodable: BTreeMap<ObjectName, Unread>,
     tombstones: Tombstones,
     /// Objects to report again with the next list, although they are unchanged.
     retold: BTreeSet<ObjectName>,
@@ -76,7 +76,7 @@ impl<O> Default for Versions<O> {
     fn default() -> Self {
         Self {
             held: BTreeMap::new(),
-            unreadable: BTreeMap::new(),
+            undecodable: BTreeMap::new(),
             tombstones: Tombstones::default(),
             retold: BTreeSet::new(),
             passed: 0,
@@ -101,7 +101,7 @@ impl<O> Versions<O> {
     /// Forces a relist: the next list reports every object again, because the agent has dropped parts of them. Objects that the
     /// list does not have in a state that decodes are reported as undecodable.
     pub fn tell_again(&mut self) {
-        self.retold = self.held.keys().chain(self.unreadable.keys()).cloned().collect();
+        self.retold = self.held.keys().chain(self.undecodable.keys()).cloned().collect();
     }
 
     /// Handles an object in a watch event or a list.
@@ -132,22 +132,22 @@ impl<O> Versions<O> {
     ///
     /// The object exists, so its known state stays. Without a known state, the object is reported as undecodable. That also
     /// applies to late events of an object that this agent deleted: its `DELETED` event follows.
-    pub fn unreadable(&mut self, unreadable: &Undecodable, news: &mut Vec<Change<O>>) {
-        self.pass(unreadable.resource_version);
-        if unreadable.name.name.is_empty() {
+    pub fn undecodable(&mut self, undecodable: &Undecodable, news: &mut Vec<Change<O>>) {
+        self.pass(undecodable.resource_version);
+        if undecodable.name.name.is_empty() {
             if let Some(list) = &mut self.list {
                 list.blind = true;
             }
             return;
         }
-        let name = unreadable.name.clone();
+        let name = undecodable.name.clone();
         let replaced = self.held.get(&name).is_some_and(|held| {
-            !unreadable.uid.is_empty() && held.uid != unreadable.uid && held.version < unreadable.resource_version
+            !undecodable.uid.is_empty() && held.uid != undecodable.uid && held.version < undecodable.resource_version
         });
         if replaced {
             self.drop_held(&name, Removal::Deleted, news);
         }
-        let is_new = !self.held.contains_key(&name) && self.note_unreadable(&name, unreadable);
+        let is_new = !self.held.contains_key(&name) && self.note_undecodable(&name, undecodable);
         if self.retold.remove(&name) || is_new {
             news.push(Change::Undecodable { name: name.clone() });
         }
@@ -167,8 +167,8 @@ impl<O> Versions<O> {
         if self.held.get(name).is_some_and(|held| held.uid == *uid) {
             self.drop_held(name, Removal::Deleted, news);
         }
-        if self.unreadable.get(name).is_some_and(|unread| unread.uid.is_empty() || unread.uid == *uid) {
-            self.drop_unreadable(name, Removal::Deleted, news);
+        if self.undecodable.get(name).is_some_and(|unread| unread.uid.is_empty() || unread.uid == *uid) {
+            self.drop_undecodable(name, Removal::Deleted, news);
         }
     }
 
@@ -198,7 +198,7 @@ impl<O> Versions<O> {
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
-        let overtaken = self.unreadable.get(&name).is_some_and(|unread| unread.version >= observed.resource_version);
+        let overtaken = self.undecodable.get(&name).is_some_and(|unread| unread.version >= observed.resource_version);
         if deleted_meanwhile || overtaken || self.tombstones.has(&observed.uid) {
             return false;
         }
@@ -280,23 +280,23 @@ impl<O> Versions<O> {
         if let Some(held) = self.held.get_mut(name) {
             held.listed = list;
         }
-        if let Some(unread) = self.unreadable.get_mut(name) {
+        if let Some(unread) = self.undecodable.get_mut(name) {
             unread.listed = list;
         }
     }
 
     /// Remembers an undecodable object. Returns true if it was not known to be undecodable.
-    fn note_unreadable(&mut self, name: &ObjectName, unreadable: &Undecodable) -> bool {
-        let Undecodable { uid, resource_version, .. } = unreadable;
+    fn note_undecodable(&mut self, name: &ObjectName, undecodable: &Undecodable) -> bool {
+        let Undecodable { uid, resource_version, .. } = undecodable;
         let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
-        self.unreadable.insert(name.clone(), unread).is_none()
+        self.undecodable.insert(name.clone(), unread).is_none()
     }
 
     fn take(&mut self, name: &ObjectName, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         if self.held.get(name).is_some_and(|held| held.uid != observed.uid) {
             self.drop_held(name, Removal::Deleted, news);
         }
-        self.unreadable.remove(name);
+        self.undecodable.remove(name);
         self.retold.remove(name);
         self.held.insert(
             name.clone(),
@@ -317,9 +317,9 @@ impl<O> Versions<O> {
         for name in unlisted {
             self.drop_held(&name, how, news);
         }
-        let unlisted = self.unreadable.iter().filter(|(_, unread)| unread.listed != self.lists);
+        let unlisted = self.undecodable.iter().filter(|(_, unread)| unread.listed != self.lists);
         for name in unlisted.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
-            self.drop_unreadable(&name, how, news);
+            self.drop_undecodable(&name, how, news);
         }
     }
 
@@ -330,8 +330,8 @@ impl<O> Versions<O> {
         }
     }
 
-    fn drop_unreadable(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
-        if let Some(unread) = self.unreadable.remove(name) {
+    fn drop_undecodable(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
+        if let Some(unread) = self.undecodable.remove(name) {
             self.retold.remove(name);
             news.push(Change::Removed { name: name.clone(), uid: unread.uid, how });
         }

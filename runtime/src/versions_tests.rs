@@ -30,7 +30,7 @@ fn unread(name: &str) -> Change<u64> {
 /// Input of one step in the table tests.
 enum Step {
     Seen(&'static str, &'static str, u64),
-    Unreadable(&'static str, &'static str, u64),
+    Undecodable(&'static str, &'static str, u64),
     Deleted(&'static str, &'static str, u64),
     ListStarted,
     ListEnded(u64),
@@ -48,10 +48,10 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
     for step in steps {
         match *step {
             Step::Seen(name, uid, version) => versions.seen(object(name, uid, version), &mut news),
-            Step::Unreadable(name, uid, resource_version) => {
+            Step::Undecodable(name, uid, resource_version) => {
                 let (name, why) = (ObjectName::new("ns", name), String::new());
                 let it = Undecodable { name, uid: uid.into(), resource_version, why };
-                versions.unreadable(&it, &mut news);
+                versions.undecodable(&it, &mut news);
             }
             Step::Deleted(name, uid, version) => {
                 versions.deleted(&ObjectName::new("ns", name), &uid.into(), version, &mut news);
@@ -68,7 +68,7 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
     news
 }
 
-use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, TellAgain, Unreadable as Unread};
+use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, TellAgain, Undecodable as Unread};
 
 #[test]
 fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
@@ -189,19 +189,19 @@ fn tombstones_are_bounded() {
 }
 
 #[test]
-fn an_unreadable_object_never_looks_deleted() {
+fn an_undecodable_object_never_looks_deleted() {
     let steps = [Seen("a", "1", 10), Unread("a", "1", 11), ListStarted, Unread("a", "1", 11), ListEnded(20)];
     assert_eq!(news_of(&steps), [applied(10)]);
 }
 
 #[test]
-fn an_unreadable_object_of_another_uid_ends_the_one_that_was_held() {
+fn an_undecodable_object_of_another_uid_ends_the_one_that_was_held() {
     let news = news_of(&[Seen("a", "1", 10), Unread("a", "2", 15)]);
     assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), unread("a")]);
 }
 
 #[test]
-fn an_unreadable_object_of_which_nothing_is_held_is_told_once_and_kept_through_lists() {
+fn an_undecodable_object_of_which_nothing_is_held_is_told_once_and_kept_through_lists() {
     let listed = [ListStarted, Unread("a", "1", 10), ListEnded(20)];
     let mut versions = Versions::default();
     assert_eq!(run(&mut versions, &listed), [unread("a")]);
@@ -212,7 +212,7 @@ fn an_unreadable_object_of_which_nothing_is_held_is_told_once_and_kept_through_l
 }
 
 #[test]
-fn an_unreadable_object_ends_when_it_can_be_read_or_is_deleted_or_not_listed_any_more() {
+fn an_undecodable_object_ends_when_it_can_be_decoded_or_is_deleted_or_not_listed_any_more() {
     let deleted = removed("a", "1", Removal::Deleted);
     let table: [(&str, &[Step], Change<u64>); 5] = [
         ("repaired", &[Seen("a", "1", 12)], applied(12)),
@@ -232,7 +232,7 @@ fn an_unreadable_object_ends_when_it_can_be_read_or_is_deleted_or_not_listed_any
 }
 
 #[test]
-fn neither_a_late_answer_nor_the_end_of_another_ends_an_unreadable_object() {
+fn neither_a_late_answer_nor_the_end_of_another_ends_an_undecodable_object() {
     let steps = [ListStarted, Unread("a", "2", 12), Answered("a", "2", 11), Deleted("a", "1", 9), ListEnded(20)];
     assert_eq!(news_of(&steps), [unread("a")]);
     assert_eq!(news_of(&[Unread("a", "2", 12), Answered("a", "2", 13)]), [unread("a"), applied(13)]);
@@ -287,7 +287,7 @@ fn what_is_to_be_told_again_is_told_by_the_next_list_once() {
 }
 
 #[test]
-fn what_cannot_be_told_again_is_told_to_be_unreadable_and_is_not_gone() {
+fn what_cannot_be_told_again_is_told_to_be_undecodable_and_is_not_gone() {
     let table: [&[Step]; 3] = [
         &[ListStarted, Unread("a", "1", 11), ListEnded(20)],
         &[ListStarted, Unread("", "", 0), ListEnded(20)],

@@ -365,11 +365,11 @@ impl<L: Logic> Watcher<L> {
                 self.advance(observed.resource_version, connection)?;
                 self.send(decoding, WatchEvent::Applied(observed)).await
             }
-            Err(unreadable) => {
-                if unreadable.resource_version > 0 {
-                    self.advance(unreadable.resource_version, connection)?;
+            Err(undecodable) => {
+                if undecodable.resource_version > 0 {
+                    self.advance(undecodable.resource_version, connection)?;
                 }
-                self.send(decoding, WatchEvent::Undecodable(unreadable)).await
+                self.send(decoding, WatchEvent::Undecodable(undecodable)).await
             }
         }
     }

@@ -68,7 +68,7 @@ fn object(name: &str, version: u64, value: &str) -> Value {
     })
 }
 
-fn unreadable_object(name: &str, version: u64) -> Value {
+fn undecodable_object(name: &str, version: u64) -> Value {
     let mut object = object(name, version, "");
     object.as_object_mut().unwrap().remove("value");
     object
@@ -78,8 +78,8 @@ fn applied(name: &str, version: u64, value: &str) -> WatchEvent<String> {
     WatchEvent::Applied(decode(object(name, version, value).to_string().as_bytes()).unwrap())
 }
 
-fn unreadable(name: &str, version: u64) -> WatchEvent<String> {
-    WatchEvent::Undecodable(decode(unreadable_object(name, version).to_string().as_bytes()).unwrap_err())
+fn undecodable(name: &str, version: u64) -> WatchEvent<String> {
+    WatchEvent::Undecodable(decode(undecodable_object(name, version).to_string().as_bytes()).unwrap_err())
 }
 
 fn deleted(name: &str, version: u64) -> WatchEvent<String> {
@@ -529,18 +529,18 @@ async fn a_failing_watch_grows_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_is_told_as_present_and_never_as_deleted() {
+async fn an_object_that_cannot_be_decoded_is_told_as_present_and_never_as_deleted() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
-    open.event("ADDED", &unreadable_object("a", 20));
+    open.event("ADDED", &undecodable_object("a", 20));
     open.end_list(100);
-    open.event("MODIFIED", &unreadable_object("a", 101));
+    open.event("MODIFIED", &undecodable_object("a", 101));
     fixture
         .expect_events(vec![
             WatchEvent::ListStarted,
-            unreadable("a", 20),
+            undecodable("a", 20),
             WatchEvent::ListEnded { resource_version: 100 },
-            unreadable("a", 101),
+            undecodable("a", 101),
         ])
         .await;
     // The undecodable event still advances the watch's version, so that the server does not send it again forever.
@@ -550,16 +550,16 @@ async fn an_object_that_cannot_be_read_is_told_as_present_and_never_as_deleted()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_does_not_fail_the_page_that_it_is_in() {
+async fn an_object_that_cannot_be_decoded_does_not_fail_the_page_that_it_is_in() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(422, json!({}));
-    let items = json!([object("a", 20, "one"), unreadable_object("b", 30), object("c", 40, "two")]);
+    let items = json!([object("a", 20, "one"), undecodable_object("b", 30), object("c", 40, "two")]);
     fixture.next_request().await.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": items}));
     fixture
         .expect_events(vec![
             WatchEvent::ListStarted,
             applied("a", 20, "one"),
-            unreadable("b", 30),
+            undecodable("b", 30),
             applied("c", 40, "two"),
             WatchEvent::ListEnded { resource_version: 100 },
         ])
@@ -567,10 +567,10 @@ async fn an_object_that_cannot_be_read_does_not_fail_the_page_that_it_is_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_object_is_told_as_deleted_even_where_its_content_cannot_be_read() {
+async fn a_deleted_object_is_told_as_deleted_even_where_its_content_cannot_be_decoded() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
-    open.event("DELETED", &unreadable_object("a", 101));
+    open.event("DELETED", &undecodable_object("a", 101));
     fixture.expect_events(vec![deleted("a", 101)]).await;
 }
 

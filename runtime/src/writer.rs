@@ -296,8 +296,8 @@ impl<L: Logic> Addressed<'_, L> {
         }
         match (self.spec.decode)(&answer.body) {
             Ok(observed) => (Verdict::Done, Seen::Object(observed)),
-            Err(unreadable) => {
-                let message = format!("carried out, but the answer cannot be read: {}", unreadable.why);
+            Err(undecodable) => {
+                let message = format!("carried out, but the answer cannot be read: {}", undecodable.why);
                 (Verdict::Failed { message, retry_after: None }, Seen::Nothing)
             }
         }

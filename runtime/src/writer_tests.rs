@@ -215,7 +215,7 @@ async fn the_patch_that_takes_the_last_finalizer_ends_the_object() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_a_failure() {
+async fn an_answer_that_cannot_be_decoded_is_a_failure() {
     let (outcome, _) = carried_out(patch(), false, vec![answer(200, json!({"metadata": {}}))]).await;
     assert_eq!(outcome.seen, Seen::Nothing);
     let message = "carried out, but the answer cannot be read: no resourceVersion".to_owned();

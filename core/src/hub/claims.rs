@@ -171,7 +171,7 @@ pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Righ
 /// True if an undecodable object may be this member's claim of the Service: it has an undecodable claim, and no decodable one
 /// of the Service.
 pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
-    view.unreadable.any_in(Kind::InternalServiceImport, namespace)
+    view.undecodable.any_in(Kind::InternalServiceImport, namespace)
         && view.internal_imports_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
@@ -253,12 +253,12 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             }
         }
     }
-    let unreadable = |(namespace, _): &(Text, ClusterId)| may_be(view, service, namespace);
+    let undecodable = |(namespace, _): &(Text, ClusterId)| may_be(view, service, namespace);
     recorded.load_balancer = recorded.load_balancer.or_else(|| {
         let kept = rightful.load_balancer.as_ref();
         kept.filter(|namespace| may_be(view, service, namespace)).cloned()
     });
-    recorded.importers.extend(rightful.importers.into_iter().filter(unreadable));
+    recorded.importers.extend(rightful.importers.into_iter().filter(undecodable));
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
     {

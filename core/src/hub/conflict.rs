@@ -27,7 +27,7 @@ const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    let unknown = view.unreadable.has(Kind::ServiceImport, service); // it alone shows who exports and who imports
+    let unknown = view.undecodable.has(Kind::ServiceImport, service); // it alone shows who exports and who imports
     if unknown || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
@@ -101,9 +101,9 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     // fault H3.2: &one.1).cmp(&(other.0, &other.1 ~> one.2.meta.resource_version).cmp(&(other.0, other.2.meta.resource_version
     // fault H9.6: sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)) ~> sort_by_key(|one| one.2.meta.uid.len() as u64 + one.2.meta.resource_version
     offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
-    let unreadable = accepted_unreadable(view, service);
-    if !unreadable.is_empty() {
-        return view.imports.live(service).map(|import| resolution_beside(import, &unreadable, &offers));
+    let undecodable = accepted_undecodable(view, service);
+    if !undecodable.is_empty() {
+        return view.imports.live(service).map(|import| resolution_beside(import, &undecodable, &offers));
     }
     let winner = offers.first()?.2;
     let offered = fingerprint(winner);
@@ -124,21 +124,21 @@ fn fingerprint(export: &InternalServiceExport) -> Text {
 
 /// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export and no decodable one of
 /// this Service.
-fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
+fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
     let accepted = view.imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
-    let unreadable = |cluster: &&ClusterId| {
+    let undecodable = |cluster: &&ClusterId| {
         let namespace = names::member_namespace(cluster);
-        view.unreadable.any_in(Kind::InternalServiceExport, &namespace)
+        view.undecodable.any_in(Kind::InternalServiceExport, &namespace)
             // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Refused ~>
             && rights::of_exporter(view, service, cluster) != Right::Refused
             && view.internal_exports_of.get(service).all(|export| export.namespace != namespace)
     };
-    accepted.filter(unreadable).cloned().collect()
+    accepted.filter(undecodable).cloned().collect()
 }
 
 /// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their position, and the
 /// present ports stay.
-fn resolution_beside(import: &ServiceImport, unreadable: &[ClusterId], offers: &[Offer<'_>]) -> Resolution {
+fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], offers: &[Offer<'_>]) -> Resolution {
     let status = &import.status;
     let headless = status.is_headless();
     let offered = names::offer_fingerprint(&status.ports, headless);
@@ -146,7 +146,7 @@ fn resolution_beside(import: &ServiceImport, unreadable: &[ClusterId], offers: &
     let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
     let offers_it = |cluster: &ClusterId| offering.iter().find(|(_, other, _)| other == cluster);
     let named = &status.clusters;
-    let stay = named.iter().filter(|cluster| unreadable.contains(cluster) || offers_it(cluster).is_some());
+    let stay = named.iter().filter(|cluster| undecodable.contains(cluster) || offers_it(cluster).is_some());
     let join = offering.iter().map(|(_, cluster, _)| cluster).filter(|cluster| !named.contains(cluster));
     let accepted: Vec<ClusterId> = stay.chain(join).cloned().collect();
     let winner = accepted.first().and_then(offers_it);

@@ -69,7 +69,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     let importer = &going.meta.name.namespace;
     let import = view.imports.get(&export.spec.owner);
     let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
-    let may_claim = || view.unreadable.has(Kind::ServiceImport, &export.spec.owner);
+    let may_claim = || view.undecodable.has(Kind::ServiceImport, &export.spec.owner);
     // fault D10.3: if !import ~> if false && !import
     if !import.map_or_else(may_claim, claims) {
         return false;
@@ -218,7 +218,7 @@ impl Told<'_> {
 
 fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
-        None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
+        None if view.undecodable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
         // fault T15.3: None if !is_granted => Plan::default(), ~>
         None if !is_granted => Plan::default(),
         None => {
@@ -228,7 +228,7 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
         }
         // fault D9.1: Some(copy) if copy.meta.deleting => Plan::default(), ~>
         Some(copy) if copy.meta.deleting => Plan::default(), // its removal requeues this key
-        Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
+        Some(copy) if is_of_undecodable(view, copy) => Plan::default(),
         // fault D12.1: !copy.misnamed && ~>
         Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
@@ -250,7 +250,7 @@ fn copied(view: &View, name: &Text) -> bool {
 
 /// Returns the distributed slices with this name, except those of undecodable exports.
 fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    all_copies(view, name).filter(|copy| !is_of_unreadable(view, copy))
+    all_copies(view, name).filter(|copy| !is_of_undecodable(view, copy))
 }
 
 /// Returns all distributed slices with this name, also those of undecodable exports.
@@ -260,10 +260,10 @@ fn all_copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSl
 
 /// True if a distributed slice belongs to an undecodable export. If a decodable export has the same name, only slices from the
 /// undecodable export's cluster belong to it. So nobody blocks the slices of another cluster with an undecodable object.
-fn is_of_unreadable(view: &View, copy: &HubSlice) -> bool {
+fn is_of_undecodable(view: &View, copy: &HubSlice) -> bool {
     let (name, cluster) = (&copy.meta.name.name, &copy.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();
-    view.unreadable
+    view.undecodable
         .named(Kind::EndpointSliceExport, name)
         .any(|export| names::cluster_of(&export.namespace).as_ref() == Some(cluster) || alone())
 }

@@ -64,7 +64,7 @@ fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
         return Some(None);
     }
     let name = ObjectName::new("", namespace.clone());
-    let is_known = view.watches.complete(&[Kind::Namespace]) && !view.unreadable.has(Kind::Namespace, &name);
+    let is_known = view.watches.complete(&[Kind::Namespace]) && !view.undecodable.has(Kind::Namespace, &name);
     // fault T15.1: is_known.then(|| view.namespaces.get(&name ~> Some(is_known.then(|| view.namespaces.get(&name)).flatten(
     is_known.then(|| view.namespaces.get(&name))
 }

@@ -20,7 +20,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::plan::Plan;
-use crate::unreadable::Unreadable;
+use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
@@ -48,7 +48,7 @@ pub struct View {
     /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
     pub watches: Watches,
     /// Objects that exist but do not decode. Their last decoded state, if any, is in the tables.
-    pub(crate) unreadable: Unreadable,
+    pub(crate) undecodable: Undecodable,
     pub internal_exports: Table<InternalServiceExport>,
     /// Claims (InternalServiceImports) of all members.
     pub internal_imports: Table<InternalServiceImport>,
@@ -93,15 +93,15 @@ impl View {
         match change {
             Change::Applied(object) => self.applied(object, at, dirty),
             Change::Undecodable { name } => {
-                if self.unreadable.insert(kind, name.clone()) {
-                    self.unreadable_dirties(kind, &name, dirty);
+                if self.undecodable.insert(kind, name.clone()) {
+                    self.undecodable_dirties(kind, &name, dirty);
                 }
             }
             Change::Removed { name, uid, how: _ } => {
-                let was_unreadable = self.unreadable.remove(kind, &name);
+                let was_undecodable = self.undecodable.remove(kind, &name);
                 self.forget(kind, &name, &uid, at, dirty);
-                if was_unreadable {
-                    self.unreadable_dirties(kind, &name, dirty);
+                if was_undecodable {
+                    self.undecodable_dirties(kind, &name, dirty);
                 }
             }
         }
@@ -110,10 +110,10 @@ impl View {
     /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
     pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
-        let decodable = self.unreadable.remove(kind, name).then(|| name.clone());
+        let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
         self.take(object, at, dirty);
         if let Some(name) = decodable {
-            self.unreadable_dirties(kind, &name, dirty);
+            self.undecodable_dirties(kind, &name, dirty);
         }
     }
 
@@ -340,11 +340,11 @@ impl View {
     }
 
     /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone.
-    fn unreadable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
+    fn undecodable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
         // An undecodable export or claim could belong to any Service of its member. So only the first and the last undecodable
         // one in a namespace change decisions.
-        // fault T35.3: !self.unreadable.any_beside(kind, name) ~> true
-        let counts = || !self.unreadable.any_beside(kind, name);
+        // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
+        let counts = || !self.undecodable.any_beside(kind, name);
         match kind {
             Kind::ServiceImport => {
                 self.slice_dirties(name, dirty);

@@ -79,7 +79,7 @@ fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     // fault U13.6: .watches.complete(&[Kind::InternalServiceExport]) && view ~>
     let is_known = view.watches.complete(&[Kind::InternalServiceExport])
-        && view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
+        && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
     // fault U13.5: then(|| offers(view, service).any(|offer| offer.headless) ~> then_some(false
     is_known.then(|| offers(view, service).any(|offer| offer.headless))
 }

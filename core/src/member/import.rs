@@ -31,19 +31,19 @@ pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a S
         .filter_map(|mcs| Some((mcs, derived_service(view, mcs)?)))
         .min_by_key(|(mcs, _)| (Some(&mcs.meta.uid) != controller, mcs.meta.created, mcs.meta.name.clone()))
         .map(|(_, service)| service)
-        .or_else(|| binding_of_unreadable(view, imported))
+        .or_else(|| binding_of_undecodable(view, imported))
 }
 
 /// Returns the derived Service that slices belong to already, if its MultiClusterService is undecodable.
-fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
-    if view.unreadable.is_empty() {
+fn binding_of_undecodable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
+    if view.undecodable.is_empty() {
         return None;
     }
     let given = view.slice_imports_of.get(imported).map(|given| view.in_system(given.name.clone()));
     let held = given.filter_map(|at| view.slices.live(&at)).filter(|held| held.imported);
     let services = held.filter_map(|held| view.services.live(&view.in_system(held.service.clone()?)));
     let mut services = services.filter(|service| {
-        service.derived_from.as_ref().is_some_and(|mcs| view.unreadable.has(Kind::MultiClusterService, mcs))
+        service.derived_from.as_ref().is_some_and(|mcs| view.undecodable.has(Kind::MultiClusterService, mcs))
     });
     services.next()
 }

@@ -16,7 +16,7 @@ mod orphans;
 mod owner;
 mod refused;
 mod stamps;
-mod unreadable;
+mod undecodable;
 
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
@@ -29,7 +29,7 @@ use crate::model::{
 };
 use crate::plan::Plan;
 use crate::ranges::Range;
-use crate::unreadable::Unreadable;
+use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{Change, ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid, WatchState};
 use nameless::Nameless;
@@ -83,7 +83,7 @@ pub struct View {
     /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
     pub watches: Watches,
     /// Objects that exist but do not decode. Their last decoded state, if any, is in the tables.
-    pub(crate) unreadable: Unreadable,
+    pub(crate) undecodable: Undecodable,
     pub services: Table<Service>,
     /// EndpointSlices of the member cluster: source slices and imported slices.
     pub slices: Table<EndpointSlice>,
@@ -148,7 +148,7 @@ impl View {
         Self {
             settings,
             watches: Watches::default(),
-            unreadable: Unreadable::default(),
+            undecodable: Undecodable::default(),
             services: Table::default(),
             slices: Table::default(),
             exports: Table::default(),
@@ -187,15 +187,15 @@ impl View {
         match change {
             Change::Applied(object) => self.applied(object, at, dirty),
             Change::Undecodable { name } => {
-                if self.unreadable.insert(kind, name.clone()) {
-                    self.unreadable_changed(kind, &name, at, dirty);
+                if self.undecodable.insert(kind, name.clone()) {
+                    self.undecodable_changed(kind, &name, at, dirty);
                 }
             }
             Change::Removed { name, uid, how: _ } => {
-                let was_unreadable = self.unreadable.remove(kind, &name);
+                let was_undecodable = self.undecodable.remove(kind, &name);
                 self.forget(kind, &name, &uid, at, dirty);
-                if was_unreadable {
-                    self.unreadable_changed(kind, &name, at, dirty);
+                if was_undecodable {
+                    self.undecodable_changed(kind, &name, at, dirty);
                 }
             }
         }
@@ -204,10 +204,10 @@ impl View {
     /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
     pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
-        let decodable = self.unreadable.remove(kind, name).then(|| name.clone());
+        let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
         self.take(object, at, dirty);
         if let Some(name) = decodable {
-            self.unreadable_changed(kind, &name, at, dirty);
+            self.undecodable_changed(kind, &name, at, dirty);
         }
     }
 
@@ -318,7 +318,7 @@ impl View {
             let at = self.in_hub(name.name.clone());
             // fault T26.3: is_some_and(|given| given.meta.finalizers.ours ~> is_some(
             let is_marked = self.slice_imports.get(&at).is_some_and(|given| given.meta.finalizers.ours);
-            is_marked || self.unreadable.has(Kind::EndpointSliceImport, &at)
+            is_marked || self.undecodable.has(Kind::EndpointSliceImport, &at)
         };
         // fault E11.2: given()) } ~> given() && false) }
         slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())

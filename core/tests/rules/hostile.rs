@@ -2,7 +2,7 @@
 //! does not change. Each history is played with and without the hostile member, and both fleets must end equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
-use crate::support::agent::undecodable;
+use crate::support::agent::undecodable_change;
 use crate::support::build::{
     Build, BuildNamespace, IntoObject, claim, content, endpoint, in_hub_of, internal_export, member_agent, named,
     namespace, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
@@ -213,7 +213,7 @@ impl Hostile {
                 "deletes"
             }
             1 => {
-                world.hub_agent.notify(undecodable(kind, name));
+                world.hub_agent.notify(undecodable_change(kind, name));
                 "leaves an undecodable object"
             }
             _ => {

@@ -368,7 +368,7 @@ fn a_claim_waits_for_exporters_and_is_kept_without_them() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_read_is_written_anew() {
+fn a_claim_that_cannot_be_decoded_is_written_anew() {
     let mut import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[]);
     assert!(import.claims.present);
     assert_eq!(claimed(&import, &[]), [recorded(&import, &[])], "nobody claims: the annotation goes");

@@ -6,7 +6,7 @@ use crate::support::build::{
     reference, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{
-    NOW, SEEN, blocking_reasons, events, gone, member_view, planned, told, told_by, unreadable, writes,
+    NOW, SEEN, blocking_reasons, events, gone, member_view, planned, told, told_by, undecodable, writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -347,7 +347,7 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
         assert_eq!(plan(&member_view([dying.clone().object(), claim.object()])), [], "its claim goes first");
     }
     let mut view = member_view([dying.object()]);
-    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-1", "work-app"));
+    undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-1", "work-app"));
     assert_eq!(plan(&view), [], "that may be its claim");
     view.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, seconds(20), &mut Vec::new());
     assert_eq!(plan(&view), [], "claims are not known");

@@ -38,5 +38,5 @@ mod scenes;
 mod told;
 mod told_once;
 mod trust;
-mod unreadable;
+mod undecodable;
 mod views;

@@ -5,7 +5,7 @@ use crate::support::build::{
     in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service, service_import, slice,
     slice_export, slice_import,
 };
-use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, unreadable, writes};
+use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, undecodable, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::hub::{Key, View};
@@ -243,16 +243,16 @@ fn only_members_claim() {
 // === Undecodable objects of a cluster that may not export or import ===
 
 #[test]
-fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
+fn who_is_refused_is_not_kept_by_what_cannot_be_decoded() {
     let import = import_of(&["member-2", "member-1"]);
     let mut view = hub_view([accepted_export("member-1").object(), import.clone().object(), exporters("member-1")]);
-    unreadable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-app"));
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-app"));
     let shown = Patch::ServiceImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, shown)]);
 
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
     let mut view = claimed(&import, &[], importers(""));
-    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
+    undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
     let struck = Patch::Claims {
         importers: Default::default(),
         load_balancer: None,
@@ -264,7 +264,7 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
     let copy = slice_import("member-2", &export);
     let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
     let mut view = hub_view(objects.into_iter().chain([import_of(&["member-1"]).object(), importers("")]));
-    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
+    undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
     assert_eq!(writes(&view, &slice_key(&export)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
@@ -278,12 +278,12 @@ fn unknown(view: &View) -> Vec<(&'static str, View)> {
         view
     };
     let mut beyond_reading = view.clone();
-    unreadable(&mut beyond_reading, Kind::Namespace, &ObjectName::new("", "work"));
+    undecodable(&mut beyond_reading, Kind::Namespace, &ObjectName::new("", "work"));
     vec![
         ("incomplete", in_state(WatchState::Incomplete)),
         ("forbidden from the start", in_state(WatchState::Absent)),
         ("vanished", in_state(WatchState::Unknown)),
-        ("unreadable", beyond_reading),
+        ("undecodable", beyond_reading),
     ]
 }
 

@@ -6,7 +6,7 @@ use crate::support::build::{
     internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port, resolved, seconds, service,
     service_export, service_import, slice, slice_export, slice_import, valid,
 };
-use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, unreadable};
+use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, undecodable};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
 use fleetnet_core::member::Key;
@@ -370,7 +370,7 @@ fn of_blocked_mcs() -> Vec<Case> {
             "it is to go while what was made for it cannot be read",
             {
                 let mut view = member_view([taken().deleting().object()]);
-                unreadable(&mut view, Kind::ServiceImport, &named("work/app"));
+                undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
                 planned(&view, &Key::MultiClusterService(named("work/app")))
             },
             vec![

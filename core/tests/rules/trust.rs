@@ -6,7 +6,7 @@ use crate::support::build::{
     slice, slice_export, slice_import,
 };
 use crate::support::view::{
-    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, told_by, unreadable,
+    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, told_by, undecodable,
     writes,
 };
 use fleetnet_core::hub::{Key, View};
@@ -316,11 +316,11 @@ fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
     let mut view = hub_view([Object::EndpointSliceExport(held.clone()), recorded.object()]);
     let unmark = Write::finalizer(Kind::EndpointSliceExport, &held.meta, false);
     assert_eq!(writes(&view, &slice_key(&held)), std::slice::from_ref(&unmark));
-    let undecodable = in_hub_of("member-2", "work-app");
-    unreadable(&mut view, Kind::InternalServiceImport, &undecodable);
+    let claim_name = in_hub_of("member-2", "work-app");
+    undecodable(&mut view, Kind::InternalServiceImport, &claim_name);
     let planned = writes(&view, &slice_key(&held));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
-    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &undecodable);
+    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &claim_name);
     assert!(dirty.contains(&slice_key(&held)), "{dirty:?}");
     assert_eq!(writes(&view, &slice_key(&held)), [unmark]);
 }

@@ -2,7 +2,7 @@
 //! that they cannot know.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
-use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable};
+use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
 use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
 use crate::support::world::{Who, World};
@@ -295,7 +295,7 @@ fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
     for object in view.held() {
         let same = object.kind() == hidden.kind() && object.meta().name == hidden.meta().name;
-        let change = if same { unreadable(hidden) } else { applied(object) };
+        let change = if same { undecodable(hidden) } else { applied(object) };
         blind.observe(change, now, &mut Vec::new());
     }
     for kind in V::KINDS {
@@ -304,8 +304,8 @@ fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     blind
 }
 
-fn unreadable(object: &Object) -> KindChange {
-    undecodable(object.kind(), object.meta().name.clone())
+fn undecodable(object: &Object) -> KindChange {
+    undecodable_change(object.kind(), object.meta().name.clone())
 }
 
 /// Asserts that a settled fleet tolerates any one undecodable object when an agent starts. The agent then writes nothing, even
@@ -340,7 +340,7 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
 }
 
 #[test]
-fn an_agent_that_starts_while_an_object_cannot_be_read_writes_nothing_because_of_it() {
+fn an_agent_that_starts_while_an_object_cannot_be_decoded_writes_nothing_because_of_it() {
     for_any(40, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         for event in prelude(seed).iter().chain(&events) {

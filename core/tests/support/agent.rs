@@ -19,7 +19,7 @@ pub(crate) fn applied(object: Object) -> KindChange {
     (object.kind(), Change::Applied(object))
 }
 
-pub(crate) fn undecodable(kind: Kind, name: ObjectName) -> KindChange {
+pub(crate) fn undecodable_change(kind: Kind, name: ObjectName) -> KindChange {
     (kind, Change::Undecodable { name })
 }
 

@@ -1,6 +1,6 @@
 //! Views with given objects, for tests of single plans.
 
-use super::agent::{View, applied, assert_targets_are_distinct, removed, undecodable};
+use super::agent::{View, applied, assert_targets_are_distinct, removed, undecodable_change};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::world::settings;
@@ -70,8 +70,8 @@ pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
 }
 
 /// Shows a view at second 20 that an object is undecodable.
-pub(crate) fn unreadable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
-    view.observe(undecodable(kind, name.clone()), seconds(20), &mut Vec::new());
+pub(crate) fn undecodable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
+    view.observe(undecodable_change(kind, name.clone()), seconds(20), &mut Vec::new());
 }
 
 /// Shows a view at second 20 that an undecodable object is gone. Returns the keys to plan.

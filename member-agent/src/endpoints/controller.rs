@@ -183,7 +183,7 @@ impl Controller {
 
     fn after_news_of_inputs(&mut self, was_ready: bool, dirty: &mut Vec<ObjectName>) {
         if self.is_ready() && !was_ready {
-            let _all_are_planned_anyway = (self.view.keep_unreadable(), self.view.share_anew());
+            let _all_are_planned_anyway = (self.view.keep_undecodable(), self.view.share_anew());
             dirty.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
         }
     }
@@ -242,7 +242,7 @@ impl Controller {
     }
 
     /// Records an undecodable object of which no earlier state is cached. Pushes the Services to plan.
-    pub fn unreadable(
+    pub fn undecodable(
         &mut self,
         input: Input,
         namespace: &str,
@@ -259,7 +259,7 @@ impl Controller {
             Input::Node => {
                 self.view.note_node(name);
                 if self.is_ready() {
-                    let touched = self.view.keep_unreadable();
+                    let touched = self.view.keep_undecodable();
                     self.touch(touched, at, dirty);
                 }
             }

@@ -168,7 +168,7 @@ impl Serving {
     }
 
     /// Records an undecodable object. Pushes the Services to plan.
-    pub fn unreadable(
+    pub fn undecodable(
         &mut self,
         input: Input,
         namespace: &str,
@@ -176,7 +176,7 @@ impl Serving {
         at: Timestamp,
         dirty: &mut Vec<ObjectName>,
     ) {
-        self.controller.unreadable(input, namespace, name, at, dirty);
+        self.controller.undecodable(input, namespace, name, at, dirty);
     }
 
     /// Records the new watch state of an input. Pushes the Services to plan.

@@ -4,7 +4,7 @@
 //! depends only on the objects that it affects. Each Service has the library's incremental state, which plans from the changes.
 
 mod planning;
-mod unreadable;
+mod undecodable;
 
 pub(super) use planning::Draft;
 
@@ -56,7 +56,7 @@ pub(super) struct View {
     nodes: BTreeMap<Text, Node>,
     zones: NodeZones,
     /// Nodes that exist but are undecodable.
-    unreadable_nodes: BTreeSet<Text>,
+    undecodable_nodes: BTreeSet<Text>,
     /// From each Node to its pods, as namespace and name.
     pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
     namespaces: BTreeMap<Text, Namespace>,
@@ -72,7 +72,7 @@ struct Namespace {
     services: BTreeMap<Text, Known>,
     pods: BTreeMap<Text, Pod>,
     /// Pods of this namespace that exist but are undecodable.
-    unreadable_pods: BTreeSet<Text>,
+    undecodable_pods: BTreeSet<Text>,
     /// Slices of this namespace. A slice of another manager is `None`: only its name matters, because it is taken.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
     /// From each Service of this namespace to its slices of this manager.
@@ -96,7 +96,7 @@ impl View {
             config,
             nodes: BTreeMap::new(),
             zones: NodeZones::default(),
-            unreadable_nodes: BTreeSet::new(),
+            undecodable_nodes: BTreeSet::new(),
             pods_on: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             hints: ServiceHints::new(),
@@ -146,7 +146,7 @@ impl View {
         if let Some(known) = held.services.get_mut(&*name) {
             known.state.set_service(Arc::clone(&service), pods.iter().copied(), &self.zones);
             known.pods = names;
-            known.keep(&held.unreadable_pods);
+            known.keep(&held.undecodable_pods);
             if known.is_timed {
                 self.times.observe(&service, pods);
             }
@@ -231,7 +231,7 @@ impl View {
     /// affects: before all kinds are listed there are no hints.
     pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
         let name = node.metadata.name.clone();
-        self.unreadable_nodes.remove(&*name);
+        self.undecodable_nodes.remove(&*name);
         let moved = self.zones.insert(&node);
         let shares = self.nodes.get(&*name).is_none_or(|old| counts_otherwise(old, &node));
         self.nodes.insert(name.clone(), node);
@@ -240,7 +240,7 @@ impl View {
 
     pub(super) fn remove_node(&mut self, name: &str, with_hints: bool) -> Touched {
         let was_there = self.nodes.remove(name).is_some();
-        self.unreadable_nodes.remove(name);
+        self.undecodable_nodes.remove(name);
         let moved = self.zones.remove(name);
         self.after_node(name, moved, was_there && with_hints)
     }
@@ -352,8 +352,8 @@ impl View {
 
 impl Namespace {
     fn is_empty(&self) -> bool {
-        let Self { services, pods, unreadable_pods, slices, .. } = self;
-        services.is_empty() && pods.is_empty() && unreadable_pods.is_empty() && slices.is_empty()
+        let Self { services, pods, undecodable_pods, slices, .. } = self;
+        services.is_empty() && pods.is_empty() && undecodable_pods.is_empty() && slices.is_empty()
     }
 
     fn take_slice(&mut self, service: &Text, slice: &str) {

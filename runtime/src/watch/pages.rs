@@ -27,7 +27,7 @@ impl<L: Logic> Watcher<L> {
             for item in &page.items {
                 let event = match (self.spec.decode)(item.get().as_bytes()) {
                     Ok(observed) => WatchEvent::Applied(observed),
-                    Err(unreadable) => WatchEvent::Undecodable(unreadable),
+                    Err(undecodable) => WatchEvent::Undecodable(undecodable),
                 };
                 self.tell(event).await?;
             }

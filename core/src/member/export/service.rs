@@ -112,8 +112,8 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     if plan.writes.is_empty() && export.meta.finalizers.ours {
         let name = &export.meta.name;
         let service = view.services.get(name).map(|service| &service.meta.uid);
-        if let Some(unreadable) = view.unreadable_in_hub(Kind::InternalServiceExport, name, service) {
-            return Plan::held_by_unreadable(Kind::ServiceExport, name, Kind::InternalServiceExport, &unreadable);
+        if let Some(undecodable) = view.undecodable_in_hub(Kind::InternalServiceExport, name, service) {
+            return Plan::held_by_undecodable(Kind::ServiceExport, name, Kind::InternalServiceExport, &undecodable);
         }
         // fault S12.2: plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false)); ~>
         plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false));
@@ -336,7 +336,7 @@ fn offers(held: &InternalServiceExport, offer: &Offer) -> bool {
 /// that (B3 in docs/behaviour.md). `None` if an undecodable object has one of the names, since that object may be the export.
 fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    if view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
+    if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
         return None;
     }
     // fault N1.1, N1.4: find(|at| view.internal_exports.get(at).is_none() ~> next(
@@ -364,7 +364,7 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])
         && exports_in_hub(view, name).next().is_none()
-        && view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
+        && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
     // fault R5.1: if !known ~> if true || !known
     if !known || free_name(view, service).is_some() {
         return None;

@@ -55,7 +55,7 @@ struct Source<'a> {
 /// True if an undecodable object or an unknown feature leaves open whether this slice is exported.
 fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
     let service = view.slices.live(slice).and_then(View::service_of);
-    view.unreadable.has(Kind::EndpointSlice, slice)
+    view.undecodable.has(Kind::EndpointSlice, slice)
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
@@ -244,7 +244,7 @@ fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 /// be its export.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
-    if candidates.iter().any(|at| view.unreadable.has(Kind::EndpointSliceExport, at)) {
+    if candidates.iter().any(|at| view.undecodable.has(Kind::EndpointSliceExport, at)) {
         return None;
     }
     for at in candidates {

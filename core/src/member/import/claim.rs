@@ -10,7 +10,7 @@ const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kin
 
 /// Plans the claim of the ServiceImport with this name.
 pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
-    if view.unreadable.has(Kind::ServiceImport, name) || !view.watches.complete(&REQUIRED) {
+    if view.undecodable.has(Kind::ServiceImport, name) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
     match view.imports.get(name) {
@@ -36,7 +36,7 @@ pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     match import {
         Some(import)
             // fault M24.1: && claims_of(view, name).next().is_none() ~>
-            if known && !view.unreadable.has(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
+            if known && !view.undecodable.has(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
         {
             let_go(view, import)
         }
@@ -56,8 +56,8 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
 /// claim.
 fn let_go(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    match view.unreadable_in_hub(Kind::InternalServiceImport, name, uid) {
-        Some(claim) => Plan::held_by_unreadable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
+    match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
+        Some(claim) => Plan::held_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
         None => Plan::one(Write::finalizer(Kind::ServiceImport, &import.meta, false)),
     }
 }
@@ -176,7 +176,7 @@ fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
 fn is_mcs_undecodable(view: &View, import: &ServiceImport) -> bool {
     import.controller().is_some_and(|owner| {
         let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
-        view.unreadable.has(Kind::MultiClusterService, &name)
+        view.undecodable.has(Kind::MultiClusterService, &name)
     })
 }
 
@@ -184,7 +184,7 @@ fn is_mcs_undecodable(view: &View, import: &ServiceImport) -> bool {
 /// claim.
 fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
+    if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
         return None;
     }
     // fault N1.2: find(|at| view.internal_imports.get(at).is_none() ~> next(
@@ -202,7 +202,7 @@ pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
 /// Returns the message for an import whose first or second claim has no free name. `None` if a name is free, or will be soon.
 fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
+    if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }
     let held = view.names_in_hub(name, uid).filter_map(|at| view.internal_imports.get(&at));

@@ -49,10 +49,10 @@ fn unimport(view: &View, mcs: &MultiClusterService) -> Plan {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
     if plan.writes.is_empty()
-        && let Some((kind, unreadable)) = unreadable_of(view, mcs)
+        && let Some((kind, undecodable)) = undecodable_of(view, mcs)
     {
         // Keep the finalizer: after its removal nobody would clean up the undecodable object.
-        return Plan::held_by_unreadable(Kind::MultiClusterService, &mcs.meta.name, kind, &unreadable);
+        return Plan::held_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
     // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
@@ -114,7 +114,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     for stale in controlled_imports(view, mcs).filter(|import| import.meta.name != name) {
         plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // the MultiClusterService requested it earlier
     }
-    if unreadable_of(view, mcs).is_some() {
+    if undecodable_of(view, mcs).is_some() {
         return plan; // the object exists but is undecodable, so its state is unknown
     }
     let resolved = match view.imports.get(&name) {
@@ -160,11 +160,11 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
 }
 
 /// Returns an undecodable ServiceImport or Service with the name of one of this MultiClusterService's objects.
-fn unreadable_of(view: &View, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
+fn undecodable_of(view: &View, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
     let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(mcs.meta.name.namespace.clone(), name.clone()));
     let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
     let imports = [Some(&mcs.import_name), mcs.import_label.as_ref()].into_iter().flatten().map(import);
-    imports.chain(mcs.derived_label.iter().map(service)).find(|(kind, name)| view.unreadable.has(*kind, name))
+    imports.chain(mcs.derived_label.iter().map(service)).find(|(kind, name)| view.undecodable.has(*kind, name))
 }
 
 fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {

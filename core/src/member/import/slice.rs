@@ -28,7 +28,8 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         return Plan::default();
     }
     let (held_at, given_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
-    if view.unreadable.has(Kind::EndpointSliceImport, &given_at) || view.unreadable.has(Kind::EndpointSlice, &held_at) {
+    if view.undecodable.has(Kind::EndpointSliceImport, &given_at) || view.undecodable.has(Kind::EndpointSlice, &held_at)
+    {
         return Plan::default();
     }
     let held = view.slices.get(&held_at);
@@ -188,7 +189,7 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
     let mut held_by_others = Vec::new();
     for given in view.slice_imports_of.get(imported).filter_map(|given| view.slice_imports.live(given)) {
         let at = view.in_system(given.meta.name.name.clone());
-        if view.unreadable.has(Kind::EndpointSlice, &at) {
+        if view.undecodable.has(Kind::EndpointSlice, &at) {
             return None;
         }
         if view.slices.live(&at).is_some_and(|held| !is_ours(view, given, held)) {
@@ -253,8 +254,8 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     let service_at = held.service.as_ref().map(|name| view.in_system(name.clone()));
     let service = service_at.as_ref().and_then(|name| view.services.live(name));
     let derived_from = service.and_then(|service| service.derived_from.as_ref());
-    if service_at.is_some_and(|name| view.unreadable.has(Kind::Service, &name))
-        || derived_from.is_some_and(|mcs| view.unreadable.has(Kind::MultiClusterService, mcs))
+    if service_at.is_some_and(|name| view.undecodable.has(Kind::Service, &name))
+        || derived_from.is_some_and(|mcs| view.undecodable.has(Kind::MultiClusterService, mcs))
     {
         return Plan::default(); // the MultiClusterService that imports it is unknown
     }

@@ -373,7 +373,7 @@ impl View {
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
         // The exporters of an undecodable ServiceImport are unknown, so its grace period does not run.
-        let unknown = self.unreadable.has(Kind::ServiceImport, import);
+        let unknown = self.undecodable.has(Kind::ServiceImport, import);
         self.stamps.set_resolved(import, resolved || unknown, at);
     }
 

@@ -25,7 +25,7 @@ impl View {
         let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
         let given_as = self.in_hub(slice.clone());
         let given =
-            self.slice_imports.get(&given_as).is_some() || self.unreadable.has(Kind::EndpointSliceImport, &given_as);
+            self.slice_imports.get(&given_as).is_some() || self.undecodable.has(Kind::EndpointSliceImport, &given_as);
         let known = self.watches.complete(&[Kind::EndpointSliceImport]);
         if !held || given {
             self.stamps.set_orphaned(slice, false, at);

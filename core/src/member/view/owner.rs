@@ -127,7 +127,7 @@ impl View {
             WatchState::Absent | WatchState::Unknown => false,
         };
         let name = self.own_member_agent();
-        let is_unreadable = self.unreadable.has(Kind::MemberAgent, &name);
+        let is_undecodable = self.undecodable.has(Kind::MemberAgent, &name);
         let is_there = self.member_agents.get(&name).is_some();
         // fault O6.1: has_kind) ~> has_kind || true)
         let newest = renewal.as_ref().filter(|_| is_there || !has_kind);
@@ -135,7 +135,7 @@ impl View {
             let cluster = newest.cluster.clone()?;
             Some(Owner { cluster, seen: newest.seen, stopped: newest.stopped.is_some() })
         });
-        Some(Record { owner, renewable: has_kind && !is_unreadable && !is_denied && !is_pruned })
+        Some(Record { owner, renewable: has_kind && !is_undecodable && !is_denied && !is_pruned })
     }
 
     pub(crate) fn own_member_agent(&self) -> ObjectName {

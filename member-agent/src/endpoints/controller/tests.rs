@@ -15,6 +15,6 @@ mod telling;
 mod topology;
 mod trigger_times;
 mod triggers;
-mod unreadable;
+mod undecodable;
 mod webhooks;
 mod world;

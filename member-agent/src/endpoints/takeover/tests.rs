@@ -122,7 +122,7 @@ fn a_renewal_that_was_seen_ends_the_first_look() {
 }
 
 #[test]
-fn a_lease_that_cannot_be_read_any_more_is_no_silence() {
+fn a_lease_that_cannot_be_decoded_any_more_is_no_silence() {
     let (mut takeover, now) = beside_another(60);
     takeover.lease_view(WatchState::Unknown, now);
     let decision = takeover.decide(now + AFTER * 10);

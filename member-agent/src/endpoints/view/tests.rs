@@ -37,9 +37,9 @@ fn a_namespace_of_which_nothing_is_left_takes_no_room() {
     view.set_service(service());
     view.set_pod(pod("node-1"));
     view.set_slice(Arc::new(slice()));
-    view.note_slice("testing", "unreadable");
+    view.note_slice("testing", "undecodable");
     assert_eq!((view.namespaces.len(), view.pods_on.len()), (1, 1));
-    view.remove_slice("testing", "unreadable");
+    view.remove_slice("testing", "undecodable");
     view.remove_service("testing", "web");
     view.remove_pod("testing", "pod1");
     assert_eq!(view.namespaces.len(), 1, "a slice is left");

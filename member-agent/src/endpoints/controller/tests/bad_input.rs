@@ -39,7 +39,7 @@ fn a_pod_without_an_address_is_left_out() {
 }
 
 #[test]
-fn an_address_that_cannot_be_read_is_left_out() {
+fn an_address_that_cannot_be_decoded_is_left_out() {
     for address in ["<nil>", "10.1.0", "10.1.0.256", "10.1.0.2/24", "fe80::1%eth0", "a pod", "10.1.0.2, 10.1.0.3"] {
         check(pod(2).with_ips(&[address]), &[]);
     }

@@ -204,11 +204,17 @@ fn a_name_that_others_have_taken_is_passed_over() {
         world.make_slice(&foreign(&first[0]));
     });
     assert_eq!(unseen, known, "the conflict tells of it");
-    let unreadable = names_of(&|world| {
+    let undecodable = names_of(&|world| {
         let now = world.now;
-        world.controller.unreadable(crate::endpoints::Input::EndpointSlice, "testing", &first[0], now, &mut Vec::new());
+        world.controller.undecodable(
+            crate::endpoints::Input::EndpointSlice,
+            "testing",
+            &first[0],
+            now,
+            &mut Vec::new(),
+        );
     });
-    assert_eq!(unreadable, known, "what cannot be read has a name, too");
+    assert_eq!(undecodable, known, "what cannot be read has a name, too");
 }
 
 #[test]

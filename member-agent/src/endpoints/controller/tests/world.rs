@@ -96,7 +96,7 @@ pub(crate) struct World {
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) nodes: BTreeMap<String, Node>,
     /// Names of pods and Nodes that are undecodable when they are listed.
-    pub(crate) unreadable: BTreeSet<&'static str>,
+    pub(crate) undecodable: BTreeSet<&'static str>,
     pub(crate) events: Vec<ServiceEvent>,
     pub(crate) done: Vec<Done>,
     pub(crate) plans: usize,
@@ -150,7 +150,7 @@ impl World {
             services: BTreeMap::new(),
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
+            undecodable: BTreeSet::new(),
             events: Vec::new(),
             done: Vec::new(),
             plans: 0,

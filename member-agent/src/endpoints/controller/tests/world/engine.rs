@@ -39,7 +39,7 @@ impl World {
                     controller.remove(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
                 }
                 Change::Undecodable { name } => {
-                    controller.unreadable(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
+                    controller.undecodable(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
                 }
             });
         }
@@ -284,9 +284,9 @@ impl World {
                 Object::Node(node) => (Input::Node, node.metadata.namespace.clone(), node.metadata.name.clone()),
                 Object::Service(_) | Object::EndpointSlice(_) => (Input::Service, Text::default(), Text::default()),
             };
-            let is_unreadable = self.unreadable.contains(&*name);
-            self.learn(|controller, now, dirty| match is_unreadable {
-                true => controller.unreadable(input, &namespace, &name, now, dirty),
+            let is_undecodable = self.undecodable.contains(&*name);
+            self.learn(|controller, now, dirty| match is_undecodable {
+                true => controller.undecodable(input, &namespace, &name, now, dirty),
                 false => controller.apply(object, now, dirty),
             });
         }

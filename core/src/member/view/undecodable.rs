@@ -1,4 +1,4 @@
-//! Undecodable objects ([`crate::unreadable`]) in the member's view: the keys that they concern, and the names by which they
+//! Undecodable objects ([`crate::undecodable`]) in the member's view: the keys that they concern, and the names by which they
 //! are found.
 
 use super::{Key, View};
@@ -9,7 +9,7 @@ use fleetnet_types::{ObjectName, Timestamp, Uid};
 impl View {
     /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone. If only its
     /// content would tell the keys, all possible ones are requeued. That is rare.
-    pub(super) fn unreadable_changed(&mut self, kind: Kind, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn undecodable_changed(&mut self, kind: Kind, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         match kind {
             Kind::Service => {
                 self.source_dirties(name, dirty);
@@ -76,7 +76,7 @@ impl View {
 
     /// True if the Service or its ServiceExport is undecodable, so that it is unknown whether the Service is exported.
     pub(crate) fn is_export_unknown(&self, service: &ObjectName) -> bool {
-        self.unreadable.has(Kind::Service, service) || self.unreadable.has(Kind::ServiceExport, service)
+        self.undecodable.has(Kind::Service, service) || self.undecodable.has(Kind::ServiceExport, service)
     }
 
     /// Returns the names that a member's object may have in the hub, in order of preference. Without the object's UID only the
@@ -88,7 +88,7 @@ impl View {
     }
 
     /// Returns an undecodable object of the hub that has one of the possible names of this member's object.
-    pub(crate) fn unreadable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
-        self.names_in_hub(object, uid).find(|at| self.unreadable.has(kind, at))
+    pub(crate) fn undecodable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
+        self.names_in_hub(object, uid).find(|at| self.undecodable.has(kind, at))
     }
 }

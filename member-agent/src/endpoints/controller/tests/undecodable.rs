@@ -11,7 +11,7 @@ const ALL: [&str; 3] = ["pod1 10.1.0.1 ready serving", "pod2 10.1.0.2 ready serv
 
 /// Returns a settled cluster in which the agent has restarted and cannot decode this object. The object decodes when a test
 /// applies it later.
-fn world(unreadable: &'static str) -> World {
+fn world(undecodable: &'static str) -> World {
     let mut world = World::with(Config::default().with_max_endpoints_per_slice(2).unwrap(), Default::default());
     world.set(node("node-2", "zone-b", ""));
     world.set_all([service("web"), service("api").serving(vec![named_port("api", "http")])]);
@@ -19,7 +19,7 @@ fn world(unreadable: &'static str) -> World {
     world.set(pod(3).on_node("node-2").opening("http", 8080));
     world.settle();
     world.take_done();
-    world.unreadable.insert(unreadable);
+    world.undecodable.insert(undecodable);
     world.restart();
     world.advance(SECOND * 60);
     world
@@ -69,7 +69,7 @@ fn all_else_of_its_services_goes_on_meanwhile() {
         ["pod3 10.1.0.3", "pod4 10.1.0.4 ready serving"],
         "it is in no slice of this"
     );
-    world.unreadable.clear();
+    world.undecodable.clear();
     world.take_done();
     world.restart();
     world.advance(SECOND);
@@ -85,7 +85,7 @@ fn both_endpoints_of_a_pod_of_two_families_stay() {
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]));
     world.settle();
     assert_eq!(world.take_done(), [Create, Create]);
-    world.unreadable.insert("pod1");
+    world.undecodable.insert("pod1");
     world.restart();
     world.advance(SECOND * 60);
     assert_eq!((world.take_done(), world.endpoints_of("web").len()), (vec![], 2));

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Names of all undecodable objects, by kind. Lookups must be fast: members can create many such objects, and each plan looks
 /// some up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct Undecodable {
     names: BTreeMap<Kind, BTreeSet<ObjectName>>,
     /// From a name to the undecodable objects with this name in all namespaces, by kind.
     named: BTreeMap<Kind, Index<Text>>,
 }
 
-impl Unreadable {
+impl Undecodable {
     /// Adds an undecodable object. Returns true if it was not known.
     pub fn insert(&mut self, kind: Kind, name: ObjectName) -> bool {
         self.named.entry(kind).or_default().insert(name.name.clone(), name.clone());

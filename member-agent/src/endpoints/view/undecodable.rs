@@ -13,19 +13,19 @@ use std::collections::BTreeSet;
 impl View {
     /// Records an undecodable pod.
     pub(in super::super) fn note_pod(&mut self, namespace: &str, name: &str) {
-        self.namespaces.entry(namespace.into()).or_default().unreadable_pods.insert(name.into());
+        self.namespaces.entry(namespace.into()).or_default().undecodable_pods.insert(name.into());
     }
 
     /// Records an undecodable Node.
     pub(in super::super) fn note_node(&mut self, name: &str) {
-        self.unreadable_nodes.insert(name.into());
+        self.undecodable_nodes.insert(name.into());
     }
 
     /// Takes the endpoints of undecodable pods and the zones of undecodable Nodes from the slices, once all kinds are listed.
     /// Returns the Services whose endpoints this changes.
-    pub(in super::super) fn keep_unreadable(&mut self) -> Touched {
+    pub(in super::super) fn keep_undecodable(&mut self) -> Touched {
         let mut touched = Touched::new();
-        for name in self.unreadable_nodes.clone() {
+        for name in self.undecodable_nodes.clone() {
             let mut node = Node { metadata: Metadata { name: name.clone(), ..Metadata::default() }, ..Node::default() };
             if let Some(zone) = self.shown_zone(&name) {
                 node.metadata.labels.insert(LABEL_ZONE, zone);
@@ -33,8 +33,8 @@ impl View {
             let moved = self.zones.insert(&node);
             touched.extend(self.after_node(&name, moved, false));
         }
-        for held in self.namespaces.values_mut().filter(|held| !held.unreadable_pods.is_empty()) {
-            held.services.values_mut().for_each(|known| known.keep(&held.unreadable_pods));
+        for held in self.namespaces.values_mut().filter(|held| !held.undecodable_pods.is_empty()) {
+            held.services.values_mut().for_each(|known| known.keep(&held.undecodable_pods));
         }
         touched
     }
@@ -50,7 +50,7 @@ impl View {
 impl Namespace {
     /// Forgets an undecodable pod that now decodes, or is gone. Returns the Services that kept its endpoints.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
-        if !self.unreadable_pods.remove(pod) {
+        if !self.undecodable_pods.remove(pod) {
             return BTreeSet::new();
         }
         let keeping = self.services.iter_mut().filter_map(|(name, known)| {

@@ -7,7 +7,7 @@ use crate::support::build::{
     no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{
-    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, unreadable, writes,
+    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, undecodable, writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -43,7 +43,7 @@ fn a_copy_stays_while_its_export_cannot_be_read() {
     let mut view = hub_view([claimed_import(&["member-2"]).object(), Object::EndpointSliceImport(copy.clone())]);
     let withdrawal = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
     assert_eq!(writes(&view, &hub_slice(&export)), withdrawal, "it is gone");
-    unreadable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
     assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "it is there");
     let mut liar = copy;
     liar.spec.reference.cluster = "member-9".into();
@@ -69,7 +69,7 @@ fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
     ];
     for (case, name, expected) in table {
         let mut view = claimed_hub_view(objects.clone());
-        unreadable(&mut view, Kind::EndpointSliceExport, &name);
+        undecodable(&mut view, Kind::EndpointSliceExport, &name);
         assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
     }
 
@@ -81,7 +81,7 @@ fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
         Object::EndpointSliceExport(thief),
         Object::EndpointSliceImport(copy),
     ]);
-    unreadable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
     assert_eq!(writes(&view, &hub_slice(&export)), []);
 }
 
@@ -91,7 +91,7 @@ fn a_copy_that_cannot_be_read_is_not_made_twice_and_the_others_are_made() {
     let other = slice_import("member-3", &export);
     let import = claimed_import(&["member-2", "member-3"]);
     let mut view = claimed_hub_view([import.object(), Object::EndpointSliceExport(export.clone())]);
-    unreadable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
     let give = |at: &ObjectName| {
         let desired = Desired::EndpointSliceImport(export.spec.clone());
         Write::create(at.clone(), desired)
@@ -116,7 +116,7 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_read() {
     let status = |clusters| Write::patch(&import.meta, Patch::ServiceImportStatus(resolved(clusters)));
 
     let at = in_hub_of("member-1", "whatever-it-is-of");
-    unreadable(&mut view, Kind::InternalServiceExport, &at);
+    undecodable(&mut view, Kind::InternalServiceExport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-1"])], "the others are gone");
     for export in beside {
         told(&mut view, export);
@@ -133,7 +133,7 @@ fn an_export_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
     let (stays, dying) = (offer("member-1", 80), offer("member-2", 80).deleting());
     let mut view = hub_view([import.clone().object(), stays.object(), dying.object()]);
-    unreadable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-web"));
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-web"));
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     let expected = [Write::patch(&import.meta, status)];
     assert_eq!(writes(&view, &hub_service("work/app")), expected, "what is known of it is that it goes");
@@ -161,7 +161,7 @@ fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
     };
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&[]));
     let at = in_hub_of("member-2", "whatever-it-claims");
-    unreadable(&mut view, Kind::InternalServiceImport, &at);
+    undecodable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
 
     // The ServiceImport was created again and records no claim.
@@ -185,7 +185,7 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_read() 
     ];
     let mut view = hub_view(objects);
     let at = in_hub_of("member-2", "work-app");
-    unreadable(&mut view, Kind::InternalServiceImport, &at);
+    undecodable(&mut view, Kind::InternalServiceImport, &at);
     let mark = |claim: &InternalServiceImport| Write::finalizer(Kind::InternalServiceImport, &claim.meta, true);
     assert_eq!(writes(&view, &hub_service("work/app")), [mark(&shared)], "any number may be among many");
     let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
@@ -198,7 +198,7 @@ fn a_claim_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
     let dying = claim_of("member-2").marked().answered(resolved(&["member-1"])).deleting();
     let import = claimed_import(&["member-2"]);
     let mut view = hub_view([import.clone().object(), offer("member-1", 80).object(), dying.object()]);
-    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
+    undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
     let finalizers = import.meta.finalizers.with_ours(false);
     let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, load_balancer: None, finalizers };
     assert_eq!(writes(&view, &hub_service("work/app")), [Write::patch(&import.meta, patch)]);
@@ -217,7 +217,7 @@ fn an_import_of_the_hub_that_cannot_be_read_is_not_made_twice_and_nobody_loses_b
         Object::EndpointSliceExport(new.clone()),
         Object::EndpointSliceImport(copy),
     ]);
-    unreadable(&mut view, Kind::ServiceImport, &at);
+    undecodable(&mut view, Kind::ServiceImport, &at);
     assert_eq!(planned(&view, &hub_service("work/app")), Plan::default());
     assert_eq!(planned(&view, &hub_slice(&old)), Plan::default(), "what takes its place cannot be given");
 
@@ -278,7 +278,7 @@ fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read
     let (given, other) = (given("work/app-1"), given("work/app-2"));
     let [held, forgotten] = [&given, &other].map(|given| imported_slice(&given.meta.name.name, "work-app"));
     let mut view = member_view([mcs, import, claim, service, held.clone().object(), forgotten.clone().object()]);
-    unreadable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&slice_key(&given), late), Plan::default());
     let delete = |slice| vec![Write::delete(Kind::EndpointSlice, slice)];
@@ -296,7 +296,7 @@ fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
     let Imported { mcs, claim, service, .. } = imported();
     let mut view = member_view([mcs, claim, service]);
     let at = named("work/app");
-    unreadable(&mut view, Kind::ServiceImport, &at);
+    undecodable(&mut view, Kind::ServiceImport, &at);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default(), "neither made twice nor retired");
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
@@ -314,7 +314,7 @@ fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
 fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read() {
     let Imported { mcs, service, .. } = imported();
     let mut view = member_view([mcs.clone(), service]);
-    unreadable(&mut view, Kind::ServiceImport, &named("work/app"));
+    undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
     let late = seconds(20).plus_micros(LONG_AFTER);
     let Object::MultiClusterService(mcs) = mcs else { panic!("{mcs:?}") };
     let without_exporters = service_import("work/app").controlled_by(&mcs).object();
@@ -332,7 +332,7 @@ fn a_derived_service_that_cannot_be_read_is_not_made_twice_and_keeps_its_slices(
     let mut view = member_view([mcs, import, claim, orphan.object()]);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&slice_key(&lost), late).writes.len(), 1, "without the Service nobody needs it");
-    unreadable(&mut view, Kind::Service, &service.meta().name);
+    undecodable(&mut view, Kind::Service, &service.meta().name);
     assert_eq!(view.plan(&slice_key(&lost), late), Plan::default());
     assert_eq!(planned(&view, &mcs_key("work/app")), Plan::default());
     let dirty = gone_unread(&mut view, Kind::Service, &service.meta().name);
@@ -356,7 +356,7 @@ fn a_multi_cluster_service_that_cannot_be_read_keeps_its_slices_and_they_follow_
         held.object(),
         orphan.clone().object(),
     ]);
-    unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert!(matches!(writes(&view, &slice_key(&changed))[..], [Write { action: Action::Patch { .. }, .. }]));
     assert!(matches!(writes(&view, &slice_key(&new))[..], [Write { action: Action::Create(_), .. }]));
     assert_eq!(view.plan(&slice_key(&lost), seconds(20).plus_micros(LONG_AFTER)), Plan::default());
@@ -382,7 +382,7 @@ fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_serv
         held.clone().object(),
     ]);
     assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
-    unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(writes(&view, &slice_key(&old)), []);
     told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
@@ -393,7 +393,7 @@ fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away(
     let Imported { mcs, import, service, .. } = imported();
     let mut view = member_view([mcs, import, service]);
     let at = in_hub_of("member-1", "work-app");
-    unreadable(&mut view, Kind::InternalServiceImport, &at);
+    undecodable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default());
@@ -410,7 +410,7 @@ fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away(
 fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_read() {
     let Imported { import, .. } = imported();
     let mut view = member_view([import]);
-    unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
     let dirty = told(&mut view, mcs("work/app").taken_on().object());
     assert!(dirty.contains(&import_key("work/app")), "{dirty:?}");
@@ -440,7 +440,7 @@ fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
     ];
     for (object, key, kind, made) in table {
         let mut view = member_view([object]);
-        unreadable(&mut view, kind, &made);
+        undecodable(&mut view, kind, &made);
         assert_held_by(&planned(&view, &key), &made.to_string());
         let dirty = gone_unread(&mut view, kind, &made);
         assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
@@ -460,7 +460,7 @@ fn an_own_export_that_cannot_be_read_is_not_given_a_second_name() {
     };
     let mut view = member_view(objects());
     let [first] = name(&view);
-    unreadable(&mut view, Kind::InternalServiceExport, &first);
+    undecodable(&mut view, Kind::InternalServiceExport, &first);
     assert_eq!(planned(&view, &key), Plan::default());
 
     told(&mut view, service("work/web").object());
@@ -477,7 +477,7 @@ fn an_own_export_of_a_slice_that_cannot_be_read_is_not_given_a_second_name() {
     let of_one = slice_export("member-1", &one).meta.name;
     let objects = [service("work/app").object(), accepted_export("work/app").object(), one.object(), other.object()];
     let mut view = member_view(objects);
-    unreadable(&mut view, Kind::EndpointSliceExport, &of_one);
+    undecodable(&mut view, Kind::EndpointSliceExport, &of_one);
     let key = |slice: &str| member::Key::SliceExport(named(slice));
     assert_eq!(planned(&view, &key("work/app-1")), Plan::default());
     assert_eq!(writes(&view, &key("work/app-2")).len(), 1, "others are exported");
@@ -516,7 +516,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_read(
         for key in keys_of(kind) {
             assert!(!writes(&view, key).is_empty(), "without the {kind:?} {key:?} withdraws");
         }
-        unreadable(&mut view, kind, &hidden.meta().name);
+        undecodable(&mut view, kind, &hidden.meta().name);
         for key in [&export_key, &slice_key] {
             assert_eq!(planned(&view, key), Plan::default(), "the {kind:?} cannot be read");
         }
@@ -528,7 +528,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_read(
 
     // The slice is known to be gone, even if other objects are unknown.
     let mut view = member_view([all[1].clone(), internal.object(), exported.clone()]);
-    unreadable(&mut view, Kind::Service, &named("work/app"));
+    undecodable(&mut view, Kind::Service, &named("work/app"));
     assert_eq!(writes(&view, &slice_key), [Write::delete(Kind::EndpointSliceExport, exported.meta())]);
     told(&mut view, slice("work/app-2").object());
     assert_eq!(writes(&view, &slice_key), [], "what takes its place cannot be exported yet");
@@ -544,6 +544,6 @@ fn an_imported_slice_whose_import_cannot_be_read_is_not_exported_whatever_its_la
     let mut view = member_view(objects);
     let key = member::Key::SliceExport(relabelled.meta.name);
     assert_eq!(writes(&view, &key).len(), 1);
-    unreadable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
     assert_eq!(planned(&view, &key), Plan::default());
 }
