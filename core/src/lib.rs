@@ -1,7 +1,7 @@
 //! Rules of fleetnet as pure functions: from everything that is known to the writes that must follow.
 //!
 //! ```text
-//!  event ──► view (model + indexes) ──► dirty keys ──► plan(&view, &key, now) ──► Plan { writes, again }
+//!  event ──► view (model + indexes) ──► requeued keys ──► plan(&view, &key, now) ──► Plan { writes, again }
 //! ```
 //!
 //! This crate does no I/O, reads no clock, draws no random number and never waits. Times come in with the events, iteration is

@@ -46,9 +46,9 @@ fn assert_constant(what: &str, mut work: impl FnMut(usize) -> usize) {
 }
 
 fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
-    let mut dirty = Vec::new();
-    view.observe(change, seconds(20), &mut dirty);
-    dirty
+    let mut requeue = Vec::new();
+    view.observe(change, seconds(20), &mut requeue);
+    requeue
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {
@@ -135,8 +135,8 @@ fn the_exports_of_one_source_cost_no_more_than_linear_time_together() {
     assert_linear("accepting their member as an exporter", |exports| {
         let mut view = rivals(exports);
         let refused = service_import("work/app").version(2).showing(resolved(&["member-1"]));
-        let (steps, dirty) = steps_of(|| apply(&mut view, applied(refused.object())));
-        assert!(dirty.len() <= 3 * exports, "{} keys for {exports} exports", dirty.len());
+        let (steps, requeue) = steps_of(|| apply(&mut view, applied(refused.object())));
+        assert!(requeue.len() <= 3 * exports, "{} keys for {exports} exports", requeue.len());
         steps
     });
 }
@@ -147,8 +147,8 @@ fn a_change_of_an_export_that_does_not_hold_its_source_plans_no_other() {
         let mut view = rivals(exports);
         let Object::EndpointSliceExport(last) = rival(exports - 1) else { unreachable!("a slice") };
         let change = applied(Object::EndpointSliceExport(last.carrying(&["10.0.0.9"], 2)));
-        let (steps, dirty) = steps_of(|| apply(&mut view, change));
-        assert_eq!(dirty.len(), 1, "{dirty:?}");
+        let (steps, requeue) = steps_of(|| apply(&mut view, change));
+        assert_eq!(requeue.len(), 1, "{requeue:?}");
         steps
     });
 }
@@ -182,8 +182,8 @@ fn a_namespace_that_is_made_costs_what_is_exported_from_it() {
         let mut view = hub_view((0..exports).flat_map(other));
         let mut made = namespace("work");
         made.exporters = Some(["member-1".into()].into());
-        let (steps, dirty) = steps_of(|| apply(&mut view, applied(made.object())));
-        assert_eq!(dirty, []);
+        let (steps, requeue) = steps_of(|| apply(&mut view, applied(made.object())));
+        assert_eq!(requeue, []);
         steps + 1
     });
 }
@@ -200,16 +200,16 @@ fn disputes_cost_linear_time_together_and_plan_only_what_they_are_about() {
     for (what, about) in table {
         assert_linear(what, |disputes| {
             let mut view = hub_view([]);
-            let mut dirty = Vec::new();
+            let mut requeue = Vec::new();
             let steps = steps_of(|| {
                 for number in 0..disputes {
-                    view.disputed(Some(named(&about(number))), slice(number), message(), &mut dirty);
+                    view.disputed(Some(named(&about(number))), slice(number), message(), &mut requeue);
                 }
                 for number in 0..disputes {
-                    view.disputed(None, slice(number), None, &mut dirty);
+                    view.disputed(None, slice(number), None, &mut requeue);
                 }
             });
-            assert_eq!(dirty.len(), 2 * disputes, "{what}: one key when a dispute begins and when it is over");
+            assert_eq!(requeue.len(), 2 * disputes, "{what}: one key when a dispute begins and when it is over");
             steps.0
         });
     }
@@ -236,8 +236,8 @@ fn the_slices_that_one_exporter_gives_cost_linear_time_together() {
     assert_constant("a change of one", |slices| {
         let mut view = importer(slices);
         let change = given(0).carrying(&["10.0.0.9"], 2);
-        let (steps, dirty) = steps_of(|| apply(&mut view, applied(Object::EndpointSliceImport(change))));
-        assert_eq!(dirty.len(), 1, "{dirty:?}");
+        let (steps, requeue) = steps_of(|| apply(&mut view, applied(Object::EndpointSliceImport(change))));
+        assert_eq!(requeue.len(), 1, "{requeue:?}");
         steps
     });
 }

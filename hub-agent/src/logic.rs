@@ -58,12 +58,12 @@ impl Logic for Hub {
     type Receipt = Receipt;
     type Effect = Vec<BlockingReason>;
 
-    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.apply(source, change, at, dirty);
+    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.view.apply(source, change, at, requeue);
     }
 
-    fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.watch_state(source, state, at, dirty);
+    fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.view.watch_state(source, state, at, requeue);
     }
 
     fn clock_set(&mut self, microseconds: i64) {
@@ -104,14 +104,14 @@ impl Logic for Hub {
         glue::denial_event(self.about(key), failure, COMPONENT)
     }
 
-    fn fight(&mut self, key: &Key, fight: &Fight<Kind>, dirty: &mut Vec<Key>) -> Vec<Event<Kind>> {
+    fn fight(&mut self, key: &Key, fight: &Fight<Kind>, requeue: &mut Vec<Key>) -> Vec<Event<Kind>> {
         let service = match key {
             Key::Service(service) => Some(service.clone()),
             Key::Slice(name) => self.view.slice_export_named(name).map(|export| export.spec.owner.clone()),
             Key::Member(_) => None,
         };
         let over = (fight.source, fight.name.clone());
-        self.view.disputed(service, over, glue::fight_message(fight), dirty);
+        self.view.disputed(service, over, glue::fight_message(fight), requeue);
         glue::fight_event(self.about(key), fight, COMPONENT)
     }
 
@@ -177,18 +177,18 @@ mod tests {
         let now = Timestamp::EPOCH;
         let (slice, service) = (slice_export(), Key::Service(ObjectName::new("work", "app")));
         let key = Key::Slice(slice.meta.name.name.clone());
-        let mut dirty = Vec::new();
-        hub.observe(Kind::EndpointSliceExport, Change::Applied(Object::EndpointSliceExport(slice)), now, &mut dirty);
+        let mut requeue = Vec::new();
+        hub.observe(Kind::EndpointSliceExport, Change::Applied(Object::EndpointSliceExport(slice)), now, &mut requeue);
 
-        dirty.clear();
-        let events = hub.fight(&key, &fight(Some("field manager x")), &mut dirty);
-        assert_eq!(dirty, std::slice::from_ref(&service));
+        requeue.clear();
+        let events = hub.fight(&key, &fight(Some("field manager x")), &mut requeue);
+        assert_eq!(requeue, std::slice::from_ref(&service));
         let told: Vec<_> = events.iter().map(|event| (event.source, event.name.to_string())).collect();
         assert_eq!(told, [(Kind::EndpointSliceExport, "fleet-member-a/a-work-app-1".to_owned())]);
 
-        dirty.clear();
-        assert_eq!(hub.fight(&key, &fight(None), &mut dirty), [], "no Event tells that a fight is over");
-        assert_eq!(dirty, [service], "its condition changes back");
+        requeue.clear();
+        assert_eq!(hub.fight(&key, &fight(None), &mut requeue), [], "no Event tells that a fight is over");
+        assert_eq!(requeue, [service], "its condition changes back");
     }
 
     const KINDS: [Kind; 7] = [
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn a_fight_over_a_slice_whose_export_is_gone_disputes_no_service() {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
-        let mut dirty = Vec::new();
+        let mut requeue = Vec::new();
         let key = Key::Slice(slice_export().meta.name.name);
-        assert_eq!(hub.fight(&key, &fight(Some("field manager x")), &mut dirty), []);
-        assert_eq!(dirty, []);
+        assert_eq!(hub.fight(&key, &fight(Some("field manager x")), &mut requeue), []);
+        assert_eq!(requeue, []);
     }
 }

@@ -145,9 +145,9 @@ impl Fleet {
         }
     }
 
-    pub(crate) fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(crate) fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.remember_observed(source, &change);
-        self.view.apply(source, change, at, dirty);
+        self.view.apply(source, change, at, requeue);
         self.measure_services();
         if matches!(source, Kind::EndpointSliceImport | Kind::InternalServiceImport) {
             let view = &self.view;
@@ -155,15 +155,15 @@ impl Fleet {
         }
     }
 
-    pub(crate) fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.watch_state(source, state, at, dirty);
+    pub(crate) fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.view.watch_state(source, state, at, requeue);
     }
 
     /// Records whether the watch of EndpointSlices has contact with the API server. Without contact, this cluster stops its
     /// heartbeat, because its slices may be out of date.
-    pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, dirty: &mut Vec<Key>) {
+    pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, requeue: &mut Vec<Key>) {
         if source == Kind::EndpointSlice {
-            self.view.slices_followed(in_touch, dirty);
+            self.view.slices_followed(in_touch, requeue);
         }
     }
 
@@ -240,10 +240,17 @@ impl Fleet {
     }
 
     /// Records the end of a write. The view already has the server's answer.
-    pub(crate) fn ended(&mut self, key: &Key, kind: Option<Kind>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(crate) fn ended(
+        &mut self,
+        key: &Key,
+        kind: Option<Kind>,
+        end: WriteEnd,
+        at: Timestamp,
+        requeue: &mut Vec<Key>,
+    ) {
         match (key, end) {
-            (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(at, dirty),
-            (Key::Heartbeat, WriteEnd::Denied) => self.view.renewal_denied(at, dirty),
+            (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(at, requeue),
+            (Key::Heartbeat, WriteEnd::Denied) => self.view.renewal_denied(at, requeue),
             (Key::SliceImport(slice), WriteEnd::Done { version: Some(version) })
                 if kind == Some(Kind::EndpointSlice) =>
             {
@@ -306,11 +313,11 @@ impl Fleet {
         key: &Key,
         over: (Kind, ObjectName),
         fight: &Fight<S>,
-        dirty: &mut Vec<Key>,
+        requeue: &mut Vec<Key>,
     ) -> Vec<Event<S>> {
         let about = self.about(key);
         let named = about.as_ref().map(|(kind, name, _)| (*kind, name.clone()));
-        self.view.disputed(named, over, glue::fight_message(fight), dirty);
+        self.view.disputed(named, over, glue::fight_message(fight), requeue);
         glue::fight_event(about, fight, COMPONENT)
     }
 

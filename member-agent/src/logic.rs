@@ -101,25 +101,25 @@ impl Member {
     }
 
     /// Calls the EndpointSlice controller, and pushes the keys of the Services that it wants to plan.
-    fn tell_endpoints(&mut self, dirty: &mut Vec<Key>, tell: impl FnOnce(&mut Serving, &mut Vec<ObjectName>)) {
+    fn tell_endpoints(&mut self, requeue: &mut Vec<Key>, tell: impl FnOnce(&mut Serving, &mut Vec<ObjectName>)) {
         let Some(serving) = &mut self.endpoints else { return };
         let mut services = Vec::new();
         tell(serving, &mut services);
         if serving.has_news() {
-            dirty.push(Key::Takeover);
+            requeue.push(Key::Takeover);
         }
-        dirty.extend(services.into_iter().map(Key::Endpoints));
+        requeue.extend(services.into_iter().map(Key::Endpoints));
     }
 }
 
-fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
     match (change, source.input()) {
-        (Change::Applied(Local::Endpoints(object)), _) => serving.apply(*object, at, dirty),
+        (Change::Applied(Local::Endpoints(object)), _) => serving.apply(*object, at, requeue),
         (Change::Applied(Local::Lease(lease)), _) => serving.lease_seen(lease, at),
-        (Change::Removed { name, .. }, Some(input)) => serving.remove(input, &name.namespace, &name.name, at, dirty),
+        (Change::Removed { name, .. }, Some(input)) => serving.remove(input, &name.namespace, &name.name, at, requeue),
         (Change::Removed { .. }, None) => serving.lease_gone(at),
         (Change::Undecodable { name }, Some(input)) => {
-            serving.undecodable(input, &name.namespace, &name.name, at, dirty);
+            serving.undecodable(input, &name.namespace, &name.name, at, requeue);
         }
         (Change::Undecodable { .. }, None) => {}
     }
@@ -170,22 +170,22 @@ impl Logic for Member {
     type Receipt = Receipt;
     type Effect = Effect;
 
-    fn observe(&mut self, source: Source, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn observe(&mut self, source: Source, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         let (fleets, local) = split(source, change);
         if let Some(local) = local {
-            self.tell_endpoints(dirty, |serving, services| take_in(serving, source, local, at, services));
+            self.tell_endpoints(requeue, |serving, services| take_in(serving, source, local, at, services));
         }
         if let (Source::Fleet(kind), Some(change)) = (source, fleets)
             && !self.fleet.knows(kind, &change)
         {
             let mut keys = Vec::new();
             self.fleet.observe(kind, change, at, &mut keys);
-            dirty.extend(keys.into_iter().map(Key::Fleet));
+            requeue.extend(keys.into_iter().map(Key::Fleet));
         }
     }
 
-    fn watch_state(&mut self, source: Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.tell_endpoints(dirty, |serving, services| match source.input() {
+    fn watch_state(&mut self, source: Source, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.tell_endpoints(requeue, |serving, services| match source.input() {
             Some(input) => serving.watch_state(input, state, at, services),
             None if source == Source::KubeControllerManagerLease => serving.lease_view(state, at),
             None => {}
@@ -193,15 +193,15 @@ impl Logic for Member {
         if let Source::Fleet(kind) = source {
             let mut keys = Vec::new();
             self.fleet.watch_state(kind, state, at, &mut keys);
-            dirty.extend(keys.into_iter().map(Key::Fleet));
+            requeue.extend(keys.into_iter().map(Key::Fleet));
         }
     }
 
-    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, dirty: &mut Vec<Key>) {
+    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, requeue: &mut Vec<Key>) {
         if let Source::Fleet(kind) = source {
             let mut keys = Vec::new();
             self.fleet.in_touch(kind, in_touch, &mut keys);
-            dirty.extend(keys.into_iter().map(Key::Fleet));
+            requeue.extend(keys.into_iter().map(Key::Fleet));
         }
     }
 
@@ -232,17 +232,17 @@ impl Logic for Member {
         }
     }
 
-    fn read_anew(&mut self, source: Source, _at: Timestamp, dirty: &mut Vec<Key>) {
+    fn read_anew(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<Key>) {
         if let Some(input) = source.input() {
-            self.tell_endpoints(dirty, |serving, services| serving.read_anew(input, services));
+            self.tell_endpoints(requeue, |serving, services| serving.read_anew(input, services));
         }
     }
 
-    fn leads(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn leads(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         self.fleet.leads();
         if let Some(serving) = &mut self.endpoints {
             serving.leads(at);
-            dirty.push(Key::Takeover);
+            requeue.push(Key::Takeover);
         }
     }
 
@@ -301,20 +301,20 @@ impl Logic for Member {
         request: &Request<Source, Receipt>,
         end: WriteEnd,
         at: Timestamp,
-        dirty: &mut Vec<Key>,
+        requeue: &mut Vec<Key>,
     ) {
         let service = match key {
             Key::Endpoints(service) => service,
             Key::Fleet(key) => {
                 let mut keys = Vec::new();
                 self.fleet.ended(key, kind_of(request.source), end, at, &mut keys);
-                return dirty.extend(keys.into_iter().map(Key::Fleet));
+                return requeue.extend(keys.into_iter().map(Key::Fleet));
             }
             Key::Takeover => return,
         };
         let (slice, verb) = (target(request), &request.verb);
         let write = endpoints::Written { service, slice: &slice, verb, end };
-        self.tell_endpoints(dirty, |serving, services| serving.write_ended(&write, at, services));
+        self.tell_endpoints(requeue, |serving, services| serving.write_ended(&write, at, services));
     }
 
     /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
@@ -349,13 +349,13 @@ impl Logic for Member {
         *key == Key::Fleet(member::Key::Heartbeat)
     }
 
-    fn fight(&mut self, key: &Key, fight: &Fight<Source>, dirty: &mut Vec<Key>) -> Vec<Event<Source>> {
+    fn fight(&mut self, key: &Key, fight: &Fight<Source>, requeue: &mut Vec<Key>) -> Vec<Event<Source>> {
         match (key, kind_of(fight.source)) {
             (Key::Fleet(key), Some(kind)) => {
                 let over = (kind, fight.name.clone());
                 let mut keys = Vec::new();
                 let told = self.fleet.fight(key, over, fight, &mut keys);
-                dirty.extend(keys.into_iter().map(Key::Fleet));
+                requeue.extend(keys.into_iter().map(Key::Fleet));
                 told
             }
             (Key::Endpoints(service), _) => self.fleet.fight_over_slice(service, fight),
@@ -619,9 +619,9 @@ mod tests {
         assert_eq!(slices, member.lane(&Key::Endpoints(ObjectName::new("other", "api"))), "one share for all");
         assert_ne!(slices, member.lane(&Key::Takeover));
         assert_eq!((member.most_in_flight(slices), member.most_in_flight(LaneId::of("ns"))), (5, usize::MAX));
-        let mut dirty = Vec::new();
-        member.leads(NOON, &mut dirty);
-        assert_eq!(dirty, [Key::Takeover], "who begins to lead decides anew");
+        let mut requeue = Vec::new();
+        member.leads(NOON, &mut requeue);
+        assert_eq!(requeue, [Key::Takeover], "who begins to lead decides anew");
     }
 
     #[test]
@@ -641,11 +641,11 @@ mod tests {
             for kind in [Kind::ServiceImport, Kind::InternalServiceImport] {
                 member.watch_state(Source::Fleet(kind), WatchState::Complete, NOON, &mut Vec::new());
             }
-            let mut dirty = Vec::new();
+            let mut requeue = Vec::new();
             let change = Change::Applied(Object::Fleet(fleet::Object::ServiceImport(dying_import())));
-            member.observe(Source::Fleet(Kind::ServiceImport), change, NOON, &mut dirty);
+            member.observe(Source::Fleet(Kind::ServiceImport), change, NOON, &mut requeue);
             let key = Key::Fleet(member::Key::Import(ObjectName::new("work", "app")));
-            assert!(dirty.contains(&key), "{parts:?}");
+            assert!(requeue.contains(&key), "{parts:?}");
             assert_eq!(plan(&mut member, &key).writes.len(), expected, "{parts:?}");
         }
     }

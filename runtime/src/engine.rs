@@ -1,7 +1,7 @@
 //! Engine: the single task that owns the agent's view and its queues. [`crate::planning`] plans keys and starts writes.
 //!
 //! ```text
-//! watches --message--> versions --change--> Logic::observe --keys--> dirty queue --plan--> held back? suppressed? slot? --> writer
+//! watches --message--> versions --change--> Logic::observe --keys--> queue --plan--> held back? suppressed? slot? --> writer
 //!                         ^                                                                                                   |
 //!                         '------------------------------- outcome: the answer is an observation -----------------------------'
 //! ```
@@ -39,7 +39,7 @@ use fleetnet_types::Timestamp;
 pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
-    pub(crate) dirty: FairQueue<L::Key>,
+    pub(crate) queue: FairQueue<L::Key>,
     /// Keys that still had writes to make when last planned, while another replica leads. Requeued when this replica takes
     /// over.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
@@ -145,7 +145,7 @@ impl<L: Logic> Engine<L> {
         let engine = Self {
             logic,
             sources,
-            dirty: FairQueue::default(),
+            queue: FairQueue::default(),
             left_to_leader: BTreeSet::new(),
             leads: false,
             news: BTreeMap::new(),
@@ -212,7 +212,7 @@ impl<L: Logic> Engine<L> {
                 if is_retold {
                     let mut keys = Vec::new();
                     self.logic.read_anew(id, at, &mut keys);
-                    self.mark_dirty(keys);
+                    self.requeue(keys);
                 }
                 return self.change_state(id, WatchState::Complete, at);
             }
@@ -232,7 +232,7 @@ impl<L: Logic> Engine<L> {
         if std::mem::replace(&mut source.in_touch, in_touch) != in_touch {
             let mut keys = Vec::new();
             self.logic.in_touch(id, in_touch, at, &mut keys);
-            self.mark_dirty(keys);
+            self.requeue(keys);
         }
     }
 
@@ -263,7 +263,7 @@ impl<L: Logic> Engine<L> {
         );
         let mut keys = Vec::new();
         self.logic.watch_state(id, state, at, &mut keys);
-        self.mark_dirty(keys);
+        self.requeue(keys);
         self.publish_states();
     }
 
@@ -312,15 +312,15 @@ impl<L: Logic> Engine<L> {
                 self.news.insert(key.clone(), News { at, spent });
             }
         }
-        self.mark_dirty(keys);
+        self.requeue(keys);
     }
 
-    pub(crate) fn mark_dirty(&mut self, keys: impl IntoIterator<Item = L::Key>) {
+    pub(crate) fn requeue(&mut self, keys: impl IntoIterator<Item = L::Key>) {
         for key in keys {
-            if tracing::enabled!(tracing::Level::TRACE) && !self.dirty.contains(&key) {
+            if tracing::enabled!(tracing::Level::TRACE) && !self.queue.contains(&key) {
                 tracing::trace!(?key, "queued");
             }
-            self.dirty.push(self.logic.lane(&key), key);
+            self.queue.push(self.logic.lane(&key), key);
         }
     }
 
@@ -333,10 +333,10 @@ impl<L: Logic> Engine<L> {
         if !std::mem::replace(&mut self.leads, true) {
             let mut keys = Vec::new();
             self.logic.leads(self.clock.now(), &mut keys);
-            self.mark_dirty(keys);
+            self.requeue(keys);
         }
         let left = std::mem::take(&mut self.left_to_leader);
-        self.mark_dirty(left);
+        self.requeue(left);
     }
 
     pub(crate) fn held(&self, target: &Target<L::Source>) -> State {

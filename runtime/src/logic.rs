@@ -1,7 +1,7 @@
 //! Interface between an agent and the engine: the [`Logic`] trait and every type that crosses it.
 //!
 //! ```text
-//! SourceSpec --watch--> Observed --versions--> Change --> Logic::observe --dirty keys--> Logic::plan --> Request --> writer
+//! SourceSpec --watch--> Observed --versions--> Change --> Logic::observe --keys to requeue--> Logic::plan --> Request --> writer
 //!                                                ^------------- the answer to each write, as one more Observed ------'
 //! ```
 
@@ -40,16 +40,16 @@ pub trait Logic: Sized + Send + 'static {
         source: Self::Source,
         change: Change<Self::Object>,
         at: Timestamp,
-        dirty: &mut Vec<Self::Key>,
+        requeue: &mut Vec<Self::Key>,
     );
 
     /// Handles a change of a source's state (complete, absent, unknown and so on). Called once for each change, never twice in
     /// a row with the same state.
-    fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
+    fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>);
 
     /// Handles the loss and the return of a watch's connection. The view stays as it is: nothing newer is known. An agent that
     /// reports the view to other clusters must know that it may be old. At start, every watch counts as connected.
-    fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+    fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
     /// True if the agent subscribes to this source at present. Called after each change and each plan, so it may depend on
     /// anything in the view.
@@ -73,7 +73,7 @@ pub trait Logic: Sized + Send + 'static {
     }
 
     /// Handles the end of a relist that [`Logic::reading`] requested. Pushes the keys to plan.
-    fn read_anew(&mut self, _source: Self::Source, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+    fn read_anew(&mut self, _source: Self::Source, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
     /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
     ///
@@ -95,7 +95,7 @@ pub trait Logic: Sized + Send + 'static {
 
     /// Called once when this replica starts to lead, before the first plan whose writes are sent. Until then another replica
     /// may lead: its writes arrive by the watches, and plans only measure the remaining work.
-    fn leads(&mut self, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+    fn leads(&mut self, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
     /// Handles a step of the wall clock in microseconds, negative if the clock was set back.
     ///
@@ -121,7 +121,7 @@ pub trait Logic: Sized + Send + 'static {
         _request: &Request<Self::Source, Self::Receipt>,
         _end: WriteEnd,
         _at: Timestamp,
-        _dirty: &mut Vec<Self::Key>,
+        _requeue: &mut Vec<Self::Key>,
     ) {
     }
 
@@ -148,7 +148,7 @@ pub trait Logic: Sized + Send + 'static {
         &mut self,
         _key: &Self::Key,
         _fight: &Fight<Self::Source>,
-        _dirty: &mut Vec<Self::Key>,
+        _requeue: &mut Vec<Self::Key>,
     ) -> Vec<Event<Self::Source>> {
         Vec::new()
     }

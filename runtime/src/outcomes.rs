@@ -41,7 +41,7 @@ impl<L: Logic> Engine<L> {
         self.learn_from_answer(&target, &ended);
         let mut keys = Vec::new();
         self.logic.ended(&ended.key, &ended.request, ended.outcome.end(), ended.outcome.at, &mut keys);
-        self.mark_dirty(keys);
+        self.requeue(keys);
         if let Some(failure) = failure(&spec, &ended) {
             self.logic.not_done(&ended.key, &failure, ended.outcome.at);
         }
@@ -57,11 +57,11 @@ impl<L: Logic> Engine<L> {
                 self.record(&record, Occasion::Done);
             }
         }
-        self.mark_dirty(waiting);
+        self.requeue(waiting);
         if matches!(ended.request.verb, Verb::Create { .. }) {
             self.made(&ended.key);
         }
-        self.mark_dirty([ended.key]);
+        self.requeue([ended.key]);
     }
 
     fn note_in_fights(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {

@@ -129,7 +129,7 @@ impl<L: Logic> Engine<L> {
         for record in self.logic.fight(&key, &fight, &mut keys) {
             self.record(&record, Occasion::NotDone);
         }
-        self.mark_dirty(keys);
+        self.requeue(keys);
     }
 }
 

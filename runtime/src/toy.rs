@@ -176,7 +176,7 @@ impl Copier {
         copier
     }
 
-    fn dirty_keys(&self, source: Source, name: &str) -> Vec<String> {
+    fn keys_of(&self, source: Source, name: &str) -> Vec<String> {
         let wishes = self.things.iter().filter(|((source, _), _)| *source == Source::Wish).map(|(_, wish)| wish);
         match source {
             Source::Wish | Source::Local => vec![name.to_owned()],
@@ -238,7 +238,7 @@ impl Logic for Copier {
     type Receipt = String;
     type Effect = Planned;
 
-    fn observe(&mut self, source: Source, change: Change<Thing>, _at: Timestamp, dirty: &mut Vec<String>) {
+    fn observe(&mut self, source: Source, change: Change<Thing>, _at: Timestamp, requeue: &mut Vec<String>) {
         let name = match change {
             Change::Applied(thing) => {
                 let name = thing.name.clone();
@@ -259,19 +259,19 @@ impl Logic for Copier {
                 name.name.to_string()
             }
         };
-        dirty.extend(self.dirty_keys(source, &name));
+        requeue.extend(self.keys_of(source, &name));
     }
 
-    fn watch_state(&mut self, source: Source, state: WatchState, _at: Timestamp, dirty: &mut Vec<String>) {
+    fn watch_state(&mut self, source: Source, state: WatchState, _at: Timestamp, requeue: &mut Vec<String>) {
         lock(&self.record).states.push((source, state));
         self.states.insert(source, state);
         if state == WatchState::Unwatched {
             self.things.retain(|(of, _), _| *of != source);
         }
-        dirty.extend(self.things.keys().map(|(_, name)| name.clone()));
+        requeue.extend(self.things.keys().map(|(_, name)| name.clone()));
     }
 
-    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, _dirty: &mut Vec<String>) {
+    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, _requeue: &mut Vec<String>) {
         lock(&self.record).touch.push((source, in_touch));
     }
 
@@ -291,16 +291,16 @@ impl Logic for Copier {
         lock(&self.record).readings.get(&source).copied().unwrap_or_default()
     }
 
-    fn read_anew(&mut self, source: Source, _at: Timestamp, dirty: &mut Vec<String>) {
+    fn read_anew(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<String>) {
         lock(&self.record).read_anew.push(source);
-        dirty.push("read anew".to_owned());
+        requeue.push("read anew".to_owned());
     }
 
-    fn leads(&mut self, _at: Timestamp, dirty: &mut Vec<String>) {
+    fn leads(&mut self, _at: Timestamp, requeue: &mut Vec<String>) {
         let mut record = lock(&self.record);
         let plans = record.plans.len();
         record.led_after_plans.push(plans);
-        dirty.extend(record.to_plan_when_it_leads.take());
+        requeue.extend(record.to_plan_when_it_leads.take());
     }
 
     fn clock_set(&mut self, microseconds: i64) {
@@ -348,7 +348,7 @@ impl Logic for Copier {
         request: &Request<Source, String>,
         end: WriteEnd,
         _at: Timestamp,
-        _dirty: &mut Vec<String>,
+        _requeue: &mut Vec<String>,
     ) {
         let told = lock(&self.record).applied.len();
         lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name.name), end, told));
@@ -381,7 +381,7 @@ impl Logic for Copier {
         }]
     }
 
-    fn fight(&mut self, key: &String, fight: &Fight<Source>, _dirty: &mut Vec<String>) -> Vec<Event<Source>> {
+    fn fight(&mut self, key: &String, fight: &Fight<Source>, _requeue: &mut Vec<String>) -> Vec<Event<Source>> {
         let Fight { cluster, kind, name, by, .. } = fight;
         let end = by.as_ref().map_or_else(|| "is over".to_owned(), |by| format!("with {by}"));
         lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {name} {end}"));

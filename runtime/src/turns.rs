@@ -56,7 +56,7 @@ impl<L: Logic> Engine<L> {
             }
             let demand_changed = self.follow_demand();
             self.report();
-            if demand_changed || !self.dirty.is_empty() || leads && self.slots.can_wake(Instant::now()) {
+            if demand_changed || !self.queue.is_empty() || leads && self.slots.can_wake(Instant::now()) {
                 // On a single thread, the tasks of writes and watches must get a turn between two plans.
                 yield_now().await;
                 continue;
@@ -90,24 +90,24 @@ impl<L: Logic> Engine<L> {
         self.follow_clock();
         let now = Instant::now();
         while let Some(key) = self.again.pop_due(now) {
-            self.mark_dirty([key]);
+            self.requeue([key]);
         }
         while let Some(key) = self.retries.pop_due(now) {
-            self.mark_dirty([key]);
+            self.requeue([key]);
         }
         let over = self.fights.tidy(now);
         self.fights_are_over(over);
         let woken = self.slots.wake(now);
-        self.mark_dirty(woken);
+        self.requeue(woken);
         for _ in 0..PLANS_PER_TURN {
-            let Some(key) = self.dirty.pop() else { break };
+            let Some(key) = self.queue.pop() else { break };
             self.plan(&key);
         }
     }
 
     fn leave_some_to_leader(&mut self) {
         for _ in 0..PLANS_PER_TURN {
-            let Some(key) = self.dirty.pop() else { break };
+            let Some(key) = self.queue.pop() else { break };
             self.leave_to_leader(&key);
         }
     }
@@ -194,7 +194,7 @@ impl<L: Logic> Engine<L> {
     }
 
     fn report(&self) {
-        self.metrics.queue_depth("dirty", self.dirty.len());
+        self.metrics.queue_depth("dirty", self.queue.len());
         self.metrics.queue_depth("left_to_leader", self.left_to_leader());
         self.metrics.queue_depth("again", self.again.len());
         self.metrics.queue_depth("retry", self.retries.len());

@@ -89,41 +89,41 @@ impl View {
     }
 
     /// Stores a change of an object, seen at `at`, and pushes the keys that it concerns.
-    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match change {
-            Change::Applied(object) => self.applied(object, at, dirty),
+            Change::Applied(object) => self.applied(object, at, requeue),
             Change::Undecodable { name } => {
                 if self.undecodable.insert(kind, name.clone()) {
-                    self.undecodable_dirties(kind, &name, dirty);
+                    self.requeue_for_undecodable(kind, &name, requeue);
                 }
             }
             Change::Removed { name, uid, how: _ } => {
                 let was_undecodable = self.undecodable.remove(kind, &name);
-                self.forget(kind, &name, &uid, at, dirty);
+                self.forget(kind, &name, &uid, at, requeue);
                 if was_undecodable {
-                    self.undecodable_dirties(kind, &name, dirty);
+                    self.requeue_for_undecodable(kind, &name, requeue);
                 }
             }
         }
     }
 
     /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
-    pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
-        self.take(object, at, dirty);
+        self.take(object, at, requeue);
         if let Some(name) = decodable {
-            self.undecodable_dirties(kind, &name, dirty);
+            self.requeue_for_undecodable(kind, &name, requeue);
         }
     }
 
     /// Stores the new state of a watch. Every decision may depend on it, so all keys are pushed.
-    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             if kind == Kind::Namespace {
-                self.rank_all_exports(dirty); // the rank of an export depends on the right to export, which may be known now
+                self.rank_all_exports(requeue); // the rank of an export depends on the right to export, which may be known now
             }
-            self.all_keys(dirty);
+            self.all_keys(requeue);
         }
     }
 
@@ -134,9 +134,9 @@ impl View {
         about: Option<ObjectName>,
         over: (Kind, ObjectName),
         message: Option<String>,
-        dirty: &mut Vec<Key>,
+        requeue: &mut Vec<Key>,
     ) {
-        dirty.extend(self.disputes.note(about.map(Key::Service), over, message));
+        requeue.extend(self.disputes.note(about.map(Key::Service), over, message));
     }
 
     /// Moves all stored times by a step of the wall clock (`micros`, positive if it was set forward).
@@ -155,13 +155,13 @@ impl View {
     }
 
     /// Pushes every key that may need a write.
-    pub fn all_keys(&self, dirty: &mut Vec<Key>) {
-        dirty.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
-        dirty.extend(self.internal_imports.iter().map(|claim| Key::Service(claim.reference.source.clone())));
-        dirty.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
-        dirty.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
-        dirty.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
-        dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
+    pub fn all_keys(&self, requeue: &mut Vec<Key>) {
+        requeue.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
+        requeue.extend(self.internal_imports.iter().map(|claim| Key::Service(claim.reference.source.clone())));
+        requeue.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
+        requeue.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
+        requeue.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
+        requeue.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
     }
 
     /// Returns the object that Events about a Service refer to: its ServiceImport, or without one the first of its exports.
@@ -176,7 +176,7 @@ impl View {
         self.slice_exports_named.get(name).find_map(|export| self.slice_exports.get(export))
     }
 
-    fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         match object {
             Object::InternalServiceExport(export) => {
                 let after = export.reference.source.clone();
@@ -185,8 +185,8 @@ impl View {
                 let Taken::Changed(before) = self.internal_exports.take(export) else { return };
                 let before = before.map(|old| old.reference.source);
                 self.internal_exports_of.shift(before.clone(), Some(after.clone()), &name);
-                // fault H10.2: dirty.extend([before, Some(after)].into_iter().flatten().map(Key::Service)); ~> if before.is_none() { dirty.push(Key::Service(after)); }
-                dirty.extend([before, Some(after)].into_iter().flatten().map(Key::Service));
+                // fault H10.2: requeue.extend([before, Some(after)].into_iter().flatten().map(Key::Service)); ~> if before.is_none() { requeue.push(Key::Service(after)); }
+                requeue.extend([before, Some(after)].into_iter().flatten().map(Key::Service));
             }
             Object::InternalServiceImport(claim) => {
                 let after = claim.reference.source.clone();
@@ -194,7 +194,7 @@ impl View {
                 let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
                 let before = before.map(|old| old.reference.source);
                 self.internal_imports_of.shift(before.clone(), Some(after.clone()), &name);
-                self.claim_dirties(before, Some(after), dirty);
+                self.requeue_for_claim(before, Some(after), requeue);
             }
             Object::ServiceImport(import) => {
                 let name = import.meta.name.clone();
@@ -204,17 +204,17 @@ impl View {
                 let Taken::Changed(before) = self.imports.take(import) else { return };
                 // fault T6.3, T32.2: parties) != Some(after ~> |old| parties(old).0) != Some(after.0
                 if before.as_ref().map(parties) != Some(after) {
-                    self.party_dirties(&name, dirty);
+                    self.requeue_for_parties(&name, requeue);
                 }
-                dirty.push(Key::Service(name));
+                requeue.push(Key::Service(name));
             }
-            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, dirty),
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, requeue),
             Object::EndpointSliceImport(slice) => {
                 let name = slice.meta.name.clone();
                 if let Taken::Changed(_) = self.slice_imports.take(slice) {
                     self.slice_imports_named.insert(name.name.clone(), name.clone());
-                    self.waiting_dirties(self.replacing_under(&name.name), dirty);
-                    dirty.push(Key::Slice(name.name));
+                    self.requeue_waiting_slices(self.replacing_under(&name.name), requeue);
+                    requeue.push(Key::Slice(name.name));
                 }
             }
             Object::Namespace(namespace) => {
@@ -224,18 +224,18 @@ impl View {
                 let after = named(&namespace);
                 let goes = namespace.meta.deleting;
                 let Taken::Changed(before) = self.namespaces.take(namespace) else { return };
-                // fault H18.1: self.namespace_dirties(&name, dirty); ~>
-                self.namespace_dirties(&name, dirty);
+                // fault H18.1: self.requeue_for_namespace(&name, requeue); ~>
+                self.requeue_for_namespace(&name, requeue);
                 // fault D13.3: goes { self ~> goes && false { self
                 if goes {
-                    self.copies_dirty(&name, dirty);
+                    self.requeue_distributed_slices_in(&name, requeue);
                 }
                 // fault T17.1: before ~> false && before
                 if before.as_ref().map_or(!open, |old| named(old) != after) {
-                    self.rights_dirties(&name, dirty);
+                    self.requeue_for_rights(&name, requeue);
                 }
             }
-            Object::MemberAgent(agent) => self.take_member_agent(agent, at, dirty),
+            Object::MemberAgent(agent) => self.take_member_agent(agent, at, requeue),
             Object::Service(_)
             | Object::EndpointSlice(_)
             | Object::ServiceExport(_)
@@ -243,7 +243,7 @@ impl View {
         }
     }
 
-    fn take_slice_export(&mut self, slice: HubSlice, dirty: &mut Vec<Key>) {
+    fn take_slice_export(&mut self, slice: HubSlice, requeue: &mut Vec<Key>) {
         let after = slice.spec.owner.clone();
         let source = Source::of(&slice);
         let goes = slice.meta.deleting || slice.spec.content.endpoints.is_empty();
@@ -262,13 +262,13 @@ impl View {
         self.slice_exports_of.shift(before, Some(after), &name);
         self.slice_exports_named.insert(name.name.clone(), name.clone());
         self.slice_exports_from.shift(source_before, source, &name);
-        self.rank_exports([&name.name], dirty);
+        self.rank_exports([&name.name], requeue);
         services.extend(self.replacing_under(&name.name));
-        self.waiting_dirties(services, dirty);
-        dirty.push(Key::Slice(name.name));
+        self.requeue_waiting_slices(services, requeue);
+        requeue.push(Key::Slice(name.name));
     }
 
-    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, requeue: &mut Vec<Key>) {
         let services = self.replacing_under(&name.name);
         let Some(before) = self.slice_exports.remove(name, uid) else { return };
         self.going_slices_of.remove(&before.spec.owner, name);
@@ -276,96 +276,96 @@ impl View {
         // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
         self.slice_exports_named.remove(&name.name, name);
         self.slice_exports_from.shift(Source::of(&before), None, name);
-        self.rank_exports([&name.name], dirty);
-        self.waiting_dirties(services, dirty);
-        dirty.push(Key::Slice(name.name.clone()));
+        self.rank_exports([&name.name], requeue);
+        self.requeue_waiting_slices(services, requeue);
+        requeue.push(Key::Slice(name.name.clone()));
     }
 
-    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         match kind {
             Kind::InternalServiceExport => {
                 let Some(before) = self.internal_exports.remove(name, uid) else { return };
                 self.internal_exports_of.remove(&before.reference.source, name);
-                dirty.push(Key::Service(before.reference.source));
+                requeue.push(Key::Service(before.reference.source));
             }
             Kind::InternalServiceImport => {
                 let Some(before) = self.internal_imports.remove(name, uid) else { return };
                 self.internal_imports_of.remove(&before.reference.source, name);
-                self.claim_dirties(Some(before.reference.source), None, dirty);
+                self.requeue_for_claim(Some(before.reference.source), None, requeue);
             }
             Kind::ServiceImport => {
                 if self.imports.remove(name, uid).is_some() {
-                    self.party_dirties(name, dirty);
-                    // fault H17.1: dirty.push(Key::Service(name.clone())); ~>
-                    dirty.push(Key::Service(name.clone()));
+                    self.requeue_for_parties(name, requeue);
+                    // fault H17.1: requeue.push(Key::Service(name.clone())); ~>
+                    requeue.push(Key::Service(name.clone()));
                 }
             }
-            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, dirty),
+            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, requeue),
             Kind::EndpointSliceImport => {
                 if self.slice_imports.remove(name, uid).is_some() {
                     self.slice_imports_named.remove(&name.name, name);
-                    // fault A5.1: dirty.push(Key::Slice(name.name.clone())); ~>
-                    dirty.push(Key::Slice(name.name.clone()));
+                    // fault A5.1: requeue.push(Key::Slice(name.name.clone())); ~>
+                    requeue.push(Key::Slice(name.name.clone()));
                 }
             }
             Kind::Namespace => {
                 if self.namespaces.remove(name, uid).is_some() {
-                    self.rights_dirties(&name.name, dirty);
+                    self.requeue_for_rights(&name.name, requeue);
                 }
             }
-            Kind::MemberAgent => self.forget_member_agent(name, uid, at, dirty),
+            Kind::MemberAgent => self.forget_member_agent(name, uid, at, requeue),
             Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService => {}
         }
     }
 
     /// Requeues a Service and its slices after one of its claims changed, since claims decide where slices are distributed.
-    fn claim_dirties(&self, before: Option<ObjectName>, after: Option<ObjectName>, dirty: &mut Vec<Key>) {
+    fn requeue_for_claim(&self, before: Option<ObjectName>, after: Option<ObjectName>, requeue: &mut Vec<Key>) {
         for service in [before, after].into_iter().flatten() {
-            self.slice_dirties(&service, dirty);
-            // fault C3.2: dirty.push(Key::Service(service)); ~>
-            dirty.push(Key::Service(service));
+            self.requeue_slices_of(&service, requeue);
+            // fault C3.2: requeue.push(Key::Service(service)); ~>
+            requeue.push(Key::Service(service));
         }
     }
 
-    fn slice_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
-        // fault D5.1: dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())) ~> let _ = (service, dirty
-        dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
+    fn requeue_slices_of(&self, service: &ObjectName, requeue: &mut Vec<Key>) {
+        // fault D5.1: requeue.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())) ~> let _ = (service, requeue
+        requeue.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
     }
 
     /// Requeues the slices of a Service after its exporting or importing members changed.
-    fn party_dirties(&mut self, service: &ObjectName, dirty: &mut Vec<Key>) {
+    fn requeue_for_parties(&mut self, service: &ObjectName, requeue: &mut Vec<Key>) {
         let slices: BTreeSet<Text> = self.slice_exports_of.get(service).map(|slice| slice.name.clone()).collect();
-        self.rank_exports(&slices, dirty);
-        self.slice_dirties(service, dirty);
+        self.rank_exports(&slices, requeue);
+        self.requeue_slices_of(service, requeue);
     }
 
     /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone.
-    fn undecodable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
+    fn requeue_for_undecodable(&mut self, kind: Kind, name: &ObjectName, requeue: &mut Vec<Key>) {
         // An undecodable export or claim could belong to any Service of its member. So only the first and the last undecodable
         // one in a namespace change decisions.
         // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
         let counts = || !self.undecodable.any_beside(kind, name);
         match kind {
             Kind::ServiceImport => {
-                self.slice_dirties(name, dirty);
-                dirty.push(Key::Service(name.clone()));
+                self.requeue_slices_of(name, requeue);
+                requeue.push(Key::Service(name.clone()));
             }
             Kind::InternalServiceExport if counts() => {
                 if let Some(cluster) = names::cluster_of(&name.namespace) {
                     let named = self.imports.iter().filter(|import| import.status.clusters.contains(&cluster));
-                    dirty.extend(named.map(|import| Key::Service(import.meta.name.clone())));
+                    requeue.extend(named.map(|import| Key::Service(import.meta.name.clone())));
                 }
             }
             Kind::InternalServiceImport if counts() => {
                 let named = self.imports.iter().filter(|import| import.claims.importers.contains_key(&name.namespace));
                 for import in named {
-                    self.slice_dirties(&import.meta.name, dirty);
-                    dirty.push(Key::Service(import.meta.name.clone()));
+                    self.requeue_slices_of(&import.meta.name, requeue);
+                    requeue.push(Key::Service(import.meta.name.clone()));
                 }
-                self.copies_dirty(&name.namespace, dirty);
+                self.requeue_distributed_slices_in(&name.namespace, requeue);
             }
-            Kind::EndpointSliceExport | Kind::EndpointSliceImport => dirty.push(Key::Slice(name.name.clone())),
-            Kind::Namespace => self.rights_dirties(&name.name, dirty),
+            Kind::EndpointSliceExport | Kind::EndpointSliceImport => requeue.push(Key::Slice(name.name.clone())),
+            Kind::Namespace => self.requeue_for_rights(&name.name, requeue),
             Kind::InternalServiceExport
             | Kind::InternalServiceImport
             | Kind::Service
@@ -377,35 +377,35 @@ impl View {
     }
 
     /// Requeues the Services and slices of a namespace after its lists of exporters or importers changed.
-    fn rights_dirties(&mut self, namespace: &Text, dirty: &mut Vec<Key>) {
+    fn requeue_for_rights(&mut self, namespace: &Text, requeue: &mut Vec<Key>) {
         let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
         let exported = self.internal_exports_of.keys_in(namespace);
         let claimed = self.internal_imports_of.keys_in(namespace);
-        dirty.extend(imports.chain(exported).chain(claimed).cloned().map(Key::Service));
+        requeue.extend(imports.chain(exported).chain(claimed).cloned().map(Key::Service));
         let services = self.slice_exports_of.keys_in(namespace);
         let slices: BTreeSet<Text> =
             services.flat_map(|service| self.slice_exports_of.get(service)).map(|slice| slice.name.clone()).collect();
         let mut waited_for: BTreeSet<ObjectName> = BTreeSet::new();
         for slice in &slices {
             waited_for.extend(self.replacing_under(slice));
-            dirty.push(Key::Slice(slice.clone()));
+            requeue.push(Key::Slice(slice.clone()));
         }
-        self.rank_exports(&slices, dirty);
-        self.waiting_dirties(waited_for, dirty);
+        self.rank_exports(&slices, requeue);
+        self.requeue_waiting_slices(waited_for, requeue);
     }
 
     /// Requeues the distributed slices in a member namespace.
-    fn copies_dirty(&self, namespace: &Text, dirty: &mut Vec<Key>) {
+    fn requeue_distributed_slices_in(&self, namespace: &Text, requeue: &mut Vec<Key>) {
         let copies = self.slice_imports.in_namespace(namespace);
-        dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
+        requeue.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
     }
 
     /// Requeues the keys whose writes failed because this namespace did not exist.
-    fn namespace_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
-        dirty.extend(self.internal_exports_of.keys_in(namespace).cloned().map(Key::Service));
+    fn requeue_for_namespace(&self, namespace: &Text, requeue: &mut Vec<Key>) {
+        requeue.extend(self.internal_exports_of.keys_in(namespace).cloned().map(Key::Service));
         let claims = self.internal_imports.in_namespace(namespace).map(|claim| &claim.reference.source);
         for service in claims.collect::<BTreeSet<_>>() {
-            self.slice_dirties(service, dirty);
+            self.requeue_slices_of(service, requeue);
         }
     }
 }

@@ -183,39 +183,39 @@ impl View {
     }
 
     /// Stores a change of an object, seen at `at`, and pushes the keys that it concerns.
-    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match change {
-            Change::Applied(object) => self.applied(object, at, dirty),
+            Change::Applied(object) => self.applied(object, at, requeue),
             Change::Undecodable { name } => {
                 if self.undecodable.insert(kind, name.clone()) {
-                    self.undecodable_changed(kind, &name, at, dirty);
+                    self.requeue_for_undecodable(kind, &name, at, requeue);
                 }
             }
             Change::Removed { name, uid, how: _ } => {
                 let was_undecodable = self.undecodable.remove(kind, &name);
-                self.forget(kind, &name, &uid, at, dirty);
+                self.forget(kind, &name, &uid, at, requeue);
                 if was_undecodable {
-                    self.undecodable_changed(kind, &name, at, dirty);
+                    self.requeue_for_undecodable(kind, &name, at, requeue);
                 }
             }
         }
     }
 
     /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
-    pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
-        self.take(object, at, dirty);
+        self.take(object, at, requeue);
         if let Some(name) = decodable {
-            self.undecodable_changed(kind, &name, at, dirty);
+            self.requeue_for_undecodable(kind, &name, at, requeue);
         }
     }
 
     /// Stores the new state of a watch. Every decision may depend on it, so all keys are pushed.
-    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             self.note_orphans(at);
-            self.all_keys(dirty);
+            self.all_keys(requeue);
         }
     }
 
@@ -262,21 +262,21 @@ impl View {
     }
 
     /// Pushes every key that may need a write.
-    pub fn all_keys(&self, dirty: &mut Vec<Key>) {
-        dirty.push(Key::Heartbeat);
-        dirty.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
-        dirty.extend(self.internal_exports.iter().map(|object| Key::Export(object.reference.source.clone())));
-        dirty.extend(self.slices.iter().map(|object| Key::SliceExport(object.meta.name.clone())));
-        // fault E6.2: dirty.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone()))); ~>
-        dirty.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone())));
-        dirty.extend(
+    pub fn all_keys(&self, requeue: &mut Vec<Key>) {
+        requeue.push(Key::Heartbeat);
+        requeue.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
+        requeue.extend(self.internal_exports.iter().map(|object| Key::Export(object.reference.source.clone())));
+        requeue.extend(self.slices.iter().map(|object| Key::SliceExport(object.meta.name.clone())));
+        // fault E6.2: requeue.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone()))); ~>
+        requeue.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone())));
+        requeue.extend(
             self.multi_cluster_services.iter().map(|object| Key::MultiClusterService(object.meta.name.clone())),
         );
-        dirty.extend(self.imports.iter().map(|object| Key::Import(object.meta.name.clone())));
-        dirty.extend(self.internal_imports.iter().map(|object| Key::Import(object.reference.source.clone())));
-        dirty.extend(self.slice_imports.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
+        requeue.extend(self.imports.iter().map(|object| Key::Import(object.meta.name.clone())));
+        requeue.extend(self.internal_imports.iter().map(|object| Key::Import(object.reference.source.clone())));
+        requeue.extend(self.slice_imports.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
         let system = &self.settings.fleet_system_namespace;
-        dirty.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
+        requeue.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
     }
 
     /// Returns the MultiClusterServices that request a ServiceImport.

@@ -177,11 +177,11 @@ fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its
     let unfit = given(&["127.0.0.1"], 5);
     let mut view = view_of(&unfit, Some(held(&unfit, &["10.0.0.1"], 4)));
     let other = slice_import("member-1", &slice_export("member-2", &slice("work/app-2"))).marked();
-    let dirty = told(&mut view, Object::EndpointSliceImport(other.clone()));
-    assert!(dirty.contains(&key(&unfit)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceImport(other.clone()));
+    assert!(requeue.contains(&key(&unfit)), "{requeue:?}");
     assert_eq!(writes(&view, &key(&unfit)), [], "the other takes over first");
-    let dirty = told(&mut view, imported_slice(&other.meta.name.name, "work-app").object());
-    assert!(dirty.contains(&key(&unfit)), "{dirty:?}");
+    let requeue = told(&mut view, imported_slice(&other.meta.name.name, "work-app").object());
+    assert!(requeue.contains(&key(&unfit)), "{requeue:?}");
     assert_eq!(writes(&view, &key(&unfit)).len(), 1);
 }
 

@@ -245,8 +245,8 @@ fn b4_a_multi_cluster_service_neither_uses_nor_adopts_a_dying_import_and_makes_i
         let dying = import.deleting();
         let mut view = member_view([mcs.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}");
-        let dirty = gone(&mut view, &dying.object());
-        assert!(dirty.contains(&key), "{case}: its end requeues the MultiClusterService: {dirty:?}");
+        let requeue = gone(&mut view, &dying.object());
+        assert!(requeue.contains(&key), "{case}: its end requeues the MultiClusterService: {requeue:?}");
         let planned = writes(&view, &key);
         assert!(
             matches!(&planned[..], [Write { action: Action::Create(Desired::ServiceImport { .. }), .. }]),
@@ -438,8 +438,8 @@ fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes
     ]);
     let key = Key::SliceImport(name);
     assert_eq!(writes(&view, &key), [], "nothing to bind it to yet");
-    let dirty = told(&mut view, derived_service("work-new", "work/new").object());
-    assert!(dirty.contains(&key), "the derived Service wakes its slices: {dirty:?}");
+    let requeue = told(&mut view, derived_service("work-new", "work/new").object());
+    assert!(requeue.contains(&key), "the derived Service wakes its slices: {requeue:?}");
     let planned = writes(&view, &key);
     let [Write { at, action: Action::Patch { patch: Patch::ImportedSlice(wanted), .. }, sample: None, .. }] =
         &planned[..]
@@ -458,8 +458,8 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
     let mcs = mcs("work/app").taken_on().deriving("work-app");
     told(&mut view, derived_service("work-app", "work/app").object());
     assert_eq!(writes(&view, &key), [], "a Service without its MultiClusterService is nobody's");
-    let dirty = told(&mut view, mcs.object());
-    assert!(dirty.contains(&key), "the MultiClusterService requeues its slices: {dirty:?}");
+    let requeue = told(&mut view, mcs.object());
+    assert!(requeue.contains(&key), "the MultiClusterService requeues its slices: {requeue:?}");
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &given.meta, true)]);
 }
 

@@ -46,10 +46,10 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     let key = Key::MultiClusterService(named("work/app"));
     let mut view = importer(&[]);
     assert_eq!(writes(&view, &key), [], "nothing is disputed");
-    let mut dirty = Vec::new();
+    let mut requeue = Vec::new();
     let about = Some((Kind::MultiClusterService, named("work/app")));
-    view.disputed(about.clone(), slice(), Some(MESSAGE.to_owned()), &mut dirty);
-    assert_eq!(dirty, std::slice::from_ref(&key));
+    view.disputed(about.clone(), slice(), Some(MESSAGE.to_owned()), &mut requeue);
+    assert_eq!(requeue, std::slice::from_ref(&key));
     let planned = writes(&view, &key);
     assert_eq!(planned[0].events, [], "the runtime tells it");
     let disputed = set(&planned);
@@ -65,8 +65,8 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     assert_eq!(writes(&view, &key), [], "said once");
 
     view.disputed(about, slice(), Some(MESSAGE.to_owned()), &mut Vec::new());
-    view.disputed(None, slice(), None, &mut dirty);
-    assert_eq!(dirty.last(), Some(&key));
+    view.disputed(None, slice(), None, &mut requeue);
+    assert_eq!(requeue.last(), Some(&key));
     assert_eq!(writes(&view, &key), [], "it was over before it was said");
 }
 
@@ -95,11 +95,11 @@ fn what_is_disputed_already_with_the_same_words_plans_nobody() {
     let mut view = importer(&said[1..]);
     view.disputed(about(), slice(), message(), &mut Vec::new());
     assert_eq!(writes(&view, &key), [], "the condition says it");
-    let mut dirty = Vec::new();
-    view.disputed(about(), slice(), message(), &mut dirty);
-    assert_eq!(dirty, [], "nothing has changed");
-    view.disputed(Some((Kind::MultiClusterService, named("work/other"))), slice(), message(), &mut dirty);
-    assert_eq!(dirty, [key, Key::MultiClusterService(named("work/other"))], "it moves from one to the other");
+    let mut requeue = Vec::new();
+    view.disputed(about(), slice(), message(), &mut requeue);
+    assert_eq!(requeue, [], "nothing has changed");
+    view.disputed(Some((Kind::MultiClusterService, named("work/other"))), slice(), message(), &mut requeue);
+    assert_eq!(requeue, [key, Key::MultiClusterService(named("work/other"))], "it moves from one to the other");
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn in_the_hub_the_exports_of_the_service_say_it() {
     let objects: [Object; 2] = [internal.object(), import.object()];
     let mut view = hub_view(objects);
     assert_eq!(writes(&view, &key), []);
-    let mut dirty = Vec::new();
+    let mut requeue = Vec::new();
     let copy = (Kind::EndpointSliceImport, named("fleet-member-member-2/a"));
-    view.disputed(Some(named("work/app")), copy, Some(MESSAGE.to_owned()), &mut dirty);
-    assert_eq!(dirty, std::slice::from_ref(&key));
+    view.disputed(Some(named("work/app")), copy, Some(MESSAGE.to_owned()), &mut requeue);
+    assert_eq!(requeue, std::slice::from_ref(&key));
     assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
     assert!(!view.plan(&key, NOW).writes.is_empty());
 }

@@ -476,8 +476,8 @@ fn an_export_that_the_hub_lost_is_stamped_when_that_was_seen() {
 fn a_change_seen_before_the_export_was_accepted_counts_from_then() {
     let waiting = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
     let mut view = member_view([service("work/app").object(), waiting.object(), slice("work/app-1").object()]);
-    let dirty = told(&mut view, accepted_export("work/app").object());
-    assert_eq!(dirty, [app(), app_slice()]);
+    let requeue = told(&mut view, accepted_export("work/app").object());
+    assert_eq!(requeue, [app(), app_slice()]);
     let (_, made) = create_slice(&view, &app_slice()).expect("exported");
     assert_eq!(made.spec.reference.exported_since, Some(seconds(20)));
 }

@@ -81,8 +81,8 @@ fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_h
     let mut view = member_view([service("work/app").headless().object(), asked.object()]);
     view.watch_state(Kind::MemberAgent, WatchState::Incomplete, seconds(11), &mut Vec::new());
     assert_eq!(planned(&view, &app()), Plan::default());
-    let dirty = told(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
-    assert!(dirty.contains(&app()), "{dirty:?}");
+    let requeue = told(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
+    assert!(requeue.contains(&app()), "{requeue:?}");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_ke
     assert_eq!(derived(&bound_mcs(), status(), vec![both.clone().object(), given_six()]), []);
     assert_eq!(derived(&bound_mcs(), status(), vec![both.object()]), [], "its address stays when they go");
     let mut view = member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object()]);
-    let dirty = told(&mut view, given_six());
-    assert!(dirty.contains(&Key::MultiClusterService(named("work/app"))), "{dirty:?}");
+    let requeue = told(&mut view, given_six());
+    assert!(requeue.contains(&Key::MultiClusterService(named("work/app"))), "{requeue:?}");
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported
             member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object(), unfit]);
         let mut fit = given(&["::1", "fd00::1"]);
         fit.meta_mut().resource_version += 1;
-        let dirty = told(&mut view, fit);
+        let requeue = told(&mut view, fit);
         let key = Key::MultiClusterService(named("work/app"));
-        assert!(dirty.contains(&key), "{dirty:?}");
+        assert!(requeue.contains(&key), "{requeue:?}");
         let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
         assert_eq!(writes(&view, &key), [Write::patch(&standing().meta, patch)]);
     }

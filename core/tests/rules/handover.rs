@@ -36,14 +36,14 @@ fn an_export_stays_until_the_slices_that_take_its_place_are_exported() {
     assert_eq!(writes(&view, &export_key("work/app-1")), []);
     assert!(matches!(writes(&view, &export_key("work/app-2"))[..], [Write { action: Action::Create(_), .. }]));
 
-    let dirty = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
-    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
+    assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     let withdrawal = [Write::delete(Kind::EndpointSliceExport, &standing.meta)];
     assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal);
 
     let mut view = member_view(objects.into_iter().chain([new.clone().object()]));
-    let dirty = gone(&mut view, &new.object());
-    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    let requeue = gone(&mut view, &new.object());
+    assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal, "nothing takes its place any more");
 }
 
@@ -60,8 +60,8 @@ fn a_service_that_is_not_exported_any_more_waits_for_nothing() {
     ];
     let mut view = member_view(objects);
     assert_eq!(writes(&view, &export_key("work/app-1")), []);
-    let dirty = told(&mut view, export.deleting().object());
-    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    let requeue = told(&mut view, export.deleting().object());
+    assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     assert_eq!(writes(&view, &export_key("work/app-1")), [Write::delete(Kind::EndpointSliceExport, &standing.meta)]);
 }
 
@@ -77,8 +77,8 @@ fn an_export_is_not_emptied_before_the_slices_that_take_its_place_are_exported()
         new.clone().object(),
     ]);
     assert_eq!(writes(&view, &export_key("work/app-1")), []);
-    let dirty = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
-    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
+    assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     assert!(matches!(writes(&view, &export_key("work/app-1"))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 
@@ -107,8 +107,8 @@ fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
 
-    let dirty = told(&mut view, Object::EndpointSliceImport(slice_import("member-3", &new)));
-    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceImport(slice_import("member-3", &new)));
+    assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     let withdrawal = |copy| Write::delete(Kind::EndpointSliceImport, copy);
     assert_eq!(writes(&view, &hub_key(&old)), [withdrawal(&copies[1].meta)], "each importer for itself");
     told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
@@ -167,8 +167,8 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
         Object::EndpointSliceImport(copy),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
-    let dirty = told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
-    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
+    assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert!(matches!(writes(&view, &hub_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 
@@ -186,8 +186,8 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
     assert_eq!(writes(&view, &hub_key(&old)), []);
     let mut moved = new.version(2);
     moved.spec.owner = named("work/another");
-    let dirty = told(&mut view, Object::EndpointSliceExport(moved));
-    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceExport(moved));
+    assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
@@ -206,8 +206,8 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
         Object::EndpointSliceImport(copy.clone()),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
-    let dirty = told(&mut view, Object::EndpointSliceExport(rightful));
-    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceExport(rightful));
+    assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
@@ -239,14 +239,14 @@ fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
     ];
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
     assert_eq!(writes(&view, &import_key(&old)), []);
-    let dirty = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
-    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     let withdrawal = [Write::delete(Kind::EndpointSlice, &held.meta)];
     assert_eq!(writes(&view, &import_key(&old)), withdrawal);
 
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
-    let dirty = told(&mut view, Object::EndpointSliceImport(new.deleting()));
-    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceImport(new.deleting()));
+    assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &import_key(&old)), withdrawal, "nothing takes its place any more");
 
     let view = member_view(objects);
@@ -266,8 +266,8 @@ fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
     assert_eq!(writes(&view, &import_key(&old)), []);
     let mut moved = new.version(2);
     moved.spec.owner = named("work/another");
-    let dirty = told(&mut view, Object::EndpointSliceImport(moved));
-    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceImport(moved));
+    assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
 }
 
@@ -279,8 +279,8 @@ fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_importe
     let objects = [Object::EndpointSliceImport(emptied), Object::EndpointSliceImport(new.clone()), held.object()];
     let mut view = member_view(bound().into_iter().chain(objects));
     assert_eq!(writes(&view, &import_key(&old)), []);
-    let dirty = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
-    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    let requeue = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     assert!(matches!(writes(&view, &import_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 

@@ -107,9 +107,9 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
 fn only_who_follows_this_clusters_slices_says_so() {
     let due = MemberAgent { stopped: Some(seconds(1)), ..held() };
     let mut view = speaking([due.clone().object()]);
-    let mut dirty = Vec::new();
-    view.slices_followed(false, &mut dirty);
-    assert_eq!((dirty, planned(&view, &Key::Heartbeat)), (vec![Key::Heartbeat], Plan::default()));
+    let mut requeue = Vec::new();
+    view.slices_followed(false, &mut requeue);
+    assert_eq!((requeue, planned(&view, &Key::Heartbeat)), (vec![Key::Heartbeat], Plan::default()));
     view.slices_followed(true, &mut Vec::new());
     assert_eq!(planned(&view, &Key::Heartbeat), renewal(&due));
     for kind in [Kind::EndpointSlice, Kind::MemberAgent] {
@@ -188,8 +188,8 @@ fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     let mut view = speaking_hub([agent.clone().object()]);
     let slice = slice_export("member-1", &slice("work/app-1"));
-    let dirty = told(&mut view, Object::EndpointSliceExport(slice));
-    assert!(!dirty.contains(&hub::Key::Member("member-1".into())), "{dirty:?}");
+    let requeue = told(&mut view, Object::EndpointSliceExport(slice));
+    assert!(!requeue.contains(&hub::Key::Member("member-1".into())), "{requeue:?}");
     let renewed = MemberAgent { renewed: Some(NOW), ..agent };
     assert_eq!(told(&mut view, renewed.object()), [hub::Key::Member("member-1".into())]);
 }
@@ -344,8 +344,8 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
     let (key, copy) = (slice_key(&export), slice_import("member-2", &export));
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let mut view = given(&export, Some(Features::ALL), Some(&copy));
-    let dirty = gone(&mut view, &agent); // the deletion is seen at second 20
-    assert!(dirty.contains(&key), "{dirty:?}");
+    let requeue = gone(&mut view, &agent); // the deletion is seen at second 20
+    assert!(requeue.contains(&key), "{requeue:?}");
     let end = seconds(80);
     let waits = Plan { again: Some(end), ..Plan::default() };
     assert_eq!(view.plan(&key, end.plus_micros(-1)), waits);

@@ -174,9 +174,9 @@ fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
     let mut view = seeing(100, objects.into_iter().chain([owned_by("uid-other").object()]));
     let renewed = MemberAgent { renewed: Some(seconds(900)), ..owned_by("uid-other") };
     let apply = |view: &mut View, agent: &MemberAgent, at: i64| {
-        let mut dirty = Vec::new();
-        view.applied(agent.clone().object(), seconds(at), &mut dirty);
-        dirty
+        let mut requeue = Vec::new();
+        view.applied(agent.clone().object(), seconds(at), &mut requeue);
+        requeue
     };
     assert_eq!(apply(&mut view, &renewed, 900), [Key::Heartbeat], "a renewal concerns nothing else");
     let counted = MemberAgent { counts: Some(Default::default()), ..renewed.clone() };
@@ -197,11 +197,11 @@ fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
     assert_eq!(view.plan(&Key::Heartbeat, seconds(980)).writes, [renewal(&stopped, 980)]);
 
     let commanded = MemberAgent { cluster_uid: Some(OWN.into()), ..owned_by("uid-other") };
-    let dirty = apply(&mut view, &commanded, 985);
-    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    let requeue = apply(&mut view, &commanded, 985);
+    assert!(keys.iter().all(|key| requeue.contains(key)), "{requeue:?}");
     assert_eq!(writes(&view, &keys, 985).len(), 4);
-    let dirty = apply(&mut view, &owned_by("uid-other"), 990);
-    assert!(keys.iter().all(|key| dirty.contains(key)), "and back: {dirty:?}");
+    let requeue = apply(&mut view, &owned_by("uid-other"), 990);
+    assert!(keys.iter().all(|key| requeue.contains(key)), "and back: {requeue:?}");
 }
 
 fn renewal(held: &MemberAgent, now: i64) -> Write {
@@ -224,9 +224,9 @@ fn an_owner_that_could_not_renew_for_long_renews_before_it_acts() {
     assert_eq!(view.plan(&Key::Heartbeat, seconds(1_000)).writes, [renewal(&owned_by(OWN), 1_000)]);
     let sent =
         MemberAgent { leader: Some("leader of member-1".into()), renewed: Some(seconds(1_000)), ..owned_by(OWN) };
-    let mut dirty = Vec::new();
-    view.applied(sent.object(), seconds(1_010), &mut dirty);
-    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    let mut requeue = Vec::new();
+    view.applied(sent.object(), seconds(1_010), &mut requeue);
+    assert!(keys.iter().all(|key| requeue.contains(key)), "{requeue:?}");
     assert_eq!(writes(&view, &keys, 1_899).len(), 4);
     assert_eq!(writes(&view, &keys, 1_900).len(), 1, "it counts from when the renewal was sent");
 }
@@ -272,11 +272,11 @@ fn a_member_agent_that_is_deleted_is_anybodys_and_one_whose_definition_vanished_
 #[test]
 fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
     let (objects, keys) = both_directions();
-    let mut dirty = Vec::new();
+    let mut requeue = Vec::new();
     let mut denied = seeing(100, objects.clone());
     assert_eq!(writes(&denied, &keys, 110).len(), 1);
-    denied.renewal_denied(seconds(110), &mut dirty);
-    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    denied.renewal_denied(seconds(110), &mut requeue);
+    assert!(keys.iter().all(|key| requeue.contains(key)), "{requeue:?}");
     assert_eq!(writes(&denied, &keys, 9_000).len(), 4);
     let mut foreign = seeing(100, objects.iter().cloned().chain([owned_by("uid-other").object()]));
     foreign.renewal_denied(seconds(110), &mut Vec::new());
@@ -291,9 +291,9 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
     );
     let answer = MemberAgent { renewed: Some(seconds(100)), ..old };
     pruned.applied(answer.clone().object(), seconds(100), &mut Vec::new());
-    dirty.clear();
-    pruned.renewal_written(seconds(100), &mut dirty);
-    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    requeue.clear();
+    pruned.renewal_written(seconds(100), &mut requeue);
+    assert!(keys.iter().all(|key| requeue.contains(key)), "{requeue:?}");
     assert_eq!(writes(&pruned, &keys, 9_000).len(), 4);
     let plan = pruned.plan(&Key::Heartbeat, seconds(100));
     assert_eq!((&plan.writes[..], plan.again), (&[][..], Some(seconds(110))), "what is pruned causes no write");

@@ -550,8 +550,8 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
 
     let import = service_import("work/app");
     let fulfilled = claim("member-1", &import).answered(resolved(&["member-2"]));
-    let dirty = told(&mut view, fulfilled.object());
-    assert!(dirty.contains(&key(&given)), "the fulfilled claim wakes it: {dirty:?}");
+    let requeue = told(&mut view, fulfilled.object());
+    assert!(requeue.contains(&key(&given)), "the fulfilled claim wakes it: {requeue:?}");
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
     assert_eq!(planned(&view, &key(&given)), Plan { again: Some(until), ..Plan::default() });
     let delete = Write::delete(Kind::EndpointSlice, &held.meta);
@@ -616,8 +616,8 @@ fn a_slice_whose_manager_was_edited_is_labelled_again() {
     let mut while_we_ran = view_of(Some(&given), Some(&held), &objects);
     let mut unbound = EndpointSlice { service: None, ..edited };
     unbound.meta.resource_version += 1;
-    let dirty = told(&mut while_we_ran, unbound.object());
-    assert!(dirty.contains(&key(&given)), "{dirty:?}");
+    let requeue = told(&mut while_we_ran, unbound.object());
+    assert!(requeue.contains(&key(&given)), "{requeue:?}");
     for view in [before_we_came, while_we_ran] {
         let planned = writes(&view, &key(&given));
         let [Write { at, action: Action::Patch { .. }, .. }] = &planned[..] else { panic!("{planned:?}") };
@@ -632,8 +632,8 @@ fn a_derived_service_whose_labels_were_edited_is_labelled_again_and_not_made_twi
     let mut view = member_view(objects);
     let mut edited = Service { derived_from: None, ..service };
     edited.meta.resource_version += 1;
-    let dirty = told(&mut view, edited.clone().object());
-    assert!(dirty.contains(&app()), "{dirty:?}");
+    let requeue = told(&mut view, edited.clone().object());
+    assert!(requeue.contains(&app()), "{requeue:?}");
     let mend = Write::patch(&edited.meta, Patch::DerivedService(derived(&mcs)));
     assert_eq!(writes(&view, &app()), [mend]);
 }

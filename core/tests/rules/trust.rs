@@ -234,8 +234,8 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
     assert_eq!(writes(&view, &slice_key(&held())), [], "member-1's copy stays");
 
     // Of two accepted exporters the one with the older export holds the slice.
-    let dirty = told(&mut view, shared().version(2).object());
-    assert!(dirty.contains(&slice_key(&squatter)) && dirty.contains(&slice_key(&held())), "{dirty:?}");
+    let requeue = told(&mut view, shared().version(2).object());
+    assert!(requeue.contains(&slice_key(&squatter)) && requeue.contains(&slice_key(&held())), "{requeue:?}");
     let planned = writes(&view, &slice_key(&held()));
     assert!(matches!(&planned[..], [Write { action: Action::Delete { .. }, .. }]), "{planned:#?}");
 }
@@ -274,9 +274,9 @@ fn however_many_say_that_a_slice_is_their_own_each_is_planned_anew_once() {
     };
     let mut view = hub_view(standing().into_iter().chain((0..50).map(empty)));
     for (change, keys) in [(empty(50), 1), (shared().version(2).object(), 3 * 52)] {
-        let mut dirty = Vec::new();
-        view.applied(change, seconds(20), &mut dirty);
-        assert!(dirty.len() <= keys, "{}", dirty.len());
+        let mut requeue = Vec::new();
+        view.applied(change, seconds(20), &mut requeue);
+        assert!(requeue.len() <= keys, "{}", requeue.len());
     }
 }
 
@@ -320,8 +320,8 @@ fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
     undecodable(&mut view, Kind::InternalServiceImport, &claim_name);
     let planned = writes(&view, &slice_key(&held));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
-    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &claim_name);
-    assert!(dirty.contains(&slice_key(&held)), "{dirty:?}");
+    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &claim_name);
+    assert!(requeue.contains(&slice_key(&held)), "{requeue:?}");
     assert_eq!(writes(&view, &slice_key(&held)), [unmark]);
 }
 

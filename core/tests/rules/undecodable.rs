@@ -123,8 +123,8 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_read() {
     }
     assert_eq!(writes(&view, &hub_service("work/app")), [], "all in their places, and other ports do not win");
 
-    let dirty = gone_unread(&mut view, Kind::InternalServiceExport, &at);
-    assert_eq!(dirty, [hub_service("work/app")]);
+    let requeue = gone_unread(&mut view, Kind::InternalServiceExport, &at);
+    assert_eq!(requeue, [hub_service("work/app")]);
     assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-2", "member-3"])]);
 }
 
@@ -170,8 +170,8 @@ fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();
     assert_eq!(targets, [withdrawn], "the slices of member-2 stay");
     told(&mut view, import.object());
-    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
-    assert!(dirty.contains(&hub_service("work/app")) && dirty.contains(&hub_slice(&export)), "{dirty:?}");
+    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    assert!(requeue.contains(&hub_service("work/app")) && requeue.contains(&hub_slice(&export)), "{requeue:?}");
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_read() 
     undecodable(&mut view, Kind::InternalServiceImport, &at);
     let mark = |claim: &InternalServiceImport| Write::finalizer(Kind::InternalServiceImport, &claim.meta, true);
     assert_eq!(writes(&view, &hub_service("work/app")), [mark(&shared)], "any number may be among many");
-    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
-    assert_eq!(dirty, [hub_service("work/app")]);
+    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    assert_eq!(requeue, [hub_service("work/app")]);
     assert!(writes(&view, &hub_service("work/app")).contains(&mark(&waiting)));
 }
 
@@ -226,9 +226,9 @@ fn an_import_of_the_hub_that_cannot_be_read_is_not_made_twice_and_nobody_loses_b
     let create = Write::create(named("work/web"), Desired::ServiceImport { controller: None, finalizer: false });
     assert_eq!(writes(&view, &hub_service("work/web")), [create], "others go on");
 
-    let dirty = gone_unread(&mut view, Kind::ServiceImport, &at);
+    let requeue = gone_unread(&mut view, Kind::ServiceImport, &at);
     for key in [hub_service("work/app"), hub_slice(&old), hub_slice(&new)] {
-        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+        assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
     assert_eq!(writes(&view, &hub_service("work/app"))[0].at, at);
 }
@@ -284,8 +284,8 @@ fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read
     let delete = |slice| vec![Write::delete(Kind::EndpointSlice, slice)];
     assert_eq!(view.plan(&slice_key(&other), late).writes, delete(&forgotten.meta), "others go");
 
-    let dirty = gone_unread(&mut view, Kind::EndpointSliceImport, &given.meta.name);
-    assert!(dirty.contains(&slice_key(&given)), "{dirty:?}");
+    let requeue = gone_unread(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    assert!(requeue.contains(&slice_key(&given)), "{requeue:?}");
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
     assert_eq!(planned(&view, &slice_key(&given)).again, Some(until), "from when it was gone");
     assert_eq!(view.plan(&slice_key(&given), until).writes, delete(&held.meta));
@@ -301,9 +301,9 @@ fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
     assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default(), "neither made twice nor retired");
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
-    let dirty = gone_unread(&mut view, Kind::ServiceImport, &at);
+    let requeue = gone_unread(&mut view, Kind::ServiceImport, &at);
     for key in [mcs_key("work/app"), import_key("work/app")] {
-        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+        assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
     let kinds: Vec<Kind> = writes(&view, &mcs_key("work/app")).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds[0], Kind::ServiceImport, "made anew, and the derived Service has its grace from now on");
@@ -335,9 +335,9 @@ fn a_derived_service_that_cannot_be_read_is_not_made_twice_and_keeps_its_slices(
     undecodable(&mut view, Kind::Service, &service.meta().name);
     assert_eq!(view.plan(&slice_key(&lost), late), Plan::default());
     assert_eq!(planned(&view, &mcs_key("work/app")), Plan::default());
-    let dirty = gone_unread(&mut view, Kind::Service, &service.meta().name);
+    let requeue = gone_unread(&mut view, Kind::Service, &service.meta().name);
     for key in [slice_key(&lost), mcs_key("work/app")] {
-        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+        assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
 }
 
@@ -362,9 +362,9 @@ fn a_multi_cluster_service_that_cannot_be_read_keeps_its_slices_and_they_follow_
     assert_eq!(view.plan(&slice_key(&lost), seconds(20).plus_micros(LONG_AFTER)), Plan::default());
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
-    let dirty = gone_unread(&mut view, Kind::MultiClusterService, &named("work/app"));
+    let requeue = gone_unread(&mut view, Kind::MultiClusterService, &named("work/app"));
     for key in [slice_key(&changed), slice_key(&lost), import_key("work/app"), mcs_key("work/app")] {
-        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+        assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
     assert_eq!(writes(&view, &slice_key(&lost)), [Write::delete(Kind::EndpointSlice, &orphan.meta)]);
 }
@@ -401,8 +401,8 @@ fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away(
     told(&mut view, service_import("work/web").marked().object());
     assert_eq!(writes(&view, &import_key("work/web"))[0].at, in_hub_of("member-1", "work-web"), "others are claimed");
 
-    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
-    assert!(dirty.contains(&import_key("work/app")), "{dirty:?}");
+    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    assert!(requeue.contains(&import_key("work/app")), "{requeue:?}");
     assert_eq!(writes(&view, &import_key("work/app"))[0].at, at);
 }
 
@@ -412,8 +412,8 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_rea
     let mut view = member_view([import]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
-    let dirty = told(&mut view, mcs("work/app").taken_on().object());
-    assert!(dirty.contains(&import_key("work/app")), "{dirty:?}");
+    let requeue = told(&mut view, mcs("work/app").taken_on().object());
+    assert!(requeue.contains(&import_key("work/app")), "{requeue:?}");
     assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
 }
 
@@ -442,8 +442,8 @@ fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
         let mut view = member_view([object]);
         undecodable(&mut view, kind, &made);
         assert_held_by(&planned(&view, &key), &made.to_string());
-        let dirty = gone_unread(&mut view, kind, &made);
-        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+        let requeue = gone_unread(&mut view, kind, &made);
+        assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
         assert_eq!(writes(&view, &key).len(), 1, "{key:?} is let go");
     }
 }
@@ -495,8 +495,8 @@ fn an_export_that_went_without_naming_its_source_is_made_anew_under_its_name() {
     let mut view = member_view(objects);
     let key = member::Key::SliceExport(named("work/app-1"));
     assert_eq!(writes(&view, &key), [], "its name is not free yet");
-    let dirty = gone(&mut view, &Object::EndpointSliceExport(dying.clone()));
-    assert!(dirty.contains(&key), "{dirty:?}");
+    let requeue = gone(&mut view, &Object::EndpointSliceExport(dying.clone()));
+    assert!(requeue.contains(&key), "{requeue:?}");
     assert_eq!(writes(&view, &key)[0].at, dying.meta.name);
 }
 
@@ -520,9 +520,9 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_read(
         for key in [&export_key, &slice_key] {
             assert_eq!(planned(&view, key), Plan::default(), "the {kind:?} cannot be read");
         }
-        let dirty = gone_unread(&mut view, kind, &hidden.meta().name);
+        let requeue = gone_unread(&mut view, kind, &hidden.meta().name);
         for key in keys_of(kind) {
-            assert!(dirty.contains(key), "{key:?} is not in {dirty:?}");
+            assert!(requeue.contains(key), "{key:?} is not in {requeue:?}");
         }
     }
 

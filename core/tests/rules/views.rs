@@ -59,7 +59,10 @@ fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
     agent.hear(kind, now);
     for (key, plan) in wanted(&agent.view, now) {
         let wanted_before = before.get(&key).is_some_and(|before| same_targets(before, &plan));
-        assert!(wanted_before || agent.dirty.contains(&key), "{key:?} is not planned anew, although it wants {plan:?}");
+        assert!(
+            wanted_before || agent.requeue.contains(&key),
+            "{key:?} is not planned anew, although it wants {plan:?}"
+        );
     }
 }
 
@@ -72,7 +75,7 @@ fn same_targets(one: &Plan, other: &Plan) -> bool {
 }
 
 #[test]
-fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_dirty() {
+fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_requeued() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         world.tick_micros = 0;
@@ -321,20 +324,20 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
             assert_eq!(wanted, [], "without a word of {name:?}");
         }
         let without: BTreeSet<V::Key> = wanted(&blind, now).into_keys().collect();
-        let mut dirty = Vec::new();
-        blind.observe(applied(hidden.clone()), now, &mut dirty);
+        let mut requeue = Vec::new();
+        blind.observe(applied(hidden.clone()), now, &mut requeue);
         assert_eq!(blind, rebuilt(&blind, now, &mut Rng::with_seed(0)), "{name:?} is known again");
-        let mut anew = dirty.iter().collect::<BTreeSet<_>>();
+        let mut anew = requeue.iter().collect::<BTreeSet<_>>();
         anew.extend(&without);
         for (key, plan) in wanted(&blind, now) {
             assert!(anew.contains(&key), "{key:?} is not planned anew with {name:?}, although it wants {plan:?}");
         }
         let mut gone = blind_to(view, &hidden, now);
-        dirty.clear();
+        requeue.clear();
         let removed = removed(hidden.kind(), hidden.meta().name.clone(), Uid::default());
-        gone.observe(removed, now, &mut dirty);
+        gone.observe(removed, now, &mut requeue);
         for (key, plan) in wanted(&gone, now).into_iter().filter(|(_, plan)| !plan.writes.is_empty()) {
-            assert!(dirty.contains(&key), "{key:?} is not planned anew without {name:?}, although it wants {plan:?}");
+            assert!(requeue.contains(&key), "{key:?} is not planned anew without {name:?}, although it wants {plan:?}");
         }
     }
 }

@@ -41,8 +41,8 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     const KINDS: &'static [Kind];
     /// Returns an empty view of the same agent, as after a restart.
     fn forgetful(&self) -> Self;
-    fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>);
-    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
+    fn observe(&mut self, change: KindChange, at: Timestamp, requeue: &mut Vec<Self::Key>);
+    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>);
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
     fn watches(&self) -> &Watches;
@@ -69,11 +69,11 @@ impl View for member::View {
     fn forgetful(&self) -> Self {
         Self::new(self.settings.clone())
     }
-    fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.apply(change.0, change.1, at, dirty);
+    fn observe(&mut self, change: KindChange, at: Timestamp, requeue: &mut Vec<Self::Key>) {
+        self.apply(change.0, change.1, at, requeue);
     }
-    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.watch_state(kind, state, at, dirty);
+    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>) {
+        self.watch_state(kind, state, at, requeue);
     }
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
         self.plan(key, now)
@@ -122,11 +122,11 @@ impl View for hub::View {
     fn forgetful(&self) -> Self {
         Self::new(self.announces.clone(), self.namespace_policy)
     }
-    fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.apply(change.0, change.1, at, dirty);
+    fn observe(&mut self, change: KindChange, at: Timestamp, requeue: &mut Vec<Self::Key>) {
+        self.apply(change.0, change.1, at, requeue);
     }
-    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.watch_state(kind, state, at, dirty);
+    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>) {
+        self.watch_state(kind, state, at, requeue);
     }
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
         self.plan(key, now)
@@ -177,7 +177,7 @@ pub(crate) enum News {
 #[derive(Clone, Debug)]
 pub(crate) struct Agent<V: View> {
     pub(crate) view: V,
-    pub(crate) dirty: BTreeSet<V::Key>,
+    pub(crate) requeue: BTreeSet<V::Key>,
     /// Events that each watch has not delivered yet, in order.
     pub(crate) inbox: BTreeMap<Kind, VecDeque<News>>,
     /// Writes that were planned and not executed yet, with the key of their plan.
@@ -194,7 +194,7 @@ impl<V: View> Agent<V> {
     pub(crate) fn new(view: V) -> Self {
         Self {
             view,
-            dirty: BTreeSet::new(),
+            requeue: BTreeSet::new(),
             inbox: BTreeMap::new(),
             in_flight: Vec::new(),
             waiting: BTreeMap::new(),
@@ -230,9 +230,9 @@ impl<V: View> Agent<V> {
     /// Drops the events of a kind that the server no longer serves.
     pub(crate) fn not_served(&mut self, kind: Kind, state: WatchState, now: Timestamp) {
         self.inbox.remove(&kind);
-        let mut dirty = Vec::new();
-        self.view.watched(kind, state, now, &mut dirty);
-        self.dirty.extend(dirty);
+        let mut requeue = Vec::new();
+        self.view.watched(kind, state, now, &mut requeue);
+        self.requeue.extend(requeue);
     }
 
     /// Queues a change for its watch to deliver.
@@ -248,9 +248,9 @@ impl<V: View> Agent<V> {
         match self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) {
             Some(News::Changed(change)) => self.see(change, now),
             Some(News::Listed) => {
-                let mut dirty = Vec::new();
-                self.view.watched(kind, WatchState::Complete, now, &mut dirty);
-                self.dirty.extend(dirty);
+                let mut requeue = Vec::new();
+                self.view.watched(kind, WatchState::Complete, now, &mut requeue);
+                self.requeue.extend(requeue);
             }
             None => {}
         }
@@ -271,14 +271,14 @@ impl<V: View> Agent<V> {
                 }
             }
         }
-        let mut dirty = Vec::new();
-        self.view.observe(change, now, &mut dirty);
-        self.dirty.extend(dirty);
+        let mut requeue = Vec::new();
+        self.view.observe(change, now, &mut requeue);
+        self.requeue.extend(requeue);
     }
 
     /// Plans a key. Its new writes are then in flight.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
-        self.dirty.remove(key);
+        self.requeue.remove(key);
         let plan = self.view.decide(key, now);
         assert_reworded_plan_is_the_same(&self.view, key, now, &plan);
         let plan = sabotage::spoil(plan);
@@ -318,9 +318,9 @@ impl<V: View> Agent<V> {
                 }
             }
         }
-        self.dirty.extend(self.waiting.remove(&target).unwrap_or_default());
+        self.requeue.extend(self.waiting.remove(&target).unwrap_or_default());
         if failed {
-            self.dirty.insert(key.clone());
+            self.requeue.insert(key.clone());
         }
     }
 }

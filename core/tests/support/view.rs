@@ -51,22 +51,22 @@ fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V 
 
 /// Shows a view a changed object at second 20. Returns the keys to plan.
 pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
-    let mut dirty = Vec::new();
-    view.observe(applied(object), seconds(20), &mut dirty);
-    dirty.sort();
-    dirty.dedup();
-    dirty
+    let mut requeue = Vec::new();
+    view.observe(applied(object), seconds(20), &mut requeue);
+    requeue.sort();
+    requeue.dedup();
+    requeue
 }
 
 /// Shows a view at second 20 that an object is gone. Returns the keys to plan.
 pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     let (kind, meta) = (object.kind(), object.meta());
-    let mut dirty = Vec::new();
+    let mut requeue = Vec::new();
     let change = removed(kind, meta.name.clone(), meta.uid.clone());
-    view.observe(change, seconds(20), &mut dirty);
-    dirty.sort();
-    dirty.dedup();
-    dirty
+    view.observe(change, seconds(20), &mut requeue);
+    requeue.sort();
+    requeue.dedup();
+    requeue
 }
 
 /// Shows a view at second 20 that an object is undecodable.
@@ -76,9 +76,9 @@ pub(crate) fn undecodable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) 
 
 /// Shows a view at second 20 that an undecodable object is gone. Returns the keys to plan.
 pub(crate) fn gone_unread<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
-    let mut dirty = Vec::new();
-    view.observe(removed(kind, name.clone(), "".into()), seconds(20), &mut dirty);
-    dirty
+    let mut requeue = Vec::new();
+    view.observe(removed(kind, name.clone(), "".into()), seconds(20), &mut requeue);
+    requeue
 }
 
 pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {

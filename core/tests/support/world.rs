@@ -312,7 +312,7 @@ impl World {
 
     fn plan(&mut self, who: Who, key: usize) {
         fn plan<V: View>(agent: &mut Agent<V>, key: usize, now: Timestamp) {
-            let key = agent.dirty.iter().nth(key).cloned().expect("a dirty key");
+            let key = agent.requeue.iter().nth(key).cloned().expect("a requeued key");
             agent.plan(&key, now);
         }
         match who {
@@ -407,7 +407,7 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
     }
     // A key is planned again only after its own writes are answered, so that the next plan sees their outcome.
     let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
-    let keys = agent.dirty.iter().enumerate().filter(|(_, key)| free(key));
+    let keys = agent.requeue.iter().enumerate().filter(|(_, key)| free(key));
     steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
     steps[2].extend((0..agent.in_flight.len()).map(|write| Step::CarryOut(who, write)));
 }
@@ -438,7 +438,7 @@ fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
     let due: Vec<V::Key> = agent.again.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
     for key in due {
         agent.again.remove(&key);
-        agent.dirty.insert(key);
+        agent.requeue.insert(key);
     }
 }
 

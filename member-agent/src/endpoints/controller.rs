@@ -166,32 +166,32 @@ impl Controller {
     }
 
     /// Records that an input was listed completely since the controller started to serve. Pushes the Services to plan.
-    pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
+    pub fn read_anew(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         if self.is_serving {
             self.told.insert(input);
         }
-        self.after_news_of_inputs(was_ready, dirty);
+        self.after_news_of_inputs(was_ready, requeue);
     }
 
     /// Records the new watch state of an input. Pushes the Services to plan.
-    pub fn watch_state(&mut self, input: Input, state: WatchState, dirty: &mut Vec<ObjectName>) {
+    pub fn watch_state(&mut self, input: Input, state: WatchState, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         self.states.insert(input, state);
-        self.after_news_of_inputs(was_ready, dirty);
+        self.after_news_of_inputs(was_ready, requeue);
     }
 
-    fn after_news_of_inputs(&mut self, was_ready: bool, dirty: &mut Vec<ObjectName>) {
+    fn after_news_of_inputs(&mut self, was_ready: bool, requeue: &mut Vec<ObjectName>) {
         if self.is_ready() && !was_ready {
             let _all_are_planned_anyway = (self.view.keep_undecodable(), self.view.share_anew());
-            dirty.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
+            requeue.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
         }
     }
 
     /// Stores a new or changed object. Pushes the Services to plan.
-    pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+    pub fn apply(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         match object {
-            Object::EndpointSlice(slice) => self.apply_slice(slice, at, dirty),
+            Object::EndpointSlice(slice) => self.apply_slice(slice, at, requeue),
             _ if !self.is_serving => {}
             Object::Service(service) => {
                 let name = object_name(&service.metadata.namespace, &service.metadata.name);
@@ -199,23 +199,23 @@ impl Controller {
                     let progress = self.progress.entry(name.clone()).or_default();
                     let by = progress.news(at);
                     progress.due.by(by);
-                    dirty.push(name);
+                    requeue.push(name);
                 }
             }
             Object::Pod(pod) => {
                 let touched = self.view.set_pod(pod);
-                self.touch_at_pace(touched, at + self.timing.batch_period, dirty);
+                self.touch_at_pace(touched, at + self.timing.batch_period, requeue);
             }
             Object::Node(node) => {
                 let is_ready = self.is_ready();
                 let touched = self.view.set_node(node, is_ready);
-                self.touch(touched, at, dirty);
+                self.touch(touched, at, requeue);
             }
         }
     }
 
     /// Removes an object. Pushes the Services to plan.
-    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let is_ready = self.is_ready();
         match input {
             Input::Service => {
@@ -227,16 +227,16 @@ impl Controller {
             }
             Input::Pod => {
                 let touched = self.view.remove_pod(namespace, name);
-                self.touch_at_pace(touched, at + self.timing.batch_period, dirty);
+                self.touch_at_pace(touched, at + self.timing.batch_period, requeue);
             }
             Input::Node => {
                 let touched = self.view.remove_node(name, is_ready);
-                self.touch(touched, at, dirty);
+                self.touch(touched, at, requeue);
             }
             Input::EndpointSlice => {
                 let touched = self.view.remove_slice(namespace, name);
                 let is_own = self.hands.sees_gone(&object_name(namespace, name), at);
-                self.after_slice(touched, is_own, at, dirty);
+                self.after_slice(touched, is_own, at, requeue);
             }
         }
     }
@@ -248,7 +248,7 @@ impl Controller {
         namespace: &str,
         name: &str,
         at: Timestamp,
-        dirty: &mut Vec<ObjectName>,
+        requeue: &mut Vec<ObjectName>,
     ) {
         match input {
             _ if !self.is_serving => {}
@@ -260,7 +260,7 @@ impl Controller {
                 self.view.note_node(name);
                 if self.is_ready() {
                     let touched = self.view.keep_undecodable();
-                    self.touch(touched, at, dirty);
+                    self.touch(touched, at, requeue);
                 }
             }
         }
@@ -395,17 +395,17 @@ impl Controller {
         }
     }
 
-    fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
-        self.touch_by(touched, |progress| progress.news(by), dirty);
+    fn touch(&mut self, touched: Touched, by: Timestamp, requeue: &mut Vec<ObjectName>) {
+        self.touch_by(touched, |progress| progress.news(by), requeue);
     }
 
-    fn touch_at_pace(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
+    fn touch_at_pace(&mut self, touched: Touched, by: Timestamp, requeue: &mut Vec<ObjectName>) {
         let pace = self.timing.pace;
-        self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), dirty);
+        self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), requeue);
     }
 
     /// While the controller is not ready it plans nothing, so changes are ignored: it lists everything when it starts to serve.
-    fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, dirty: &mut Vec<ObjectName>) {
+    fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, requeue: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
         }
@@ -415,7 +415,7 @@ impl Controller {
                 let progress = self.progress.entry(key.clone()).or_default();
                 let by = by(progress);
                 progress.due.by(by);
-                dirty.push(key);
+                requeue.push(key);
             }
         }
     }

@@ -106,8 +106,8 @@ impl Serving {
     }
 
     /// Records that an input was listed again. Pushes the Services to plan.
-    pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
-        self.controller.read_anew(input, dirty);
+    pub fn read_anew(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
+        self.controller.read_anew(input, requeue);
     }
 
     /// True if the agent needs a watch of kube-controller-manager's Lease.
@@ -139,8 +139,8 @@ impl Serving {
     }
 
     /// Stores a new or changed object. Pushes the Services to plan.
-    pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
-        self.controller.apply(object, at, dirty);
+    pub fn apply(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<ObjectName>) {
+        self.controller.apply(object, at, requeue);
         self.look_for_signs();
     }
 
@@ -150,8 +150,8 @@ impl Serving {
     }
 
     /// Records the end of a write. Pushes the Services to plan.
-    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
-        self.controller.write_ended(write, at, dirty);
+    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
+        self.controller.write_ended(write, at, requeue);
         self.look_for_signs();
     }
 
@@ -163,8 +163,8 @@ impl Serving {
     }
 
     /// Removes an object. Pushes the Services to plan.
-    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, dirty: &mut Vec<ObjectName>) {
-        self.controller.remove(input, namespace, name, at, dirty);
+    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, requeue: &mut Vec<ObjectName>) {
+        self.controller.remove(input, namespace, name, at, requeue);
     }
 
     /// Records an undecodable object. Pushes the Services to plan.
@@ -174,14 +174,14 @@ impl Serving {
         namespace: &str,
         name: &str,
         at: Timestamp,
-        dirty: &mut Vec<ObjectName>,
+        requeue: &mut Vec<ObjectName>,
     ) {
-        self.controller.undecodable(input, namespace, name, at, dirty);
+        self.controller.undecodable(input, namespace, name, at, requeue);
     }
 
     /// Records the new watch state of an input. Pushes the Services to plan.
-    pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, dirty: &mut Vec<ObjectName>) {
-        self.controller.watch_state(input, state, dirty);
+    pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, requeue: &mut Vec<ObjectName>) {
+        self.controller.watch_state(input, state, requeue);
         if input == Input::EndpointSlice {
             self.takeover.slices_view(state, at);
             self.has_news = true;

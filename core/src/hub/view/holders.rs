@@ -69,7 +69,7 @@ impl Holders {
 impl View {
     /// Computes the rank of the exports with these names again. If a source slice gets another holder, requeues all exports
     /// that claim it and all slices that wait for one of them.
-    pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, dirty: &mut Vec<Key>) {
+    pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, requeue: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
             let place = self.place_of(name);
@@ -91,14 +91,14 @@ impl View {
                 rivals.extend(self.slice_exports_from.get(source).map(|export| &export.name));
             }
         }
-        dirty.extend(rivals.iter().map(|name| Key::Slice((*name).clone())));
-        self.waiting_dirties(rivals.into_iter().flat_map(|name| self.replacing_under(name)).collect(), dirty);
+        requeue.extend(rivals.iter().map(|name| Key::Slice((*name).clone())));
+        self.requeue_waiting_slices(rivals.into_iter().flat_map(|name| self.replacing_under(name)).collect(), requeue);
     }
 
     /// Computes the rank of all exports again.
-    pub(super) fn rank_all_exports(&mut self, dirty: &mut Vec<Key>) {
+    pub(super) fn rank_all_exports(&mut self, requeue: &mut Vec<Key>) {
         let names: Vec<Text> = self.slice_exports_named.keys().cloned().collect();
-        self.rank_exports(&names, dirty);
+        self.rank_exports(&names, requeue);
     }
 
     /// Returns the source slice and the rank of the export that holds this name.
@@ -123,9 +123,9 @@ impl View {
     }
 
     /// Requeues the slices of these Services whose removal waits for a replacement.
-    pub(super) fn waiting_dirties(&self, services: BTreeSet<ObjectName>, dirty: &mut Vec<Key>) {
+    pub(super) fn requeue_waiting_slices(&self, services: BTreeSet<ObjectName>, requeue: &mut Vec<Key>) {
         for service in &services {
-            dirty.extend(self.going_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));
+            requeue.extend(self.going_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));
         }
     }
 }

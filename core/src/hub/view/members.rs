@@ -21,22 +21,22 @@ impl View {
         self.watches.state(Kind::MemberAgent) != WatchState::Incomplete
     }
 
-    pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = agent.meta.name.clone();
         if let Taken::Changed(_) = self.member_agents.take(agent) {
-            self.hear_member(&name, at, dirty);
+            self.hear_member(&name, at, requeue);
         }
     }
 
-    pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.member_agents.remove(name, uid).is_some() {
-            self.hear_member(name, at, dirty);
+            self.hear_member(name, at, requeue);
         }
     }
 
     /// Records a member's announcement. It counts only in the member's own namespace under the member's own name. The feature
     /// set decides the content of the member's claims and distributed slices, so these are requeued.
-    fn hear_member(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn hear_member(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let namespace = &name.namespace;
         // fault U9.1: as_deref() != Some(&*name.name ~> is_none(
         if names::cluster_of(namespace).as_deref() != Some(&*name.name) {
@@ -49,15 +49,15 @@ impl View {
         self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
         if changed {
             for claim in self.internal_imports.in_namespace(namespace) {
-                // fault U6.3: self.slice_dirties(&claim.reference.source, dirty); ~>
-                self.slice_dirties(&claim.reference.source, dirty);
-                // fault F7.2: dirty.push(Key::Service(claim.reference.source.clone())); ~>
-                dirty.push(Key::Service(claim.reference.source.clone()));
+                // fault U6.3: self.requeue_slices_of(&claim.reference.source, requeue); ~>
+                self.requeue_slices_of(&claim.reference.source, requeue);
+                // fault F7.2: requeue.push(Key::Service(claim.reference.source.clone())); ~>
+                requeue.push(Key::Service(claim.reference.source.clone()));
             }
             let copies = self.slice_imports.in_namespace(namespace);
-            dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
+            requeue.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
         }
-        dirty.push(Key::Member(name.name.clone().into()));
+        requeue.push(Key::Member(name.name.clone().into()));
     }
 }
 

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 impl View {
     /// Records that the watch of this cluster's slices lost or regained contact with the API server.
-    pub fn slices_followed(&mut self, followed: bool, dirty: &mut Vec<Key>) {
+    pub fn slices_followed(&mut self, followed: bool, requeue: &mut Vec<Key>) {
         if std::mem::replace(&mut self.slices_followed, followed) != followed {
-            dirty.push(Key::Heartbeat);
+            requeue.push(Key::Heartbeat);
         }
     }
 
@@ -38,28 +38,28 @@ impl View {
         self.hub_feature_set(at).slice(&slice.content)
     }
 
-    pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, requeue: &mut Vec<Key>) {
         if agent.meta.name != self.own_member_agent() {
             return; // not this member's own MemberAgent
         }
         let acted = self.acts_in_hub(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {
             self.note_renewal(at);
-            self.hear_hub(at, dirty);
-            self.ownership_dirties(acted, at, dirty);
+            self.hear_hub(at, requeue);
+            self.requeue_if_ownership_changed(acted, at, requeue);
         }
     }
 
-    pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
         if self.member_agents.remove(name, uid).is_some() {
-            self.hear_hub(at, dirty);
-            self.ownership_dirties(acted, at, dirty);
+            self.hear_hub(at, requeue);
+            self.requeue_if_ownership_changed(acted, at, requeue);
         }
     }
 
     /// Records the hub's announcement. Requeues all exports if the hub's feature set changed.
-    fn hear_hub(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn hear_hub(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = self.own_member_agent();
         let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
         if self.hub_announced.heard(said.map(|hub| hub.understood()), at) {
@@ -67,10 +67,10 @@ impl View {
             for slice in exported.collect::<Vec<_>>() {
                 self.note_pending(&slice, at); // the new feature set can add content to the export or remove it
             }
-            // fault U5.2: self.all_keys(dirty ~> dirty.extend(self.slice_exports.iter().map(|export| Key::SliceExport(export.spec.reference.source.clone()))
-            self.all_keys(dirty);
+            // fault U5.2: self.all_keys(requeue ~> requeue.extend(self.slice_exports.iter().map(|export| Key::SliceExport(export.spec.reference.source.clone()))
+            self.all_keys(requeue);
         } else {
-            dirty.push(Key::Heartbeat);
+            requeue.push(Key::Heartbeat);
         }
     }
 }

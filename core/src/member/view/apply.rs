@@ -12,41 +12,41 @@ use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 
 impl View {
-    pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn take(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         match object {
-            Object::Service(service) => self.take_service(service, at, dirty),
-            Object::EndpointSlice(slice) => self.take_slice(slice, at, dirty),
-            Object::ServiceExport(export) => self.take_export(export, at, dirty),
-            Object::ServiceImport(import) => self.take_import(import, at, dirty),
-            Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, at, dirty),
-            Object::InternalServiceExport(export) => self.take_internal_export(export, at, dirty),
-            Object::InternalServiceImport(import) => self.take_internal_import(import, at, dirty),
-            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, dirty),
-            Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, dirty),
-            Object::MemberAgent(agent) => self.take_member_agent(agent, at, dirty),
+            Object::Service(service) => self.take_service(service, at, requeue),
+            Object::EndpointSlice(slice) => self.take_slice(slice, at, requeue),
+            Object::ServiceExport(export) => self.take_export(export, at, requeue),
+            Object::ServiceImport(import) => self.take_import(import, at, requeue),
+            Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, at, requeue),
+            Object::InternalServiceExport(export) => self.take_internal_export(export, at, requeue),
+            Object::InternalServiceImport(import) => self.take_internal_import(import, at, requeue),
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, requeue),
+            Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, requeue),
+            Object::MemberAgent(agent) => self.take_member_agent(agent, at, requeue),
             Object::Namespace(namespace) => self.take_namespace(namespace),
         }
     }
 
-    pub(super) fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub(super) fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         match kind {
-            Kind::Service => self.forget_service(name, uid, at, dirty),
-            Kind::EndpointSlice => self.forget_slice(name, uid, dirty),
-            Kind::ServiceExport => self.forget_export(name, uid, at, dirty),
-            Kind::ServiceImport => self.forget_import(name, uid, at, dirty),
-            Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, at, dirty),
-            Kind::InternalServiceExport => self.forget_internal_export(name, uid, at, dirty),
-            Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, dirty),
-            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, at, dirty),
-            Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, dirty),
-            Kind::MemberAgent => self.forget_member_agent(name, uid, at, dirty),
+            Kind::Service => self.forget_service(name, uid, at, requeue),
+            Kind::EndpointSlice => self.forget_slice(name, uid, requeue),
+            Kind::ServiceExport => self.forget_export(name, uid, at, requeue),
+            Kind::ServiceImport => self.forget_import(name, uid, at, requeue),
+            Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, at, requeue),
+            Kind::InternalServiceExport => self.forget_internal_export(name, uid, at, requeue),
+            Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, requeue),
+            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, at, requeue),
+            Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, requeue),
+            Kind::MemberAgent => self.forget_member_agent(name, uid, at, requeue),
             Kind::Namespace => {}
         }
     }
 
     // === Services: exported ones and derived ones ===
 
-    fn take_service(&mut self, mut service: Service, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_service(&mut self, mut service: Service, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = service.meta.name.clone();
         let held = self.services.get(&name).filter(|held| held.meta.uid == service.meta.uid);
         if let Some(derived_from) = held.and_then(|held| held.derived_from.clone()) {
@@ -65,71 +65,71 @@ impl View {
         let derived_before = before.and_then(|old| old.derived_from);
         // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.len() > 0 { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }
         self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
-        self.service_dirties(&name, [derived_before, derived_from], at, dirty);
+        self.requeue_for_service(&name, [derived_before, derived_from], at, requeue);
     }
 
-    fn forget_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let Some(before) = self.services.remove(name, uid) else { return };
         self.stamps.service_gone(name);
         if self.exports.get(name).is_none() {
             self.stamps.service_forgotten(name);
         }
         self.derived_of.shift(before.derived_from.clone(), None, name);
-        self.service_dirties(name, [before.derived_from, None], at, dirty);
+        self.requeue_for_service(name, [before.derived_from, None], at, requeue);
     }
 
-    pub(super) fn service_dirties(
+    pub(super) fn requeue_for_service(
         &mut self,
         name: &ObjectName,
         derived_from: [Option<ObjectName>; 2],
         at: Timestamp,
-        dirty: &mut Vec<Key>,
+        requeue: &mut Vec<Key>,
     ) {
         // fault S2.2: exports.get(name).is_some() || self. ~>
         if self.exports.get(name).is_some() || self.internal_exports_of.get(name).next().is_some() {
-            dirty.push(Key::Export(name.clone()));
+            requeue.push(Key::Export(name.clone()));
         }
-        self.exportable_dirties(name, at, dirty);
+        self.requeue_if_exportable_changed(name, at, requeue);
         let mut mcs: Vec<ObjectName> = derived_from.into_iter().flatten().collect();
         if name.namespace == self.settings.fleet_system_namespace {
             mcs.extend(self.mcs_of_derived_name.get(&name.name).cloned());
-            // fault R7.1: self.import_name_freed(dirty); ~>
-            self.import_name_freed(dirty);
+            // fault R7.1: self.import_name_freed(requeue); ~>
+            self.import_name_freed(requeue);
         }
         for mcs in mcs {
-            // fault M14.1: self.binding_dirties(&mcs, dirty); ~>
-            self.binding_dirties(&mcs, dirty);
-            // fault M16.1, M20.1: dirty.push(Key::MultiClusterService(mcs)); ~>
-            dirty.push(Key::MultiClusterService(mcs));
+            // fault M14.1: self.requeue_bound_slices(&mcs, requeue); ~>
+            self.requeue_bound_slices(&mcs, requeue);
+            // fault M16.1, M20.1: requeue.push(Key::MultiClusterService(mcs)); ~>
+            requeue.push(Key::MultiClusterService(mcs));
         }
     }
 
     /// Requeues the slices of a Service when the Service becomes exportable, or no longer is.
-    fn exportable_dirties(&mut self, service: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn requeue_if_exportable_changed(&mut self, service: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let exportable = export::exportable(self, service, at).is_some();
         if self.stamps.set_exportable(service, exportable, at) {
-            dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
-            self.going_export_dirties(service, dirty);
+            requeue.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
+            self.requeue_waiting_exports(service, requeue);
         }
     }
 
     /// Requeues the imported slices of a MultiClusterService after it or its derived Service changed, so that they get the
     /// right Service label.
-    fn binding_dirties(&self, mcs: &ObjectName, dirty: &mut Vec<Key>) {
+    fn requeue_bound_slices(&self, mcs: &ObjectName, requeue: &mut Vec<Key>) {
         if let Some(mcs) = self.multi_cluster_services.get(mcs) {
             let imported = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
-            self.slice_import_dirties(&imported, dirty);
+            self.requeue_distributed_slices_of(&imported, requeue);
         }
     }
 
-    pub(super) fn slice_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
-        dirty.extend(self.slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
-        dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
+    pub(super) fn requeue_distributed_slices_of(&self, imported: &ObjectName, requeue: &mut Vec<Key>) {
+        requeue.extend(self.slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
+        requeue.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
     }
 
     // === EndpointSlices: sources and imported ones ===
 
-    fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
         let held = self.slices.get(&name).filter(|held| held.meta.uid == slice.meta.uid);
         if held.is_some_and(|held| held.imported) {
@@ -151,14 +151,14 @@ impl View {
         self.note_pending(&name, at);
         let service_before = before.as_ref().and_then(Self::service_of);
         self.slices_of.shift(service_before.clone(), service.clone(), &name);
-        self.slice_dirties(&name, at, dirty);
+        self.requeue_for_slice(&name, at, requeue);
         for service in service_before.iter().chain(service.iter().filter(|now| Some(*now) != service_before.as_ref())) {
-            self.going_export_dirties(service, dirty);
+            self.requeue_waiting_exports(service, requeue);
         }
     }
 
-    // fault E6.1: dirty: &mut Vec<Key>) { ~> _: &mut Vec<Key>) { let dirty = &mut Vec::new();
-    fn forget_slice(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+    // fault E6.1: requeue: &mut Vec<Key>) { ~> _: &mut Vec<Key>) { let requeue = &mut Vec::new();
+    fn forget_slice(&mut self, name: &ObjectName, uid: &str, requeue: &mut Vec<Key>) {
         let Some(before) = self.slices.remove(name, uid) else { return };
         self.stamps.slice_gone(name);
         // fault P12.3: name.namespace == self.settings.fleet_system_namespace ~> false
@@ -167,36 +167,36 @@ impl View {
         }
         let service = Self::service_of(&before);
         self.slices_of.shift(service.clone(), None, name);
-        self.slice_dirties(name, Timestamp::default(), dirty);
+        self.requeue_for_slice(name, Timestamp::default(), requeue);
         if let Some(service) = service {
-            self.going_export_dirties(&service, dirty);
+            self.requeue_waiting_exports(&service, requeue);
         }
     }
 
-    fn slice_dirties(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn requeue_for_slice(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let exported = self.slices.get(name).and_then(Self::service_of).is_some_and(|service| {
             self.exports.get(&service).is_some() // most slices belong to Services that are not exported, and need no further work
         });
         if exported || self.slice_exports_of.get(name).next().is_some() {
-            dirty.push(Key::SliceExport(name.clone()));
+            requeue.push(Key::SliceExport(name.clone()));
         }
         if name.namespace == self.settings.fleet_system_namespace {
             self.note_orphan(&name.name, at);
-            // fault P7.1: dirty.push(Key::SliceImport(name.name.clone())); ~>
-            dirty.push(Key::SliceImport(name.name.clone()));
+            // fault P7.1: requeue.push(Key::SliceImport(name.name.clone())); ~>
+            requeue.push(Key::SliceImport(name.name.clone()));
             if let Some(replaced) = self.replaced_by_import(&self.in_hub(name.name.clone())) {
-                self.going_import_dirties(&replaced, dirty);
+                self.requeue_waiting_imports(&replaced, requeue);
             }
             if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
-                // fault P5.4: self.slice_name_dirties(&name.name, &given.spec.owner, dirty); ~>
-                self.slice_name_dirties(&name.name, &given.spec.owner, dirty);
+                // fault P5.4: self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue); ~>
+                self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue);
             }
         }
     }
 
     // === ServiceExports ===
 
-    fn take_export(&mut self, export: ServiceExport, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_export(&mut self, export: ServiceExport, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = export.meta.name.clone();
         let uid = export.meta.uid.clone();
         let Taken::Changed(before) = self.exports.take(export) else { return };
@@ -204,24 +204,24 @@ impl View {
             self.stamps.service_changed(&name, at);
         }
         self.update_nameless_export(&name);
-        dirty.push(Key::Export(name.clone()));
-        self.exportable_dirties(&name, at, dirty);
+        requeue.push(Key::Export(name.clone()));
+        self.requeue_if_exportable_changed(&name, at, requeue);
     }
 
-    fn forget_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.exports.remove(name, uid).is_some() {
             if self.services.get(name).is_none() {
                 self.stamps.service_forgotten(name);
             }
             self.update_nameless_export(name);
-            dirty.push(Key::Export(name.clone()));
-            self.exportable_dirties(name, at, dirty);
+            requeue.push(Key::Export(name.clone()));
+            self.requeue_if_exportable_changed(name, at, requeue);
         }
     }
 
     // === Exports of this member in the hub ===
 
-    fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = export.meta.name.clone();
         let service = export.reference.source.clone();
         let judged = export.is_judged();
@@ -234,23 +234,23 @@ impl View {
         self.internal_exports_of.shift(service_before.clone(), Some(service.clone()), &name);
         // fault A6.7: service_before.filter(|old| *old != service).into_iter().chain([service]) ~> [service]
         for service in service_before.filter(|old| *old != service).into_iter().chain([service]) {
-            self.exportable_dirties(&service, at, dirty);
-            // fault A3.2: dirty.push(Key::Export(service)); ~>
-            dirty.push(Key::Export(service));
+            self.requeue_if_exportable_changed(&service, at, requeue);
+            // fault A3.2: requeue.push(Key::Export(service)); ~>
+            requeue.push(Key::Export(service));
         }
     }
 
-    fn forget_internal_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_internal_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let Some(before) = self.internal_exports.remove(name, uid) else { return };
         self.internal_exports_of.shift(Some(before.reference.source.clone()), None, name);
-        self.exportable_dirties(&before.reference.source, at, dirty);
-        // fault R5.2: self.export_name_freed(dirty); ~>
-        self.export_name_freed(dirty);
-        // fault S13.2, A10.1: dirty.push(Key::Export(before.reference.source)); ~>
-        dirty.push(Key::Export(before.reference.source));
+        self.requeue_if_exportable_changed(&before.reference.source, at, requeue);
+        // fault R5.2: self.export_name_freed(requeue); ~>
+        self.export_name_freed(requeue);
+        // fault S13.2, A10.1: requeue.push(Key::Export(before.reference.source)); ~>
+        requeue.push(Key::Export(before.reference.source));
     }
 
-    fn take_slice_export(&mut self, export: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_slice_export(&mut self, export: HubSlice, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = export.meta.name.clone();
         let (source, owner) = (export.spec.reference.source.clone(), export.spec.owner.clone());
         let Taken::Changed(before) = self.slice_exports.take(export) else { return };
@@ -260,9 +260,9 @@ impl View {
         for source in source_before.iter().chain([&source]) {
             self.note_pending(source, at);
         }
-        dirty.extend(source_before.filter(|old| *old != source).map(Key::SliceExport));
-        self.going_export_dirties(&owner, dirty);
-        dirty.push(Key::SliceExport(source));
+        requeue.extend(source_before.filter(|old| *old != source).map(Key::SliceExport));
+        self.requeue_waiting_exports(&owner, requeue);
+        requeue.push(Key::SliceExport(source));
     }
 
     /// Updates the list of a slice's changes that the hub lacks. Slice and exports may arrive in any order.
@@ -287,7 +287,7 @@ impl View {
         }
     }
 
-    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let Some(before) = self.slice_exports.remove(name, uid) else { return };
         let source = before.spec.reference.source;
         self.slice_exports_of.shift(Some(source.clone()), None, name);
@@ -297,71 +297,71 @@ impl View {
         if !is_named_after {
             // This export named another slice before its end. Its name is now free for the slice with this UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
-            // fault A6.4: dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
-            dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
+            // fault A6.4: requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
+            requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
         }
-        dirty.push(Key::SliceExport(source));
+        requeue.push(Key::SliceExport(source));
     }
 
     // === MultiClusterServices and ServiceImports ===
 
-    fn take_multi_cluster_service(&mut self, mcs: MultiClusterService, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_multi_cluster_service(&mut self, mcs: MultiClusterService, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = mcs.meta.name.clone();
         let after = (Some(import_name_of(&mcs)), mcs.derived_label.clone());
         let Taken::Changed(before) = self.multi_cluster_services.take(mcs) else { return };
         let before = before.map_or((None, None), |old| (Some(import_name_of(&old)), old.derived_label));
-        self.mcs_dirties(&name, before, after, at, dirty);
+        self.requeue_for_mcs(&name, before, after, at, requeue);
     }
 
-    fn forget_multi_cluster_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_multi_cluster_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let Some(before) = self.multi_cluster_services.remove(name, uid) else { return };
         let import = import_name_of(&before);
-        self.mcs_dirties(name, (Some(import), before.derived_label), (None, None), at, dirty);
+        self.requeue_for_mcs(name, (Some(import), before.derived_label), (None, None), at, requeue);
     }
 
-    fn mcs_dirties(
+    fn requeue_for_mcs(
         &mut self,
         name: &ObjectName,
         before: (Option<ObjectName>, Option<Text>),
         after: (Option<ObjectName>, Option<Text>),
         at: Timestamp,
-        dirty: &mut Vec<Key>,
+        requeue: &mut Vec<Key>,
     ) {
         self.update_nameless_mcs(name);
         self.mcs_of_import.shift(before.0.clone(), after.0.clone(), name);
         self.mcs_of_derived_name.shift(before.1, after.1, name);
-        dirty.push(Key::MultiClusterService(name.clone()));
+        requeue.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
             // MultiClusterServices that waited for this ServiceImport may continue.
-            dirty.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
-            // fault P2.2: self.slice_import_dirties(&import, dirty); ~>
-            self.slice_import_dirties(&import, dirty);
-            dirty.push(Key::Import(import));
+            requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
+            // fault P2.2: self.requeue_distributed_slices_of(&import, requeue); ~>
+            self.requeue_distributed_slices_of(&import, requeue);
+            requeue.push(Key::Import(import));
         }
     }
 
-    fn take_import(&mut self, import: ServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_import(&mut self, import: ServiceImport, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = import.meta.name.clone();
         let controller = import.controller().map(|owner| owner.uid.clone());
         let Taken::Changed(before) = self.imports.take(import) else { return };
         self.note_resolved(&name, at);
         let controller_before = before.and_then(|old| old.controller().map(|owner| owner.uid.clone()));
         if controller != controller_before {
-            self.slice_import_dirties(&name, dirty);
+            self.requeue_distributed_slices_of(&name, requeue);
         }
         self.imports_of.shift(controller_before, controller, &name);
-        self.import_dirties(&name, dirty);
+        self.requeue_for_import(&name, requeue);
     }
 
-    fn forget_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let Some(before) = self.imports.remove(name, uid) else { return };
         self.note_resolved(name, at);
         self.imports_of.shift(before.controller().map(|owner| owner.uid.clone()), None, name);
-        self.import_dirties(name, dirty);
+        self.requeue_for_import(name, requeue);
         if let Some(owner) = before.controller() {
             let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
-            dirty.push(Key::MultiClusterService(owner));
+            requeue.push(Key::MultiClusterService(owner));
         }
     }
 
@@ -377,19 +377,19 @@ impl View {
         self.stamps.set_resolved(import, resolved || unknown, at);
     }
 
-    fn import_dirties(&self, name: &ObjectName, dirty: &mut Vec<Key>) {
-        dirty.push(Key::Import(name.clone()));
-        // fault M9.2: dirty.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService)); ~>
-        dirty.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService));
+    fn requeue_for_import(&self, name: &ObjectName, requeue: &mut Vec<Key>) {
+        requeue.push(Key::Import(name.clone()));
+        // fault M9.2: requeue.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService)); ~>
+        requeue.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService));
         if let Some(owner) = self.imports.get(name).and_then(ServiceImport::controller) {
             let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
-            dirty.push(Key::MultiClusterService(owner));
+            requeue.push(Key::MultiClusterService(owner));
         }
     }
 
     // === Claims and distributed slices ===
 
-    fn take_internal_import(&mut self, claim: InternalServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_internal_import(&mut self, claim: InternalServiceImport, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = claim.meta.name.clone();
         let import = claim.reference.source.clone();
         let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
@@ -399,28 +399,28 @@ impl View {
             self.note_fulfilled(import, at);
             // The type of the granted claim decides the type of the derived Service, which the MultiClusterService's key
             // writes.
-            dirty.extend(self.mcs_of_import.get(import).cloned().map(Key::MultiClusterService));
+            requeue.extend(self.mcs_of_import.get(import).cloned().map(Key::MultiClusterService));
         }
-        dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
-        dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
-        dirty.push(Key::Import(import));
+        requeue.extend(import_before.filter(|old| *old != import).map(Key::Import));
+        requeue.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
+        requeue.push(Key::Import(import));
     }
 
-    fn forget_internal_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_internal_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let Some(before) = self.internal_imports.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
             // The deleted claim named another ServiceImport at the end. Any import may have waited for its name.
-            // fault A6.5: dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
-            dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
+            // fault A6.5: requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
+            requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
         self.internal_imports_of.shift(Some(import.clone()), None, name);
         self.note_fulfilled(&import, at);
-        // fault R6.2: self.import_name_freed(dirty); ~>
-        self.import_name_freed(dirty);
-        dirty.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService)); // the import may have no free name again
-        // fault A10.2: dirty.push(Key::Import(import)); ~>
-        dirty.push(Key::Import(import));
+        // fault R6.2: self.import_name_freed(requeue); ~>
+        self.import_name_freed(requeue);
+        requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService)); // the import may have no free name again
+        // fault A10.2: requeue.push(Key::Import(import)); ~>
+        requeue.push(Key::Import(import));
     }
 
     fn note_fulfilled(&mut self, import: &ObjectName, at: Timestamp) {
@@ -429,7 +429,7 @@ impl View {
         self.stamps.set_fulfilled(import, fulfilled, at);
     }
 
-    fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
         let origin = slice.spec.reference.cluster.clone();
@@ -452,7 +452,7 @@ impl View {
         // fault F4.2: before ~> false && before
         // fault F4.4: || !gives_six(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
-            dirty.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
+            requeue.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
         }
         self.slice_imports_from.shift(
             before.as_ref().map(|old| old.spec.reference.cluster.clone()),
@@ -465,14 +465,14 @@ impl View {
         // Slices may wait for this one in its old Service and in its new Service.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
-        replaced.iter().chain(&replaces).for_each(|service| self.going_import_dirties(service, dirty));
+        replaced.iter().chain(&replaces).for_each(|service| self.requeue_waiting_imports(service, requeue));
         for owner in owner_before.iter().filter(|before| **before != owner).chain([&owner]) {
-            self.slice_name_dirties(&name.name, owner, dirty);
+            self.requeue_for_slice_name(&name.name, owner, requeue);
         }
-        dirty.push(Key::SliceImport(name.name));
+        requeue.push(Key::SliceImport(name.name));
     }
 
-    fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let replaced = self.replaced_by_import(name);
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
         self.going_slice_imports_of.remove(&before.spec.owner, name);
@@ -481,9 +481,9 @@ impl View {
         self.slice_imports_from.remove(&before.spec.reference.cluster, name);
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
-        replaced.iter().for_each(|service| self.going_import_dirties(service, dirty));
-        self.slice_name_dirties(&name.name, &before.spec.owner, dirty);
-        dirty.push(Key::SliceImport(name.name.clone()));
+        replaced.iter().for_each(|service| self.requeue_waiting_imports(service, requeue));
+        self.requeue_for_slice_name(&name.name, &before.spec.owner, requeue);
+        requeue.push(Key::SliceImport(name.name.clone()));
     }
 }
 

@@ -14,14 +14,14 @@ impl View {
         about: Option<(Kind, ObjectName)>,
         over: (Kind, ObjectName),
         message: Option<String>,
-        dirty: &mut Vec<Key>,
+        requeue: &mut Vec<Key>,
     ) {
         let about = about.and_then(|(kind, name)| match kind {
             Kind::ServiceExport => Some(Key::Export(name)),
             Kind::MultiClusterService => Some(Key::MultiClusterService(name)),
             _ => None,
         });
-        dirty.extend(self.disputes.note(about, over, message));
+        requeue.extend(self.disputes.note(about, over, message));
     }
 
     /// Returns the desired condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export in

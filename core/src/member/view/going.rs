@@ -6,14 +6,14 @@ use fleetnet_types::ObjectName;
 
 impl View {
     /// Requeues the exported slices of a Service whose withdrawal waits for a replacement.
-    pub(super) fn going_export_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
+    pub(super) fn requeue_waiting_exports(&self, service: &ObjectName, requeue: &mut Vec<Key>) {
         let exports = self.slice_exports_under.get(service).filter_map(|export| self.slice_exports.get(export));
         let stays = |export: &HubSlice| {
             let source = self.slices.live(&export.spec.reference.source);
             export.spec.content.endpoints.is_empty() || source.is_some_and(|slice| !slice.content.endpoints.is_empty())
         };
         let going = exports.filter(|export| !stays(export));
-        dirty.extend(going.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
+        requeue.extend(going.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
     }
 
     /// Returns the Service whose slices may wait for the import of this slice; `None` if this slice is itself being removed.
@@ -23,8 +23,8 @@ impl View {
     }
 
     /// Requeues the imported slices of a Service whose removal waits for a replacement.
-    pub(super) fn going_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
+    pub(super) fn requeue_waiting_imports(&self, imported: &ObjectName, requeue: &mut Vec<Key>) {
         // fault T35.7: going_slice_imports_of.get(imported ~> slice_imports_of.get(imported).filter(|slice| self.going_slice_imports_of.holds(imported, slice)
-        dirty.extend(self.going_slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
+        requeue.extend(self.going_slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
     }
 }

@@ -29,27 +29,27 @@ impl View {
     }
 
     /// Requeues the waiting exports when an InternalServiceExport is gone, whose name may be the one.
-    pub(super) fn export_name_freed(&self, dirty: &mut Vec<Key>) {
-        dirty.extend(self.nameless.exports.iter().cloned().map(Key::Export));
+    pub(super) fn export_name_freed(&self, requeue: &mut Vec<Key>) {
+        requeue.extend(self.nameless.exports.iter().cloned().map(Key::Export));
     }
 
     /// Requeues the waiting imports when an InternalServiceImport is gone, or a Service that had the name of a derived Service.
-    pub(super) fn import_name_freed(&self, dirty: &mut Vec<Key>) {
+    pub(super) fn import_name_freed(&self, requeue: &mut Vec<Key>) {
         for name in &self.nameless.mcs {
             let mcs = self.multi_cluster_services.get(name);
             let import = mcs.map(|mcs| ObjectName::new(name.namespace.clone(), mcs.import_name.clone()));
-            dirty.extend(import.map(Key::Import));
-            dirty.push(Key::MultiClusterService(name.clone()));
+            requeue.extend(import.map(Key::Import));
+            requeue.push(Key::MultiClusterService(name.clone()));
         }
     }
 }
 
 impl View {
     /// Requeues the MultiClusterServices of an import when a slice with this name changed, in this cluster or in the hub.
-    pub(super) fn slice_name_dirties(&self, name: &Text, imported: &ObjectName, dirty: &mut Vec<Key>) {
+    pub(super) fn requeue_for_slice_name(&self, name: &Text, imported: &ObjectName, requeue: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|held| !held.imported);
         let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
-        dirty.extend(self.mcs_of_import.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
+        requeue.extend(self.mcs_of_import.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
     }
 }
 

@@ -181,29 +181,29 @@ impl View {
     }
 
     /// Records that the hub accepted a renewal of this process. The server's answer is already in the view.
-    pub fn renewal_written(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn renewal_written(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
         // fault O7.1: is_known ~> false && is_known
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
-        self.ownership_dirties(acted, at, dirty);
+        self.requeue_if_ownership_changed(acted, at, requeue);
     }
 
     /// Records that the hub rejects or denies this process's renewals. Exports and imports continue if no other cluster owns
     /// the id.
-    pub fn renewal_denied(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn renewal_denied(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
         self.owners.is_denied = true;
-        self.ownership_dirties(acted, at, dirty);
+        self.requeue_if_ownership_changed(acted, at, requeue);
     }
 
     /// Requeues all keys if this cluster gained or lost the right to write to the hub.
-    pub(super) fn ownership_dirties(&self, acted: bool, at: Timestamp, dirty: &mut Vec<Key>) {
-        // fault O3.4: acted { self ~> acted && dirty.is_empty() { self
+    pub(super) fn requeue_if_ownership_changed(&self, acted: bool, at: Timestamp, requeue: &mut Vec<Key>) {
+        // fault O3.4: acted { self ~> acted && requeue.is_empty() { self
         if self.acts_in_hub(at) != acted {
-            self.all_keys(dirty);
+            self.all_keys(requeue);
         }
     }
 

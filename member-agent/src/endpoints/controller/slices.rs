@@ -24,7 +24,7 @@ pub struct Written<'a> {
 }
 
 impl Controller {
-    pub(super) fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+    pub(super) fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let slice = Arc::new(slice);
         let touched = if self.is_serving { self.view.set_slice(Arc::clone(&slice)) } else { Touched::new() };
         let hand = self.hands.sees(&slice, &touched, at);
@@ -32,7 +32,7 @@ impl Controller {
             self.note_sign(slice.metadata.is_terminating(), at);
         }
         if hand != Hand::NotKnownYet {
-            self.after_slice(touched, hand == Hand::Ours, at, dirty);
+            self.after_slice(touched, hand == Hand::Ours, at, requeue);
         }
     }
 
@@ -54,7 +54,7 @@ impl Controller {
 
     /// Records the end of a write for a Service, after the object in the server's answer was stored. Pushes the Services to
     /// plan.
-    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
         self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
         if let Some(progress) = self.progress.get_mut(service) {
@@ -75,19 +75,19 @@ impl Controller {
             }
             if !is_ours && carries_news {
                 let delay = self.timing.foreign_change_delay();
-                self.touch_by(touched, |progress| progress.retry(at, delay), dirty);
+                self.touch_by(touched, |progress| progress.retry(at, delay), requeue);
             } else {
-                self.after_slice(touched, is_ours, if is_ours { at } else { seen }, dirty);
+                self.after_slice(touched, is_ours, if is_ours { at } else { seen }, requeue);
             }
         }
     }
 
     /// Sets the time of the next plan after a slice changed. After an own write it is now, unless another change has already
     /// set a time. After a foreign write there is a delay.
-    pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+    pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         if !is_own {
             let by = at + self.timing.foreign_change_delay();
-            return self.touch_by(touched, |_| by, dirty);
+            return self.touch_by(touched, |_| by, requeue);
         }
         for (namespace, name) in touched {
             let progress = self.progress.get(&object_name(&namespace, &name));
@@ -96,7 +96,7 @@ impl Controller {
                     progress.has_no_news &= !progress.carries_news;
                     at
                 };
-                self.touch_by(Touched::from([(namespace, name)]), goes_on, dirty);
+                self.touch_by(Touched::from([(namespace, name)]), goes_on, requeue);
             }
         }
     }

@@ -157,8 +157,8 @@ fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
     world.remove_pod("pod1");
     world.set(node("node-9", "zone-a", ""));
     world.settle();
-    let dirty_services = world.plans - plans;
-    assert_eq!(dirty_services, 0, "nothing is looked at");
+    let requeued_services = world.plans - plans;
+    assert_eq!(requeued_services, 0, "nothing is looked at");
     world.set(service("late"));
     world.advance(SECOND * 5);
     assert_eq!((world.take_done(), world.server.slices()), (vec![], slices));

@@ -43,10 +43,10 @@ fn hinted(pods: [usize; 3]) -> World {
 fn check(pods: [usize; 3], nodes: Vec<Node>, is_touched: bool) {
     let mut world = hinted(pods);
     world.set_all(nodes);
-    assert_eq!(world.dirty(), if is_touched { vec!["web"] } else { Vec::new() });
+    assert_eq!(world.requeue(), if is_touched { vec!["web"] } else { Vec::new() });
     world.settle();
     world.advance(SECOND);
-    assert!(world.dirty().is_empty());
+    assert!(world.requeue().is_empty());
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn nodes_touch_nothing_where_nobody_has_hints() {
     world.set(service("web"));
     world.settle();
     world.set_all([node("node-a", "zone-a", "2"), node("node-b", "zone-b", "2")]);
-    assert!(world.dirty().is_empty());
+    assert!(world.requeue().is_empty());
 }
 
 #[test]
@@ -117,12 +117,12 @@ fn a_service_that_is_gone_or_not_served_any_more_is_not_touched_by_nodes() {
         world.set_all([1, 2, 3, 4, 5, 6].map(|number| pod(number).labelled([])));
         world.settle();
         world.set(node("node-a", "zone-a", "100"));
-        assert!(world.dirty().is_empty());
+        assert!(world.requeue().is_empty());
     }
     let mut world = hinted([1, 2, 3]);
     world.remove_service("web");
     world.set(node("node-a", "zone-a", "100"));
-    assert!(world.dirty().is_empty());
+    assert!(world.requeue().is_empty());
 }
 
 #[test]

@@ -21,23 +21,23 @@ fn world() -> World {
 fn planned_after(pod: Pod) -> Vec<String> {
     let mut world = world();
     world.set(pod);
-    world.dirty()
+    world.requeue()
 }
 
 #[test]
 fn a_pod_that_comes_or_goes_touches_the_services_that_select_it_and_no_others() {
     let mut world = world();
     world.set(pod(4));
-    assert_eq!(world.dirty(), ["web"]);
+    assert_eq!(world.requeue(), ["web"]);
     world.settle();
     world.remove_pod("pod3");
-    assert_eq!(world.dirty(), ["shop"]);
+    assert_eq!(world.requeue(), ["shop"]);
     world.settle();
     world.set(pod(5).labelled([("foo", "nobody")]));
-    assert!(world.dirty().is_empty());
+    assert!(world.requeue().is_empty());
     world.remove_pod("pod5");
     world.remove_pod("never-there");
-    assert!(world.dirty().is_empty());
+    assert!(world.requeue().is_empty());
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn a_pod_that_changes_sides_touches_both_services_and_one_that_changes_beside_it
     world.set(pod(1).with_label("tier", "front"));
     world.settle();
     world.set(pod(1).with_label("tier", "back"));
-    assert_eq!(world.dirty(), ["all"], "labels alone: where it comes or goes");
+    assert_eq!(world.requeue(), ["all"], "labels alone: where it comes or goes");
     world.settle();
     world.set(pod(1).with_label("tier", "front").not_ready());
-    assert_eq!(world.dirty(), ["all", "web"], "labels and readiness: wherever it is");
+    assert_eq!(world.requeue(), ["all", "web"], "labels and readiness: wherever it is");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_pod_without_an_address_that_gets_a_node_touches_nothing() {
     world.set(pod(4).on_node("").with_ips(&[]));
     world.settle();
     world.set(pod(4).with_ips(&[]));
-    assert!(world.dirty().is_empty());
+    assert!(world.requeue().is_empty());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_node_that_comes_touches_the_services_that_wait_for_it() {
     world.settle();
     assert_eq!(world.endpoints_of("web").len(), 2);
     world.set(node("node-2", "", ""));
-    assert_eq!(world.dirty(), ["web"]);
+    assert_eq!(world.requeue(), ["web"]);
     world.settle();
     assert_eq!(world.endpoints_of("web").len(), 3);
 }
@@ -116,7 +116,7 @@ fn a_node_touches_services_by_its_zone_and_by_coming_and_going_only() {
             Some(node) => world.set(node),
             None => world.remove_node("node-1"),
         }
-        world.dirty()
+        world.requeue()
     };
     let unready = |mut node: Node| {
         node.status.readiness.is_ready = false;
@@ -144,7 +144,7 @@ fn what_plans_read_of_a_service_touches_it_and_what_else_changes_does_not() {
     let touched_after = |service: Service| {
         let mut world = world();
         world.set(service);
-        !world.dirty().is_empty()
+        !world.requeue().is_empty()
     };
     let later = |mut service: Service| {
         service.metadata.resource_version = "99".into();

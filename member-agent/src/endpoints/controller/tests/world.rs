@@ -112,7 +112,7 @@ pub(crate) struct World {
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
     watch_is_held: bool,
-    dirty: BTreeSet<ObjectName>,
+    requeue: BTreeSet<ObjectName>,
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
@@ -163,7 +163,7 @@ impl World {
             retold: BTreeSet::new(),
             versions: Versions::default(),
             watch_is_held: false,
-            dirty: BTreeSet::new(),
+            requeue: BTreeSet::new(),
             again: BTreeMap::new(),
             retries: BTreeMap::new(),
             troubles: Vec::new(),
@@ -199,7 +199,7 @@ impl World {
             Object::Service(_) | Object::EndpointSlice(_) => Input::Service,
         };
         if self.controller.wants(input) {
-            self.learn(|controller, now, dirty| controller.apply(object, now, dirty));
+            self.learn(|controller, now, requeue| controller.apply(object, now, requeue));
         }
     }
 
@@ -212,20 +212,20 @@ impl World {
         let key = ObjectName::new(NAMESPACE, name);
         self.tries.remove(&key);
         self.flights.iter_mut().filter(|flight| flight.key == key).for_each(|flight| flight.is_current = false);
-        self.learn(|controller, now, dirty| controller.remove(Input::Service, NAMESPACE, name, now, dirty));
+        self.learn(|controller, now, requeue| controller.remove(Input::Service, NAMESPACE, name, now, requeue));
     }
 
     pub(crate) fn remove_pod(&mut self, name: &str) {
         self.pods.remove(&(NAMESPACE.to_owned(), name.to_owned()));
         if self.controller.wants(Input::Pod) {
-            self.learn(|controller, now, dirty| controller.remove(Input::Pod, NAMESPACE, name, now, dirty));
+            self.learn(|controller, now, requeue| controller.remove(Input::Pod, NAMESPACE, name, now, requeue));
         }
     }
 
     pub(crate) fn remove_node(&mut self, name: &str) {
         self.nodes.remove(name);
         if self.controller.wants(Input::Node) {
-            self.learn(|controller, now, dirty| controller.remove(Input::Node, "", name, now, dirty));
+            self.learn(|controller, now, requeue| controller.remove(Input::Node, "", name, now, requeue));
         }
     }
 
@@ -253,7 +253,7 @@ impl World {
     pub(crate) fn pardon(&mut self) {
         self.troubles.retain(|(_, until)| until.is_some());
         let services = self.services.values().map(|service| &service.metadata);
-        self.dirty.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
+        self.requeue.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
     }
 
     /// Installs a webhook that changes each slice that is written.
@@ -282,7 +282,7 @@ impl World {
                 && let Some(event) = self.server.watch.pop_front()
             {
                 self.see(event);
-            } else if let Some(key) = self.dirty.pop_first() {
+            } else if let Some(key) = self.requeue.pop_first() {
                 self.plan(&key);
             } else if let Some(at) = self.flights.iter().position(|flight| flight.fate != Fate::Slow) {
                 let flight = self.flights.remove(at).expect("it was found there");
@@ -312,7 +312,7 @@ impl World {
             self.now = self.now.max(at);
             self.again.remove(&key);
             self.retries.remove(&key);
-            self.dirty.insert(key);
+            self.requeue.insert(key);
             self.settle();
         }
         self.now = until;

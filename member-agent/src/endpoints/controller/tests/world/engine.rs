@@ -15,9 +15,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 impl World {
     pub(super) fn learn(&mut self, news: impl FnOnce(&mut Controller, Timestamp, &mut Vec<ObjectName>)) {
-        let mut dirty = Vec::new();
-        news(&mut self.controller, self.now, &mut dirty);
-        self.dirty.extend(dirty);
+        let mut requeue = Vec::new();
+        news(&mut self.controller, self.now, &mut requeue);
+        self.requeue.extend(requeue);
     }
 
     pub(super) fn see(&mut self, event: Watched) {
@@ -33,13 +33,13 @@ impl World {
 
     pub(super) fn take_in(&mut self, news: Vec<Change<EndpointSlice>>) {
         for change in news {
-            self.learn(|controller, now, dirty| match change {
-                Change::Applied(slice) => controller.apply(Object::EndpointSlice(slice), now, dirty),
+            self.learn(|controller, now, requeue| match change {
+                Change::Applied(slice) => controller.apply(Object::EndpointSlice(slice), now, requeue),
                 Change::Removed { name, .. } => {
-                    controller.remove(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
+                    controller.remove(Input::EndpointSlice, &name.namespace, &name.name, now, requeue);
                 }
                 Change::Undecodable { name } => {
-                    controller.undecodable(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
+                    controller.undecodable(Input::EndpointSlice, &name.namespace, &name.name, now, requeue);
                 }
             });
         }
@@ -126,13 +126,13 @@ impl World {
                 self.refuse(&key, write, "it is not to our taste");
             }
         }
-        self.dirty.insert(key);
+        self.requeue.insert(key);
     }
 
     fn ended(&mut self, service: &ObjectName, write: &SliceWrite, end: WriteEnd) {
         let (slice, verb) = (target(write), &write.verb);
         let written = Written { service, slice: &slice, verb, end };
-        self.learn(|controller, now, dirty| controller.write_ended(&written, now, dirty));
+        self.learn(|controller, now, requeue| controller.write_ended(&written, now, requeue));
     }
 
     pub(super) fn carry_out(&mut self, write: &SliceWrite, note: &BTreeSet<String>) -> Answer {
@@ -246,7 +246,7 @@ impl World {
         self.retold.clear();
         (self.controller, self.registry) = controller(&self.config, self.timing);
         self.versions = Versions::default();
-        self.dirty.clear();
+        self.requeue.clear();
         self.again.clear();
         self.retries.clear();
         self.troubles.clear();
@@ -285,9 +285,9 @@ impl World {
                 Object::Service(_) | Object::EndpointSlice(_) => (Input::Service, Text::default(), Text::default()),
             };
             let is_undecodable = self.undecodable.contains(&*name);
-            self.learn(|controller, now, dirty| match is_undecodable {
-                true => controller.undecodable(input, &namespace, &name, now, dirty),
-                false => controller.apply(object, now, dirty),
+            self.learn(|controller, now, requeue| match is_undecodable {
+                true => controller.undecodable(input, &namespace, &name, now, requeue),
+                false => controller.apply(object, now, requeue),
             });
         }
     }
@@ -344,12 +344,12 @@ impl World {
         if state == WatchState::Complete {
             self.complete.insert(input);
             if self.retold.remove(&input) {
-                self.learn(|controller, _, dirty| controller.read_anew(input, dirty));
+                self.learn(|controller, _, requeue| controller.read_anew(input, requeue));
             }
         } else if (input, state) != (Input::Node, WatchState::Unknown) {
             self.complete.remove(&input);
         }
-        self.learn(|controller, _, dirty| controller.watch_state(input, state, dirty));
+        self.learn(|controller, _, requeue| controller.watch_state(input, state, requeue));
     }
 }
 

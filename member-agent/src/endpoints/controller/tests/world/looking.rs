@@ -7,8 +7,8 @@ use endpointslice::{Text, names};
 
 impl World {
     /// Returns the Services that wait for a plan.
-    pub(crate) fn dirty(&self) -> Vec<String> {
-        self.dirty.iter().map(|key| key.name.to_string()).collect()
+    pub(crate) fn requeue(&self) -> Vec<String> {
+        self.requeue.iter().map(|key| key.name.to_string()).collect()
     }
 
     /// Returns the slices of a Service that have a write in flight.
@@ -57,7 +57,7 @@ impl World {
     /// True if no write is in flight, no retry waits and no plan is delayed.
     pub(crate) fn is_settled(&self) -> bool {
         let is_held_back = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
-        let is_quiet = self.dirty.is_empty() && self.flights.is_empty() && !is_held_back;
+        let is_quiet = self.requeue.is_empty() && self.flights.is_empty() && !is_held_back;
         let is_seen = !self.watch_is_held && self.server.watch.is_empty();
         is_quiet && is_seen && self.again.is_empty() && self.retries.is_empty() && self.controller.is_ready()
     }
