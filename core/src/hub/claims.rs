@@ -244,7 +244,9 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 }
                 match right(view, service, namespace) {
                     Right::Granted => {
-                        plan.join(release(claim, is_in_record).blocked_by(waiting(view, claim, import, &rightful, now)))
+                        plan.join(
+                            release(claim, is_in_record).blocked_by(waiting(view, claim, import, &rightful, now)),
+                        );
                     }
                     Right::Refused => plan.join(refuse(claim, is_in_record)),
                     // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(release(claim, is_in_record)), } } }

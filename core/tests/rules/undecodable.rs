@@ -38,7 +38,7 @@ fn claimed_import(importers: &[&str]) -> ServiceImport {
 }
 
 #[test]
-fn a_copy_stays_while_its_export_cannot_be_read() {
+fn a_copy_stays_while_its_export_cannot_be_decoded() {
     let (export, copy) = exported();
     let mut view = hub_view([claimed_import(&["member-2"]).object(), Object::EndpointSliceImport(copy.clone())]);
     let withdrawal = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
@@ -54,7 +54,7 @@ fn a_copy_stays_while_its_export_cannot_be_read() {
 }
 
 #[test]
-fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
+fn an_export_that_cannot_be_decoded_holds_up_its_own_copies_only() {
     let (export, copy) = exported();
     let changed = HubSlice { spec: export.clone().carrying(&["10.0.0.9"], 2).spec, ..export.clone() };
     let update = [Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()))];
@@ -86,7 +86,7 @@ fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
 }
 
 #[test]
-fn a_copy_that_cannot_be_read_is_not_made_twice_and_the_others_are_made() {
+fn a_copy_that_cannot_be_decoded_is_not_made_twice_and_the_others_are_made() {
     let (export, copy) = exported();
     let other = slice_import("member-3", &export);
     let import = claimed_import(&["member-2", "member-3"]);
@@ -107,7 +107,7 @@ fn offer(cluster: &str, number: i32) -> InternalServiceExport {
 }
 
 #[test]
-fn an_import_names_a_cluster_on_while_its_export_cannot_be_read() {
+fn an_import_names_a_cluster_on_while_its_export_cannot_be_decoded() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2", "member-3"]));
     let other_ports = offer("member-4", 81).judged(conflict("work/app"));
     let beside = [offer("member-2", 80).object(), offer("member-3", 80).object(), other_ports.object()];
@@ -129,7 +129,7 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_read() {
 }
 
 #[test]
-fn an_export_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
+fn an_export_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
     let (stays, dying) = (offer("member-1", 80), offer("member-2", 80).deleting());
     let mut view = hub_view([import.clone().object(), stays.object(), dying.object()]);
@@ -144,7 +144,7 @@ fn claim_of(cluster: &str) -> InternalServiceImport {
 }
 
 #[test]
-fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
+fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     let (export, copy) = exported();
     let import = claimed_import(&["member-2", "member-3"]);
     let mut view = hub_view([
@@ -175,7 +175,7 @@ fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
 }
 
 #[test]
-fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_read() {
+fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_decoded() {
     let (waiting, shared) = (claim_of("member-3"), claim_of("member-4").east_west());
     let objects = [
         claimed_import(&["member-2"]).object(),
@@ -194,7 +194,7 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_read() 
 }
 
 #[test]
-fn a_claim_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
+fn a_claim_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
     let dying = claim_of("member-2").marked().answered(resolved(&["member-1"])).deleting();
     let import = claimed_import(&["member-2"]);
     let mut view = hub_view([import.clone().object(), offer("member-1", 80).object(), dying.object()]);
@@ -205,7 +205,7 @@ fn a_claim_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
 }
 
 #[test]
-fn an_import_of_the_hub_that_cannot_be_read_is_not_made_twice_and_nobody_loses_by_it() {
+fn an_import_of_the_hub_that_cannot_be_decoded_is_not_made_twice_and_nobody_loses_by_it() {
     let (old, copy) = exported();
     let new = slice_export("member-1", &slice("work/app-2")).marked();
     let granted = claim_of("member-2").marked().answered(resolved(&["member-1"]));
@@ -273,7 +273,7 @@ fn imported() -> Imported {
 const LONG_AFTER: i64 = 100 * ORPHAN_GRACE_MICROS;
 
 #[test]
-fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read() {
+fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_decoded() {
     let Imported { mcs, import, claim, service } = imported();
     let (given, other) = (given("work/app-1"), given("work/app-2"));
     let [held, forgotten] = [&given, &other].map(|given| imported_slice(&given.meta.name.name, "work-app"));
@@ -292,7 +292,7 @@ fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read
 }
 
 #[test]
-fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
+fn an_import_that_cannot_be_decoded_keeps_its_claim_and_its_derived_service() {
     let Imported { mcs, claim, service, .. } = imported();
     let mut view = member_view([mcs, claim, service]);
     let at = named("work/app");
@@ -311,7 +311,7 @@ fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
 }
 
 #[test]
-fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read() {
+fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_decoded() {
     let Imported { mcs, service, .. } = imported();
     let mut view = member_view([mcs.clone(), service]);
     undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
@@ -325,7 +325,7 @@ fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read()
 }
 
 #[test]
-fn a_derived_service_that_cannot_be_read_is_not_made_twice_and_keeps_its_slices() {
+fn a_derived_service_that_cannot_be_decoded_is_not_made_twice_and_keeps_its_slices() {
     let Imported { mcs, import, claim, service } = imported();
     let lost = given("work/app-1");
     let orphan = imported_slice(&lost.meta.name.name, "work-app");
@@ -342,7 +342,7 @@ fn a_derived_service_that_cannot_be_read_is_not_made_twice_and_keeps_its_slices(
 }
 
 #[test]
-fn a_multi_cluster_service_that_cannot_be_read_keeps_its_slices_and_they_follow_their_source() {
+fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_follow_their_source() {
     let Imported { import, claim, service, .. } = imported();
     let changed = HubSlice { spec: given("work/app-1").carrying(&["10.0.0.9"], 2).spec, ..given("work/app-1") };
     let (new, lost) = (given("work/app-2"), given("work/app-3"));
@@ -370,7 +370,7 @@ fn a_multi_cluster_service_that_cannot_be_read_keeps_its_slices_and_they_follow_
 }
 
 #[test]
-fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_service_cannot_be_read() {
+fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_service_cannot_be_decoded() {
     let Imported { import, service, .. } = imported();
     let (old, new) = (given("work/app-1").deleting(), given("work/app-2"));
     let held = imported_slice(&old.meta.name.name, "work-app");
@@ -389,7 +389,7 @@ fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_serv
 }
 
 #[test]
-fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away() {
+fn a_claim_of_ours_that_cannot_be_decoded_is_not_made_twice_and_takes_nothing_away() {
     let Imported { mcs, import, service, .. } = imported();
     let mut view = member_view([mcs, import, service]);
     let at = in_hub_of("member-1", "work-app");
@@ -407,7 +407,7 @@ fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away(
 }
 
 #[test]
-fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_read() {
+fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_decoded() {
     let Imported { import, .. } = imported();
     let mut view = member_view([import]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
@@ -425,7 +425,7 @@ fn assert_held_by(plan: &Plan, name: &str) {
 }
 
 #[test]
-fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
+fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
     let going = mcs("work/app").taken_on().deriving("work-app").deleting();
     let import = service_import("work/app").marked().deleting();
     let export = accepted_export("work/app").deleting();
@@ -451,7 +451,7 @@ fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
 // === Undecodable objects, seen by an exporting member agent ===
 
 #[test]
-fn an_own_export_that_cannot_be_read_is_not_given_a_second_name() {
+fn an_own_export_that_cannot_be_decoded_is_not_given_a_second_name() {
     let objects = || [service("work/app").object(), accepted_export("work/app").object()];
     let key = member::Key::Export(named("work/app"));
     let name = |view: &member::View| {
@@ -472,7 +472,7 @@ fn an_own_export_that_cannot_be_read_is_not_given_a_second_name() {
 }
 
 #[test]
-fn an_own_export_of_a_slice_that_cannot_be_read_is_not_given_a_second_name() {
+fn an_own_export_of_a_slice_that_cannot_be_decoded_is_not_given_a_second_name() {
     let (one, other) = (slice("work/app-1"), slice("work/app-2"));
     let of_one = slice_export("member-1", &one).meta.name;
     let objects = [service("work/app").object(), accepted_export("work/app").object(), one.object(), other.object()];
@@ -501,7 +501,7 @@ fn an_export_that_went_without_naming_its_source_is_made_anew_under_its_name() {
 }
 
 #[test]
-fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_read() {
+fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decoded() {
     let (app, source) = (service("work/app"), slice("work/app-1"));
     let internal = internal_export("member-1", &app).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let exported = Object::EndpointSliceExport(slice_export("member-1", &source));
@@ -535,7 +535,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_read(
 }
 
 #[test]
-fn an_imported_slice_whose_import_cannot_be_read_is_not_exported_whatever_its_label_says() {
+fn an_imported_slice_whose_import_cannot_be_decoded_is_not_exported_whatever_its_label_says() {
     let given = given("work/app-1");
     let mut relabelled = imported_slice(&given.meta.name.name, "app");
     relabelled.imported = false;

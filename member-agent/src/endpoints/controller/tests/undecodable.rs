@@ -26,7 +26,7 @@ fn world(undecodable: &'static str) -> World {
 }
 
 #[test]
-fn the_endpoints_of_a_pod_that_cannot_be_read_stay_until_it_can_or_is_gone() {
+fn the_endpoints_of_a_pod_that_cannot_be_decoded_stay_until_it_is_decodable_or_gone() {
     let mut world = world("pod2");
     assert_eq!(world.take_done(), []);
     assert_eq!(world.endpoints_of("web"), ALL);
@@ -92,7 +92,7 @@ fn both_endpoints_of_a_pod_of_two_families_stay() {
 }
 
 #[test]
-fn the_pods_of_a_node_that_cannot_be_read_stay_published_in_its_zone() {
+fn the_pods_of_a_node_that_cannot_be_decoded_stay_published_in_its_zone() {
     let mut world = world("node-2");
     assert_eq!(world.take_done(), []);
     assert_eq!(world.endpoints_of("web"), ALL);
@@ -113,7 +113,7 @@ fn the_pods_of_a_node_that_cannot_be_read_stay_published_in_its_zone() {
 }
 
 #[test]
-fn a_pod_that_cannot_be_read_and_was_never_published_keeps_nobody_waiting() {
+fn a_pod_that_cannot_be_decoded_and_was_never_published_keeps_nobody_waiting() {
     let mut world = world("pod4");
     world.pods.insert(("testing".to_owned(), "pod4".to_owned()), pod(4));
     world.restart();
