@@ -152,12 +152,12 @@ FIELD: serviceImport <Object>
 
 
 DESCRIPTION:
-    The Service to import, by the name that it is exported under in this
-    namespace.
+    Service to import, by its name in this namespace in the clusters that export
+    it.
    \x20
 FIELDS:
   name\t<string> -required-
-    The name of the Service.
+    Name of the Service.
 
 
 ";
