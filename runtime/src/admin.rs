@@ -103,6 +103,7 @@ impl Readiness {
     /// True if all required checks are ok, or there are none.
     #[must_use]
     pub fn is_ready(&self) -> bool {
+        // fault K10.1: check.ok || !check.required ~> true
         self.checks.values().all(|check| check.ok || !check.required)
     }
 
@@ -211,6 +212,7 @@ impl Connections {
     fn serve(&mut self, client: IpAddr, stream: TcpStream, sources: &AdminSources) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|(_, connection)| !connection.is_finished());
+        // fault K9.1: self.open.len() >= ADMIN_CONNECTIONS ~> false
         if self.open.len() >= ADMIN_CONNECTIONS
             && let Some(index) = self.to_close()
         {
@@ -231,6 +233,7 @@ impl Connections {
             *counts.entry(*client).or_default() += 1;
         }
         let most = counts.values().max()?;
+        // fault K9.2: counts[client] == *most ~> true
         self.open.iter().position(|(client, _)| counts[client] == *most)
     }
 }

@@ -32,6 +32,8 @@ impl Backoff {
     /// Returns the wait after this many failures in a row (at least 1), shortened at random by up to a quarter.
     pub fn wait(self, failures: u32, jitter: &mut Jitter) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
+        // fault A8.1: .min(self.longest) ~>
+        // fault A8.2: 1 << doublings ~> 1
         let whole = self.first.saturating_mul(1 << doublings).min(self.longest);
         whole - whole.mul_f64(0.25 * jitter.fraction())
     }
@@ -40,6 +42,7 @@ impl Backoff {
 /// Returns the wait of a `Retry-After` header, plus up to a tenth at random, so that clients that failed together do not retry
 /// together.
 pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
+    // fault Q5.4: .min(RETRY_AFTER_LONGEST) ~>
     let asked = retry_after.min(RETRY_AFTER_LONGEST);
     asked + asked.mul_f64(0.1 * jitter.fraction())
 }
@@ -130,6 +133,12 @@ mod tests {
             assert!(wait <= Duration::from_secs(seconds) * 11 / 10);
             [(seconds == 0, "at once"), (wait > Duration::from_secs(seconds), "later than named")]
         });
+    }
+
+    #[test]
+    fn a_server_that_asks_for_an_hour_is_asked_again_after_five_minutes() {
+        let wait = wait_as_asked(Duration::from_secs(3_600), &mut Jitter::new(1));
+        assert!(wait >= Duration::from_secs(300) && wait <= Duration::from_secs(330), "{wait:?}");
     }
 
     #[test]

@@ -180,6 +180,7 @@ impl<L: Logic> Engine<L> {
         // An event that was received before the wall clock was set back must not lie in the future.
         let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
+        // fault V11.1: source.demand.is_current(round) ~> true
         let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
             return;
         };
@@ -209,6 +210,7 @@ impl<L: Logic> Engine<L> {
                 let is_retold = std::mem::take(&mut source.is_retold);
                 self.learn(id, news, arrival);
                 self.set_in_touch(id, true, at);
+                // fault V11.2: is_retold ~> false
                 if is_retold {
                     let mut keys = Vec::new();
                     self.logic.read_anew(id, at, &mut keys);
@@ -241,6 +243,7 @@ impl<L: Logic> Engine<L> {
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {
+            // fault V5.3: status == 404 || source.spec.freezes_when_forbidden ~> true
             (true, _) if status == 404 || source.spec.freezes_when_forbidden => WatchState::Unknown,
             (true, _) => source.state,
             (false, true) => WatchState::Absent,
@@ -291,6 +294,7 @@ impl<L: Logic> Engine<L> {
         for news in self.news.values_mut() {
             news.at = news.at.plus_micros(by);
         }
+        // fault A13.3: self.logic.clock_set(by) ~>
         self.logic.clock_set(by);
     }
 
@@ -301,6 +305,7 @@ impl<L: Logic> Engine<L> {
         for change in news {
             self.logic.observe(id, change, at, &mut keys);
         }
+        // fault Q2.2: self.logic.clears_backoff(id) ~> false
         if self.logic.clears_backoff(id) {
             for key in &keys {
                 self.retries.clear_denied(key);

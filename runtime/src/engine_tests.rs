@@ -606,6 +606,18 @@ async fn a_server_that_asks_for_no_patience_is_not_asked_again_without_any() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_an_hour_gets_a_write_after_six_minutes() {
+    let mut world = World::new().await;
+    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(status, &[("retry-after", "3600")], body));
+    world.wish("a", "1").await;
+    world.pass(290_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    world.pass(70_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn plans_that_fight_each_other_are_held_at_the_ceiling() {
     let mut world = World::new().await;
     let wish = |name: &str, value: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, value) };
@@ -1143,7 +1155,10 @@ async fn a_conflict_that_nothing_explains_backs_off() {
     let (status, body) = failure(409, "Conflict", "always", ("copies", "a"));
     world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
     world.wish("a", "2").await;
-    world.pass(150).await;
+    world.pass(10).await;
+    let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
+    assert_eq!(patches, 1, "the GET showed nothing new, so the first retry waits too");
+    world.pass(140).await;
     // Attempts at about 0, 20, 60 and 140 ms. Each failed attempt is followed by a GET.
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert!((3..=5).contains(&patches), "{patches}");

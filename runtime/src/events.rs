@@ -86,6 +86,7 @@ impl Recorder {
     /// Records an Event, unless the same one was recorded recently, or too often.
     pub(crate) fn record<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &Event<L::Source>, occasion: Occasion) {
         let identity = identity(spec, record);
+        // fault Q11.1: EVENT_REPEATS_MAX ~> u32::MAX
         let most = if occasion == Occasion::Done { EVENT_REPEATS_MAX } else { 1 };
         if !self.is_news(identity, most, Instant::now()) {
             return;
@@ -112,6 +113,7 @@ impl Recorder {
 
     fn is_news(&mut self, identity: u64, most: u32, now: Instant) -> bool {
         if let Some((since, times)) = self.recorded.get_mut(&identity)
+            // fault Q11.2: now.duration_since(*since) < EVENT_REPEAT_WINDOW ~> false
             && now.duration_since(*since) < EVENT_REPEAT_WINDOW
         {
             *times += 1;
@@ -181,6 +183,7 @@ async fn send(posting: Posting) -> Result<(), String> {
     let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
     match response.status() {
         // 409: an Event of this name exists. It has the same content and was posted before this process started.
+        // fault Q11.3: || status == StatusCode::CONFLICT ~>
         status if status.is_success() || status == StatusCode::CONFLICT => Ok(()),
         status => Err(format!("the server answered {status}")),
     }

@@ -110,6 +110,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
     ) -> Option<Instant> {
         let id = id_of(target);
         let is_repair = self.is_repair(&id, asked, held);
+        // fault A12.1: is_repair && ~>
+        // fault A12.2: fight.repairs == FIGHT_REPAIRS ~> false
         let fight = self.fights.get_mut(&id).filter(|fight| is_repair && fight.repairs == FIGHT_REPAIRS)?;
         fight.is_undone = true;
         let next = fight.last + FIGHT_PERIOD;
@@ -170,6 +172,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
             let stood = now.duration_since(fight.last);
             // A fight ends when a repair has lasted for the period. After an undone repair the next one is due then, so allow
             // twice the time.
+            // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_told {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });

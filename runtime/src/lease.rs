@@ -93,6 +93,7 @@ impl LeaseConfig {
                  (--leader-election-retry-period)",
             ));
         }
+        // fault K7.1: <= ~> <
         if self.lease_duration <= self.renew_deadline {
             return Err(LeaseError::Settings(
                 "the lease duration (--leader-election-lease-duration) must be above the renew deadline \
@@ -174,6 +175,7 @@ impl Election {
         };
         self.show(false);
         match result {
+            // fault K5.1: self.release_all().await ~> {}
             Ok(Ok(())) => self.release_all().await,
             Ok(Err(_)) => {}
             Err(error) => {
@@ -216,6 +218,7 @@ impl Election {
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
         }
+        // fault K4.1: &self.leases ~> self.leases.iter().take(1)
         for lease in &self.leases {
             if let Some(identity) = lease.held_by_another() {
                 return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
@@ -224,6 +227,7 @@ impl Election {
         for index in 0..self.leases.len() {
             if let Err(error) = self.leases[index].take().await {
                 let name = self.leases[index].name.clone();
+                // fault K4.2: self.release_all().await ~>
                 self.release_all().await;
                 return Err((name, error));
             }
@@ -252,6 +256,7 @@ impl Election {
             for (lease, renewal) in self.leases.iter().zip(renewals) {
                 match renewal {
                     Renewal::Renewed => {}
+                    // fault K3.1: return self.lost(&lease.name, format!("{holder} has taken it")) ~> drop(holder)
                     Renewal::Taken(holder) => return self.lost(&lease.name, format!("{holder} has taken it")),
                     Renewal::Failed(error) => {
                         tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; trying again");
@@ -266,6 +271,7 @@ impl Election {
         let held = |lease: &Lease| lease.held_since_request_at();
         let oldest = self.leases.iter().filter_map(|lease| Some((held(lease)?, &lease.name))).min();
         let (since, name) = oldest.expect("a leader holds at least one Lease: the names are not empty");
+        // fault K2.2: renew_deadline ~> lease_duration
         (since + self.config.renew_deadline, name.clone())
     }
 
@@ -330,8 +336,10 @@ fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
     let kind = |identity: &'a str| {
         let mut parts = identity.split('_');
         let kind = parts.next()?;
+        // fault A11.1: parts.count() == 2 ~> true
         (parts.count() == 2).then_some(kind)
     };
+    // fault A11.2: Some(*kind) != ours.split('_').next() ~> true
     kind(holder).filter(|kind| Some(*kind) != ours.split('_').next())
 }
 

@@ -130,6 +130,7 @@ impl Metrics {
 
     pub fn watch_state(&self, cluster: &str, kind: &str, state: WatchState) {
         for each in WatchState::ALL {
+            // fault V12.2: each == state ~> each == state || each == WatchState::Incomplete
             let value = i64::from(each == state);
             self.0.watch_state.with_label_values(&[cluster, kind, each.as_str()]).set(value);
         }
@@ -290,6 +291,7 @@ impl Collector for WatchAge {
         for metric in families.iter_mut().flat_map(MetricFamily::mut_metric) {
             let heard = metric.get_gauge().get_value();
             let mut age = Gauge::default();
+            // fault V12.1: now - heard ~> heard
             age.set_value((now - heard).max(0.0));
             metric.set_gauge(age);
         }

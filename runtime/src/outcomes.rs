@@ -124,8 +124,10 @@ impl<L: Logic> Engine<L> {
             Verdict::Done => return self.retries.succeeded(&ended.key, &write),
             // After a conflict whose cause is now in the view, the next plan can succeed. If the answer showed nothing new, an
             // immediate retry would fail again.
+            // fault Q4.2: self.held(target) != ended.held_before ~> true
             Verdict::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
             Verdict::Conflict { .. } => (Class::Ordinary, None),
+            // fault Q3.3: Class::Rejected ~> Class::Ordinary
             Verdict::Refused { .. } => (Class::Rejected, None),
             Verdict::Denied { .. } => (Class::Denied, None),
             Verdict::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
@@ -133,8 +135,11 @@ impl<L: Logic> Engine<L> {
         let is_news = self.retries.is_news(&ended.key, &write, ended.attempt, class);
         self.retries.failed(&ended.key, &write, ended.attempt, class, retry_after, now);
         if let Some(asked) = retry_after {
+            // fault Q5.2: self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST)) ~>
+            // fault Q5.3: asked.min(RETRY_AFTER_LONGEST) ~> asked
             self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST));
         }
+        // fault Q11.4: is_news ~> true
         if is_news {
             self.tell(spec, ended);
         }

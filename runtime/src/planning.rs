@@ -27,6 +27,7 @@ impl<L: Logic> Engine<L> {
     /// Other writes in flight block only their own targets, so one cluster that hangs does not block another. The outcome of a
     /// create requeues the key.
     pub(crate) fn plan(&mut self, key: &L::Key) {
+        // fault Q8.2: self.creating.contains_key(key) ~> false
         if self.creating.contains_key(key) {
             // The key's reserved slot goes to the next key, because the creates in flight may take long.
             return self.slots.planned(key);
@@ -92,6 +93,7 @@ impl<L: Logic> Engine<L> {
         if plan.writes.is_empty() && plan.again.is_none() {
             self.left_to_leader.remove(key);
         } else {
+            // fault K6.2: self.left_to_leader.insert(key.clone()) ~>
             self.left_to_leader.insert(key.clone());
         }
     }
@@ -115,20 +117,24 @@ impl<L: Logic> Engine<L> {
             tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
             return None;
         };
+        // fault Q8.1: self.slots.is_busy(target) ~> false
         if self.slots.is_busy(target) {
             self.slots.wait_for_target(target, key);
             return None;
         }
         let spec = &source.spec;
         let content = writer::content(&request.verb);
+        // fault Q10.1: source.versions.echoed(&target.name, content) ~> false
         if source.versions.echoed(&target.name, content) {
             self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
             return None;
         }
         let now = Instant::now();
         let timeless = writer::timeless_content(&request.verb);
+        // fault Q3.4: content: timeless ~> content
         let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
         let held_before = self.held(target);
+        // fault A12.4: self.logic.renews(key) ~> false
         let asked_content = if self.logic.renews(key) { content } else { timeless };
         let asked = Asked::by(&request.verb, asked_content, &held_before);
         if let Some(until) = self.retries.held_until(key, write, attempt, now) {

@@ -52,6 +52,7 @@ impl<K: Clone + Ord> FairQueue<K> {
         if keys.is_empty() {
             self.lanes.remove(&lane);
         } else {
+            // fault Q9.5: push_back ~> push_front
             self.turns.push_back(lane);
         }
         self.members.remove(&key);

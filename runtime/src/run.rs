@@ -189,6 +189,7 @@ impl Election {
         let Some((release, task)) = self.task else {
             return Ok(());
         };
+        // fault K5.2: drained ~> true
         if drained {
             // Sending fails if the election task has already finished, which is fine.
             let _ = release.send(());

@@ -105,6 +105,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         slots.limit(lane);
         let has_reserved = slots.give_back(key);
         let has_room =
+            // fault Q9.4: && !slots.somebody_may_go() ~>
             has_reserved || slots.free() > 0 && has_room(&slots.limited, lane.id) && !slots.somebody_may_go();
         if slots.is_paused(now) || !has_room {
             slots.waiting.push(lane.id, key.clone());
@@ -112,6 +113,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         }
         slots.in_flight += 1;
         slots.take(lane.id);
+        // fault Q9.3: + self.interval ~>
         slots.due = Some(slots.due.unwrap_or(now).max(now) + self.interval);
         self.busy.insert(target.clone(), Busy { lane: lane.id, waiting: BTreeSet::new() });
         true
@@ -211,6 +213,7 @@ impl<K: Clone + Ord> Cluster<K> {
     }
 
     fn free(&self) -> usize {
+        // fault Q9.1: IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len()) ~> IN_FLIGHT_PER_CLUSTER
         IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len())
     }
 
@@ -227,6 +230,7 @@ impl<K: Clone + Ord> Cluster<K> {
 
 /// True if the flow's own limit allows one more write in flight.
 fn has_room(limited: &BTreeMap<LaneId, Share>, lane: LaneId) -> bool {
+    // fault Q9.2: share.taken < share.most ~> true
     limited.get(&lane).is_none_or(|share| share.taken < share.most)
 }
 

@@ -58,6 +58,7 @@ impl TokenFile {
     async fn header(&self) -> Result<HeaderValue, TokenError> {
         let mut held = self.0.held.lock().await;
         match &*held {
+            // fault K8.1: fresh.read_at.elapsed() < TOKEN_REREAD_AFTER ~> true
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
                 // While a token is being replaced, its file may be missing for a moment. The old token is then still the best
@@ -66,6 +67,7 @@ impl TokenFile {
                     Ok(header) => header,
                     Err(error) => {
                         tracing::warn!(%error, "going on with the token read before");
+                        // fault K8.3: old.header.clone() ~> return Err(error)
                         old.header.clone()
                     }
                 };
@@ -197,6 +199,7 @@ where
         let copy = copy_of(&request);
         request.headers_mut().insert(AUTHORIZATION, header.clone());
         let response = service.call(request).await.map_err(Into::into)?;
+        // fault K8.2: response.status() == StatusCode::UNAUTHORIZED ~> false
         let Some(mut copy) = copy.filter(|_| response.status() == StatusCode::UNAUTHORIZED) else {
             return Ok(response);
         };

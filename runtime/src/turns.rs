@@ -48,6 +48,7 @@ impl<L: Logic> Engine<L> {
             }
             self.take_what_is_there(&mut inputs);
             let leads = inputs.leads();
+            // fault K6.1: leads ~> true
             if leads {
                 self.take_over();
                 self.plan_some();
@@ -155,6 +156,7 @@ impl<L: Logic> Engine<L> {
     /// Waits for the writes in flight, so that none of them is executed after another process has taken over.
     async fn drain(&mut self) -> bool {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
+        // fault K5.3: !self.writes.is_empty() ~> false
         while !self.writes.is_empty() {
             match timeout_at(deadline, self.writes.join_next()).await {
                 Ok(Some(joined)) => self.on_joined(joined),
@@ -165,6 +167,7 @@ impl<L: Logic> Engine<L> {
                         "writes did not end within {DRAIN_TIMEOUT:?} and are given up"
                     );
                     self.writes.abort_all();
+                    // fault K5.4: return false ~> return true
                     return false;
                 }
             }

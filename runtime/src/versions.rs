@@ -108,6 +108,7 @@ impl<O> Versions<O> {
     pub fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         let name = observed.name.clone();
         self.pass(observed.resource_version);
+        // fault V10.1: self.tombstones.has(&observed.uid) ~> false
         let overtaken = self.tombstones.has(&observed.uid)
             || self.held.get(&name).is_some_and(|held| held.version > observed.resource_version);
         if overtaken {
@@ -151,6 +152,7 @@ impl<O> Versions<O> {
         if self.retold.remove(&name) || is_new {
             news.push(Change::Undecodable { name: name.clone() });
         }
+        // fault A9.2 (versions_tests::an_undecodable_object_never_looks_deleted): self.mark_listed(&name) ~>
         self.mark_listed(&name);
     }
 
@@ -186,6 +188,7 @@ impl<O> Versions<O> {
                 self.mark_listed_in(&name, self.lists);
             }
         }
+        // fault V9.1: !list.blind ~> true
         if !list.blind {
             self.drop_unlisted(version, rolled_back, news);
         }
@@ -203,9 +206,11 @@ impl<O> Versions<O> {
             return false;
         }
         match self.held.get(&name) {
+            // fault V10.3: held.version >= observed.resource_version ~> false
             Some(held) if held.version >= observed.resource_version => {
                 return held.version == observed.resource_version && held.uid == observed.uid;
             }
+            // fault V10.2: observed.resource_version <= self.passed ~> false
             None if observed.resource_version <= self.passed => return false,
             replaced => {
                 // The watch has not yet shown the deletion of the previous object of this name, and may still show its events.
@@ -306,6 +311,7 @@ impl<O> Versions<O> {
     }
 
     fn drop_unlisted(&mut self, version: u64, rolled_back: bool, news: &mut Vec<Change<O>>) {
+        // fault V9.2: held.version <= version ~> true
         let outdated = |held: &Held| held.version <= version || (rolled_back && held.answered != self.lists);
         let unlisted: Vec<ObjectName> = self
             .held

@@ -302,6 +302,7 @@ impl<L: Logic> Watcher<L> {
     fn refused(&self, refusal: Refusal) -> End {
         let Refusal { status, message, retry_after } = refusal;
         match status {
+            // fault V3.1: End::Expired ~> End::Failed { reason: "gone", message, retry_after }
             StatusCode::GONE => End::Expired,
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => End::NotServed { status: status.as_u16(), message },
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
@@ -315,6 +316,7 @@ impl<L: Logic> Watcher<L> {
 
     /// Waits for one line of the watch and sends its content to the engine.
     async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
+        // fault V6.1: + WATCH_GRACE ~> + 2 * WATCH_GRACE
         let line = match timeout_at(connection.due + WATCH_GRACE, connection.lines.next()).await {
             Ok(line) => line.map_err(|error| self.broken(&error))?,
             Err(_) => return Err(self.overdue(connection)),
@@ -326,6 +328,7 @@ impl<L: Logic> Watcher<L> {
         let event = wire::parse_event(&line).map_err(|why| {
             // The event cannot be read and is lost, so only a list makes the view correct again.
             self.position = None;
+            // fault V3.4: End ~> self.position = Some(1); End
             End::failed("malformed", format!("a watch event cannot be read: {why}"))
         })?;
         self.take(event, connection).await
@@ -349,6 +352,7 @@ impl<L: Logic> Watcher<L> {
                 self.listed(resource_version).await
             }
             Event::Bookmark { resource_version, .. } => self.advance(resource_version, connection),
+            // fault V3.2: 410 ~> 411
             Event::Error { code: 410, .. } => Err(End::Expired),
             Event::Error { code, message } => Err(End::failed("error", format!("{code}: {message}"))),
         }
@@ -381,6 +385,7 @@ impl<L: Logic> Watcher<L> {
         }
         connection.heard = true;
         match self.position {
+            // fault V4.1: resource_version < position ~> false
             Some(position) if resource_version < position => Err(End::WentBack),
             _ => {
                 self.position = Some(resource_version);
@@ -425,6 +430,7 @@ impl<L: Logic> Watcher<L> {
                 // A watch from the same version would receive the same long event forever. A list in pages can carry it,
                 // because pages may be longer.
                 self.position = None;
+                // fault V8.2: self.pages_next = true ~>
                 self.pages_next = true;
                 End::failed("too_long", format!("{error}; listing in pages instead"))
             }
@@ -434,6 +440,7 @@ impl<L: Logic> Watcher<L> {
     /// Handles a streaming list that did not end: the server is slow, or does not support it. The next list comes in pages,
     /// which make progress in either case.
     fn unfinished(&mut self, message: &str) -> End {
+        // fault V7.1: self.pages_next = true ~>
         self.pages_next = true;
         End::failed("list_unfinished", format!("{message}; listing in pages instead"))
     }

@@ -208,6 +208,7 @@ impl<L: Logic> Addressed<'_, L> {
                 self.send(Method::PUT, path, Some(("application/json", body))).await
             }
             Verb::Delete { uid } => {
+                // fault Q6.2: {"uid": &**uid} ~> {}
                 let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &**uid}});
                 let path = resource.object_path(self.namespace, self.name);
                 self.send(Method::DELETE, path, Some(("application/json", encode(&options)))).await
@@ -238,6 +239,7 @@ impl<L: Logic> Addressed<'_, L> {
                 .requests
                 .send(request)
                 .await
+                // fault Q7.4: sent: !never_sent(&error) ~> sent: true
                 .map_err(|error| SendError { sent: !never_sent(&error), message: with_causes(&error) })?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_BYTES)
@@ -270,6 +272,7 @@ impl<L: Logic> Addressed<'_, L> {
                 Verb::Patch { .. } | Verb::Replace { .. } => (denied(&refusal, 404), Seen::Gone),
                 Verb::Create { .. } => (denied(&refusal, 404), Seen::Nothing),
             },
+            // fault Q4.3: self.look().await.0 ~> Seen::Nothing
             409 => (Verdict::Conflict { message: refusal.text() }, self.look().await.0),
             status @ (400 | 413 | 415 | 422) => {
                 (Verdict::Refused { status, message: refusal.text(), reason: refusal.reason }, Seen::Nothing)
@@ -280,6 +283,7 @@ impl<L: Logic> Addressed<'_, L> {
             503 if answer.retry_after.is_some() => {
                 (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing)
             }
+            // fault Q7.1: 408 | 500.. ~> 408
             408 | 500.. => self.settle(verb, refusal.text(), retry_after).await,
             _ => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
         }
@@ -310,9 +314,11 @@ impl<L: Logic> Addressed<'_, L> {
             (Verb::Delete { .. }, Seen::Gone) => true,
             (Verb::Delete { uid }, Seen::Object(observed)) => observed.uid != *uid || Ending::of(&found).lingers(),
             (Verb::Patch { resource_version, body, .. }, Seen::Object(observed)) => {
+                // fault Q7.2: contains(&found, body) ~> true
                 observed.resource_version != *resource_version && contains(&found, body)
             }
             (Verb::Replace { resource_version, body }, Seen::Object(observed)) => {
+                // fault Q7.3: observed.resource_version != *resource_version && ~>
                 observed.resource_version != *resource_version && is_replaced_by(&found, body)
             }
             (Verb::Create { body }, Seen::Object(_)) => contains(&found, body),
@@ -363,6 +369,7 @@ fn encode(body: &Value) -> Vec<u8> {
 fn with_precondition(body: &Value, resource_version: u64) -> Value {
     let mut body = body.as_object().cloned().unwrap_or_default();
     let mut metadata = body.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    // fault Q6.1: resource_version.to_string() ~> String::new()
     metadata.insert("resourceVersion".to_owned(), Value::String(resource_version.to_string()));
     body.insert("metadata".to_owned(), Value::Object(metadata));
     Value::Object(body)

@@ -79,6 +79,7 @@ impl Lease {
             identity: config.identity.clone(),
             lease_duration: config.lease_duration,
             // Half of the deadline, so that one lost answer leaves time for a second attempt.
+            // fault K2.3: config.renew_deadline / 2 ~> config.renew_deadline
             request_timeout: config.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
@@ -112,7 +113,9 @@ impl Lease {
     pub(super) fn held_by_another(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+        // fault K1.2: promised.map_or(self.lease_duration, Duration::from_secs) ~> self.lease_duration
         let duration = promised.map_or(self.lease_duration, Duration::from_secs);
+        // fault K1.1: self.seen_at.elapsed() >= duration ~> true
         let expired = self.seen_at.elapsed() >= duration;
         (!expired).then_some(holder)
     }
@@ -133,6 +136,7 @@ impl Lease {
             changes.insert("leaseTransitions".to_owned(), json!(transitions));
         }
         self.write(changes).await?;
+        // fault K2.1: sent_at ~> Instant::now()
         self.held_since_request_at = Some(sent_at);
         Ok(())
     }
@@ -213,6 +217,7 @@ impl Lease {
 
     fn see(&mut self, object: Option<Value>) {
         let spec = |object: &Option<Value>| object.as_ref().map(|object| object["spec"].clone());
+        // fault K1.3: spec(&object) != spec(&self.object) ~> object != self.object
         if spec(&object) != spec(&self.object) {
             self.seen_at = Instant::now();
         }

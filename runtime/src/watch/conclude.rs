@@ -17,6 +17,7 @@ impl<L: Logic> Watcher<L> {
                 self.restarted("ended");
                 // Check the server's revision before the next watch if this one was silent or ended early. A server that was
                 // restored from a backup ends watches early, and is silent about versions that it has not reached yet.
+                // fault V4.2: !heard || early ~> false
                 self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
@@ -28,6 +29,7 @@ impl<L: Logic> Watcher<L> {
                     "the server no longer has the version that the watch was at: listing anew"
                 );
                 self.position = None;
+                // fault V3.3: self.next_wait() ~> Duration::ZERO
                 Some(self.next_wait())
             }
             End::WentBack => Some(self.list_anew_after_going_back()),
@@ -56,6 +58,7 @@ impl<L: Logic> Watcher<L> {
     async fn after_not_served(&mut self, status: u16, message: String) -> Option<Duration> {
         self.restarted("not_served");
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
+        // fault V5.2: status == StatusCode::NOT_FOUND.as_u16() ~> true
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
             // A kind that reappears under this name starts a new history, so start with a list. A list also makes a view that
             // was frozen by a 403 current again.
@@ -66,6 +69,7 @@ impl<L: Logic> Watcher<L> {
         self.lost_touch = true;
         self.unchecked = true;
         self.tell(WatchEvent::NotServed { status, message }).await.ok()?;
+        // fault V5.1: SLOW ~> ORDINARY
         Some(Backoff::SLOW.wait(self.refusals, &mut self.jitter))
     }
 
@@ -104,7 +108,9 @@ impl<L: Logic> Watcher<L> {
             "a watch failed and goes on after a while"
         );
         self.lost_touch = true;
+        // fault V4.4: true ~> false
         self.unchecked = true;
+        // fault V2.1: self.tell ~> self.position = None; self.tell
         self.tell(WatchEvent::Failed { message }).await.ok()?;
         let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
         Some(self.next_wait().max(asked))

@@ -42,6 +42,7 @@ impl<L: Logic> Watcher<L> {
     async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
         loop {
             match self.request_page(self.page_objects, token).await {
+                // fault V8.1: self.page_objects > 1 ~> false
                 Err(PageError::TooLong) if self.page_objects > 1 => {
                     self.page_objects = (self.page_objects / 4).max(1);
                     tracing::debug!(
@@ -69,6 +70,7 @@ impl<L: Logic> Watcher<L> {
             .await
             .map_err(|_| End::no_answer())?
             .map_err(|error| self.page_failed(error))?;
+        // fault V4.3: < position ~> < 0
         if parse(&body)?.resource_version < position {
             return Err(End::WentBack);
         }

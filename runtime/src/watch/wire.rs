@@ -44,6 +44,7 @@ pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
     let query = match token {
         Some(token) => format!("limit={objects}&continue={}", utf8_percent_encode(token, RESERVED)),
+        // fault V1.1: "limit={objects}" ~> "resourceVersion=0&limit={objects}"
         None => format!("limit={objects}"),
     };
     request(spec, &query, if spec.metadata_only { METADATA_LIST_ONLY } else { JSON })
