@@ -29,9 +29,11 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
     /// Replaces the blocking reasons of a key by those of its newest plan. Returns how many of them are new.
     pub fn note(&mut self, key: &K, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.held.remove(key).unwrap_or_default();
+        // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec()) ~>
         before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec());
         blocking_reasons.iter().for_each(|blocking_reason| self.number_of(blocking_reason).inc());
         let mut news = 0;
+        // fault G4.2: !before.contains(blocking_reason) ~> true
         for blocking_reason in blocking_reasons.iter().filter(|blocking_reason| !before.contains(blocking_reason)) {
             warn!(?key, reason = blocking_reason.reason.as_str(), "{}", blocking_reason.message);
             news += 1;

@@ -89,6 +89,7 @@ impl CommonFlags {
             );
             // Same rule as in client-go: a leader gives up before others may take over, and tries to renew more than once until
             // then.
+            // fault G1.5: lease <= renew || ~>
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(
                     "--leader-election-lease-duration ({lease:?}) must be longer than --leader-election-renew-deadline \
@@ -118,6 +119,7 @@ impl CommonFlags {
 /// # Errors
 /// Names the flag, its value and what is allowed.
 pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
+    // fault G1.6: names::is_dns_1123_label(namespace) ~> true
     if names::is_dns_1123_label(namespace) {
         return Ok(());
     }

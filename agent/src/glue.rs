@@ -110,6 +110,8 @@ pub fn denial_event<S: From<Kind>>(
     failure: &Refusal<S>,
     component: &'static str,
 ) -> Vec<Event<S>> {
+    // fault G5.1: || is_of_going_namespace(failure) ~>
+    // fault G5.2: failure.status == 0 || ~>
     if failure.status == 0 || is_of_going_namespace(failure) {
         return Vec::new();
     }

@@ -140,11 +140,13 @@ fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String
     for source in sources {
         let check = Check {
             ok: source.is_settled(),
+            // fault K10.2: source.cluster == own_cluster && ~>
             required: source.cluster == own_cluster && !source.optional,
             detail: source.state.as_str().to_owned(),
         };
         readiness.checks.insert(format!("{}/{}", source.cluster, source.resource.plural), check);
     }
+    // fault K10.3: sources.is_empty() ~> false
     if sources.is_empty() {
         let check = Check { ok: false, required: true, detail: "not started yet".to_owned() };
         readiness.checks.insert("watches".to_owned(), check);

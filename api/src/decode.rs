@@ -65,6 +65,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
 /// Adds the excess to an imported slice. Other slices need none: of a source slice only the content is used.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
+        // fault P11.6 (excess::a_source_slice_and_one_that_is_going_have_none): && slice.imported ~>
         && slice.imported
         && !slice.meta.deleting
     {
@@ -139,6 +140,7 @@ fn object<T: Top>(
     let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
     let known = meta::known(kind, top.take_metadata())?;
     let identity = known.identity();
+    // fault X3.1: known.meta.deleting ~> false
     let bare = known.meta.deleting.then(|| known.clone());
     let found = read(known, top).or_else(|why| bare.map_or(Err(why), |known| read(known, T::default())));
     found.map_err(|why| because(identity, why))

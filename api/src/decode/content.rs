@@ -41,6 +41,7 @@ pub(super) fn content(
     ports: Field<Vec<RawEndpointPort>>,
 ) -> Result<SliceContent, &'static str> {
     let (mut ready, mut draining, mut zones) = (Vec::new(), Vec::new(), Zones::default());
+    // fault X4.1: endpoints.or_refuse("endpoints is not a list")? ~> endpoints.or_default()
     for raw in endpoints.or_refuse("endpoints is not a list")? {
         match raw.state() {
             State::Ready => ready.extend(endpoint(raw, &mut zones)),
@@ -65,6 +66,7 @@ pub(super) fn hub_content(
 ) -> Result<SliceContent, &'static str> {
     let endpoints = endpoints.list().or_refuse("endpoints is not a list")?;
     let draining = draining.list().or_refuse("drainingEndpoints is not a list")?;
+    // fault X2.3: > ENDPOINTS_MAX ~> > 2 * ENDPOINTS_MAX
     if endpoints.len() + draining.len() > ENDPOINTS_MAX {
         return Err("endpoints and drainingEndpoints have more than 1000 elements together");
     }
@@ -99,10 +101,12 @@ impl RawEndpoint {
     /// not.
     fn state(&self) -> State {
         let (ready, serving) = match &self.conditions {
+            // fault X5.1: (true, false) ~> (false, false)
             Field::Absent => (true, false),
             Field::Nonsense => (false, false),
             Field::Value(conditions) => (
                 matches!(conditions.ready, Field::Absent | Field::Value(true)),
+                // fault X5.2: matches!(conditions.serving, Field::Value(true)) ~> false
                 matches!(conditions.serving, Field::Value(true)),
             ),
         };

@@ -26,6 +26,7 @@ struct Metadata {
 /// Returns a hash of the owned fields if they have values beyond `of`, the content of the slice; otherwise 0.
 pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
+    // fault P11.3: leave_out_empty(&mut endpoints) ~>
     leave_out_empty(&mut endpoints);
     leave_out_empty(&mut ports);
     let written = content(of);
@@ -36,6 +37,8 @@ pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     };
     let mut hidden = metadata.labels.as_object().cloned().unwrap_or_default();
     hidden.retain(|key, _| labels::HIDING.contains(&&**key));
+    // fault P11.4: hidden.is_empty() && ~>
+    // fault P11.5: && is_written("ports", &ports) ~>
     if hidden.is_empty() && is_written("endpoints", &endpoints) && is_written("ports", &ports) {
         return 0;
     }

@@ -189,6 +189,7 @@ pub(super) struct Few<T, const MOST: usize>(Vec<T>);
 impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let (mut elements, mut read) = (Vec::new(), 0);
+        // fault X2.1: read < MOST ~> true
         while read < MOST {
             let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(Self(elements))) };
             elements.extend(element.value());
@@ -271,6 +272,7 @@ impl<'de, T: Shape> Visitor<'de> for FieldVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        // fault X2.2: text.len() > T::LONGEST_TEXT ~> false
         if text.len() > T::LONGEST_TEXT {
             let longest = T::LONGEST_TEXT;
             return Err(E::custom(format_args!("a text has {} bytes, and may have {longest}", text.len())));

@@ -38,6 +38,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let status = top.status.or_refuse("status is not an object")?;
     let internal = known.annotations.get(annotations::AZURE_LOAD_BALANCER_INTERNAL);
     Ok(Object::MultiClusterService(MultiClusterService {
+        // fault X4.5: import.name.or_refuse("spec.serviceImport.name is not a string")? ~> import.name.or_default()
         import_name: import.name.or_refuse("spec.serviceImport.name is not a string")?,
         consumer_type: consumer_type(spec.consumer_type.value().as_deref()),
         internal_load_balancer: internal.is_some_and(|value| is_true(value)),
@@ -60,5 +61,6 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
 /// True for every annotation value that Go's `strconv.ParseBool` accepts as true: users of the Go agents may have written any
 /// of them.
 fn is_true(value: &str) -> bool {
+    // fault X10.4: "1" | "t" | ~>
     matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE")
 }

@@ -45,6 +45,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
     object["kind"] = resource.kind.into();
     object["metadata"]["namespace"] = (*at.namespace).into();
     object["metadata"]["name"] = (*at.name).into();
+    // fault X7.2: leave_out_nulls(&mut object) ~>
     leave_out_nulls(&mut object);
     leave_out_empty(&mut object["metadata"]);
     object

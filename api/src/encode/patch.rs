@@ -90,10 +90,12 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         "version": *renewal.announcement.version,
         "features": features(&renewal.announcement),
         "leaderIdentity": *renewal.leader,
+        // fault X9.2: times::micros(renewal.renewed) ~> times::seconds(renewal.renewed)
         "renewTime": times::micros(renewal.renewed),
         "plannedStopTime": renewal.stopped.map(times::micros),
     });
     // Omit an unknown UID instead of null, which would remove the UID that another replica with the right to read it wrote.
+    // fault X8.1: &renewal.cluster_uid ~> Some(&renewal.cluster_uid.clone().unwrap_or_default())
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();
     }
@@ -153,6 +155,7 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
     let mut labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
     for hiding in labels::HIDING {
+        // fault P11.2 (encode::an_imported_slice_is_made_and_changed): labels[hiding] = Value::Null ~>
         labels[hiding] = Value::Null;
     }
     let annotations = json!({ annotations::LAST_OBSERVED_GENERATION: slice.observed_generation.to_string() });
@@ -171,8 +174,10 @@ fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut said = json!({ "MemberClusters": importers });
     if let Some(namespace) = load_balancer {
+        // fault C10.5: said["LoadBalancer"] = json!(&**namespace) ~>
         said["LoadBalancer"] = json!(&**namespace);
     }
+    // fault C10.4: !importers.is_empty() ~> true
     (!importers.is_empty()).then(|| said.to_string())
 }
 

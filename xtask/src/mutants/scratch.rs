@@ -180,11 +180,14 @@ impl Suites {
         let (file, name) = named.split_once("::").with_context(|| format!("{named} is not written as file::test"))?;
         // The tests of `engine.rs` are in `engine_tests.rs`, as its module `tests`.
         let module = file.strip_suffix("_tests").unwrap_or(file);
-        let is_it = |path: &str| {
+        let is_it = |path: &str, program: &Program| {
             let mut parts = path.rsplit("::");
-            parts.next() == Some(name) && parts.any(|part| part == file || part == module)
+            // A file directly in `tests/` is a program of its own, so its tests have no module.
+            let is_in_file = path == name && program.target.last().is_some_and(|target| target == file);
+            is_in_file || parts.next() == Some(name) && parts.any(|part| part == file || part == module)
         };
-        let found: Vec<_> = self.0.iter().filter(|((of, path), _)| of == folder && is_it(path)).collect();
+        let found: Vec<_> =
+            self.0.iter().filter(|((of, path), program)| of == folder && is_it(path, program)).collect();
         match found[..] {
             [((_, path), program)] => Ok((path, program)),
             _ => bail!("{} tests of {folder} are called {named}, and not one", found.len()),
