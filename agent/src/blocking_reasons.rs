@@ -1,8 +1,9 @@
 //! Blocking reasons: what stops the progress of a key until a user acts. A new or changed reason is logged once, and a metric
 //! counts them.
 
+use crate::metrics;
 use fleetnet_core::plan::BlockingReason;
-use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntGauge, IntGaugeVec, Registry};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use tracing::warn;
@@ -20,10 +21,7 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
     /// # Errors
     /// If the registry has a metric of that name already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let opts = Opts::new("fleetnet_hindrances", "What stands in the way until somebody mends it, by reason.");
-        let number = IntGaugeVec::new(opts, &["reason"])?;
-        registry.register(Box::new(number.clone()))?;
-        Ok(Self { held: BTreeMap::new(), number })
+        Ok(Self { held: BTreeMap::new(), number: metrics::HINDRANCES.gauges(registry)? })
     }
 
     /// Replaces the blocking reasons of a key by those of its newest plan. Returns how many of them are new.

@@ -1,28 +1,13 @@
-//! Creation and registration of Prometheus histograms and counters.
+//! Metrics that both agents export, besides those of the runtime.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use fleetnet_runtime::metrics::{Definition, Kind};
 
-/// Creates and registers a histogram.
-pub fn histogram(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-    buckets: &[f64],
-) -> Result<HistogramVec, prometheus::Error> {
-    let histogram = HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels)?;
-    registry.register(Box::new(histogram.clone()))?;
-    Ok(histogram)
-}
+pub(crate) const HINDRANCES: Definition = Definition {
+    name: "fleetnet_hindrances",
+    kind: Kind::Gauge,
+    labels: &["reason"],
+    help: "Number of blocking reasons now, by reason. A blocking reason stops progress until somebody acts.",
+};
 
-/// Creates and registers a counter.
-pub fn counter(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
-    let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
-    registry.register(Box::new(counter.clone()))?;
-    Ok(counter)
-}
+/// All metrics of this crate.
+pub const ALL: &[Definition] = &[HINDRANCES];

@@ -1,9 +1,9 @@
 //! Histograms of the export and import latency, the main measurements of the project, and a counter of latencies that had to be
 //! corrected.
 
-use fleetnet_agent::metrics::{counter, histogram};
+use crate::metrics::{LATENCY_SAMPLES, SERVICE_LATENCY, SLICE_LATENCY};
 use fleetnet_core::member::ServiceLatency;
-use fleetnet_core::member::latency::{BUCKETS_MILLISECONDS, latency};
+use fleetnet_core::member::latency::latency;
 use fleetnet_types::{ClusterId, Timestamp};
 use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;
@@ -28,30 +28,10 @@ impl Latencies {
     pub fn new(cluster: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
         Ok(Self {
             cluster: cluster.to_owned(),
-            slices: histogram(
-                registry,
-                "fleet_networking_endpointslice_export_import_duration_milliseconds",
-                "The duration of an endpointslice export: from when a change was first seen in the origin cluster to when \
-                 it was imported into the destination cluster.",
-                &["origin_cluster_id", "destination_cluster_id", "is_first_import"],
-                &BUCKETS_MILLISECONDS,
-            )?,
+            slices: SLICE_LATENCY.histograms(registry)?,
             origins: BTreeSet::new(),
-            services: histogram(
-                registry,
-                "fleet_networking_service_export_duration_milliseconds",
-                "The duration of a service export: from when a Service's change was first seen to when the hub had judged \
-                 its export.",
-                &["origin_cluster_id"],
-                &BUCKETS_MILLISECONDS,
-            )?,
-            samples: counter(
-                registry,
-                "fleet_networking_latency_samples_total",
-                "Samples of the two duration histograms by what became of the difference of two clocks: raw, or clamped \
-                 because it was not positive or too long.",
-                &["metric", "clock"],
-            )?,
+            services: SERVICE_LATENCY.histograms(registry)?,
+            samples: LATENCY_SAMPLES.counters(registry)?,
         })
     }
 
@@ -64,7 +44,7 @@ impl Latencies {
         now: Timestamp,
     ) {
         let Some(since) = exported_since else {
-            trace!(%origin, "an imported slice does not say since when it is exported: no latency sample");
+            trace!(%origin, "no latency sample: the imported slice has no time of its export");
             return;
         };
         let sample = latency(since, now);
@@ -74,7 +54,8 @@ impl Latencies {
                 %origin,
                 destination,
                 is_first,
-                "an import came before its export: the clocks of the two clusters differ, and the sample is 1 s"
+                "the clocks of the two clusters differ: the import has an earlier time than the export, and the \
+                 sample is 1 s"
             );
         }
         debug!(milliseconds = sample.milliseconds, %origin, destination, is_first, "latency of an imported slice");
@@ -132,10 +113,10 @@ mod tests {
         let none: [&str; 0] = [];
         assert_eq!(lines(1), none);
         assert_eq!(lines(2), [raw, clamped]);
-        let negative = "TRACE an import came before its export: the clocks of the two clusters differ, and the sample is 1 s \
+        let negative = "TRACE the clocks of the two clusters differ: the import has an earlier time than the export, \
+                        and the sample is 1 s \
                         origin=member-2 destination=\"member-1\" is_first=false";
-        let absent =
-            "TRACE an imported slice does not say since when it is exported: no latency sample origin=member-3";
+        let absent = "TRACE no latency sample: the imported slice has no time of its export origin=member-3";
         assert_eq!(lines(4), [raw, negative, clamped, absent]);
     }
 

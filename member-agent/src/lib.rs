@@ -14,6 +14,7 @@ pub mod import;
 mod latency;
 mod limits;
 mod logic;
+pub mod metrics;
 mod observed;
 mod settings;
 mod source;
@@ -84,7 +85,7 @@ fn process(flags: &Flags, settings: &Settings, ignored: &[String], identity: Str
     let mut notes = common::notes(&flags.common);
     match &settings.hub {
         Some(_) => notes.extend(notes_on_fleet(settings)),
-        None => notes.push("this cluster's EndpointSlices only: no fleet is joined".to_owned()),
+        None => notes.push("this agent makes the EndpointSlices of its cluster only, and joins no fleet".to_owned()),
     }
     Ok(Process {
         name: NAME,
@@ -106,7 +107,7 @@ fn notes_on_fleet(settings: &Settings) -> Vec<String> {
     )];
     if fleetnet_core::names::cluster_of(&settings.member.hub_namespace).as_ref() != Some(&settings.member.cluster) {
         notes.push(format!(
-            "hub namespace {} is not fleet-member-{}: the hub agent knows members by that name and passes over others",
+            "hub namespace {} is not fleet-member-{}: the hub agent ignores members whose namespace has another name",
             settings.member.hub_namespace, settings.member.cluster
         ));
     }

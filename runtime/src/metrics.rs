@@ -1,23 +1,150 @@
-//! Prometheus metrics of the engine, `fleetnet_…`. Labels are few and fixed: clusters, kinds, verbs, results.
+//! Metrics of the runtime, `fleetnet_…`. Labels are few and fixed: clusters, kinds, verbs, results.
+
+mod definition;
+
+pub use definition::{Definition, Kind};
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use definition::registered;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Gauge, MetricFamily};
-use prometheus::{
-    GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-};
+use prometheus::{GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 use tokio::time::Instant;
 
 use crate::logic::WatchState;
 
 /// Histogram buckets in seconds for work in memory: from a microsecond, and close to each other up to a millisecond. The
 /// agent's own share of a change's latency is read from them.
-const OWN_SECONDS: [f64; 16] =
-    [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
+const OWN_SECONDS: &[f64] =
+    &[1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
 /// Histogram buckets in seconds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
-const WRITE_SECONDS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
+const WRITE_SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
+
+const QUEUE_DEPTH: Definition = Definition {
+    name: "fleetnet_queue_depth",
+    kind: Kind::Gauge,
+    labels: &["queue"],
+    help: "Number of keys or writes in a queue of the agent.",
+};
+const DECODE_DURATION: Definition = Definition {
+    name: "fleetnet_decode_duration_seconds",
+    kind: Kind::Histogram(OWN_SECONDS),
+    labels: &[],
+    help: "Time to decode one object of a watch.",
+};
+const VIEW_DURATION: Definition = Definition {
+    name: "fleetnet_view_duration_seconds",
+    kind: Kind::Histogram(OWN_SECONDS),
+    labels: &[],
+    help: "Time to store one watch message in the view.",
+};
+const PLAN_DURATION: Definition = Definition {
+    name: "fleetnet_plan_duration_seconds",
+    kind: Kind::Histogram(OWN_SECONDS),
+    labels: &[],
+    help: "Time to plan one key.",
+};
+const BROKEN_INVARIANTS: Definition = Definition {
+    name: "fleetnet_broken_invariants_total",
+    kind: Kind::Counter,
+    labels: &["invariant"],
+    help: "Number of plans that were dropped because they break an invariant. Each is a bug in this agent.",
+};
+const OWN_SHARE_DURATION: Definition = Definition {
+    name: "fleetnet_own_share_duration_seconds",
+    kind: Kind::Histogram(OWN_SECONDS),
+    labels: &[],
+    help: "Processor time of decoding, viewing and planning together, for each change that leads to a write.",
+};
+const REACTION_DURATION: Definition = Definition {
+    name: "fleetnet_reaction_duration_seconds",
+    kind: Kind::Histogram(OWN_SECONDS),
+    labels: &[],
+    help: "Time from the decoded change to the start of the first write that it leads to.",
+};
+const WRITE_DURATION: Definition = Definition {
+    name: "fleetnet_write_duration_seconds",
+    kind: Kind::Histogram(WRITE_SECONDS),
+    labels: &["cluster", "kind", "verb"],
+    help: "Time from the start of a write to its outcome.",
+};
+const WRITES: Definition = Definition {
+    name: "fleetnet_writes_total",
+    kind: Kind::Counter,
+    labels: &["cluster", "kind", "verb", "result"],
+    help: "Number of writes, by result.",
+};
+const WRITES_SUPPRESSED: Definition = Definition {
+    name: "fleetnet_writes_suppressed_total",
+    kind: Kind::Counter,
+    labels: &["cluster", "kind", "verb"],
+    help: "Number of writes that were skipped because the server already answered the same write of the same object version.",
+};
+const WATCH_AGE: Definition = Definition {
+    name: "fleetnet_watch_age_seconds",
+    kind: Kind::Gauge,
+    labels: &["cluster", "kind"],
+    help: "Time since the server last sent anything on a watch.",
+};
+const WATCH_RESTARTS: Definition = Definition {
+    name: "fleetnet_watch_restarts_total",
+    kind: Kind::Counter,
+    labels: &["cluster", "kind", "reason"],
+    help: "Number of times that a watch was restarted, by reason.",
+};
+const WATCH_STATE: Definition = Definition {
+    name: "fleetnet_watch_state",
+    kind: Kind::Gauge,
+    labels: &["cluster", "kind", "state"],
+    help: "1 for the current state of the view of a kind, 0 for all other states.",
+};
+const UNDECODABLE: Definition = Definition {
+    name: "fleetnet_unreadable_objects_total",
+    kind: Kind::Counter,
+    labels: &["cluster", "kind"],
+    help: "Number of undecodable objects seen. The last decoded state of such an object stays in force.",
+};
+const LEADER: Definition = Definition {
+    name: "fleetnet_leader",
+    kind: Kind::Gauge,
+    labels: &["lease"],
+    help: "1 while this process holds the Lease, else 0.",
+};
+const EVENTS: Definition = Definition {
+    name: "fleetnet_events_total",
+    kind: Kind::Counter,
+    labels: &["cluster", "kind", "reason"],
+    help: "Number of Kubernetes Events that the agent emitted and logged, by reason.",
+};
+const EVENTS_DROPPED: Definition = Definition {
+    name: "fleetnet_events_dropped_total",
+    kind: Kind::Counter,
+    labels: &[],
+    help: "Number of Kubernetes Events that were dropped because the queue was full or the server did not accept them.",
+};
+
+/// All metrics of the runtime.
+pub const ALL: &[Definition] = &[
+    QUEUE_DEPTH,
+    DECODE_DURATION,
+    VIEW_DURATION,
+    PLAN_DURATION,
+    BROKEN_INVARIANTS,
+    OWN_SHARE_DURATION,
+    REACTION_DURATION,
+    WRITE_DURATION,
+    WRITES,
+    WRITES_SUPPRESSED,
+    WATCH_AGE,
+    WATCH_RESTARTS,
+    WATCH_STATE,
+    UNDECODABLE,
+    LEADER,
+    EVENTS,
+    EVENTS_DROPPED,
+];
 
 /// Metrics of the engine. Clones share their state.
 #[derive(Clone)]
@@ -50,65 +177,24 @@ impl Metrics {
     /// If the registry already has one of these names, for example from a second engine.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let inner = Inner {
-            queue_depth: gauges("fleetnet_queue_depth", "Keys or writes in a queue of the engine.", &["queue"])?,
-            decode_duration: own("fleetnet_decode_duration_seconds", "Time to decode one object that a watch shows.")?,
-            view_duration: own("fleetnet_view_duration_seconds", "Time to take what a watch shows into the view.")?,
-            plan_duration: own("fleetnet_plan_duration_seconds", "Time to plan one key.")?,
-            broken_invariants: counters(
-                "fleetnet_broken_invariants_total",
-                "Plans that were dropped because they broke an invariant: bugs of this agent.",
-                &["invariant"],
-            )?,
-            own_share_duration: own(
-                "fleetnet_own_share_duration_seconds",
-                "Processor time that decoding, the view and planning took for one change that a write came of.",
-            )?,
-            reaction_duration: own(
-                "fleetnet_reaction_duration_seconds",
-                "Time from the news that made a key worth planning, decoded, to the start of the first write that came of it.",
-            )?,
-            write_duration: HistogramVec::new(
-                HistogramOpts::new(
-                    "fleetnet_write_duration_seconds",
-                    "Time from sending a write to knowing its outcome.",
-                )
-                .buckets(WRITE_SECONDS.to_vec()),
-                &["cluster", "kind", "verb"],
-            )?,
-            writes: counters("fleetnet_writes_total", "Writes by outcome.", &["cluster", "kind", "verb", "result"])?,
-            writes_suppressed: counters(
-                "fleetnet_writes_suppressed_total",
-                "Writes left out because the server had answered the same write on the same version before.",
-                &["cluster", "kind", "verb"],
-            )?,
-            watch_age: WatchAge::new()?,
-            watch_restarts: counters(
-                "fleetnet_watch_restarts_total",
-                "Times that a watch was begun anew, by reason.",
-                &["cluster", "kind", "reason"],
-            )?,
-            watch_state: gauges(
-                "fleetnet_watch_state",
-                "1 for the state that the view of a kind is in.",
-                &["cluster", "kind", "state"],
-            )?,
-            undecodable: counters(
-                "fleetnet_undecodable_objects_total",
-                "Objects seen that could not be read; what was held of them is kept.",
-                &["cluster", "kind"],
-            )?,
-            leader: gauges("fleetnet_leader", "1 while this process holds the Lease.", &["lease"])?,
-            events: counters(
-                "fleetnet_events_total",
-                "What users were told of their objects, as Kubernetes Events and in the log, by reason.",
-                &["cluster", "kind", "reason"],
-            )?,
-            events_dropped: IntCounter::new(
-                "fleetnet_events_dropped_total",
-                "Kubernetes Events that were not recorded: the queue was full or the server refused.",
-            )?,
+            queue_depth: QUEUE_DEPTH.gauges(registry)?,
+            decode_duration: DECODE_DURATION.histogram(registry)?,
+            view_duration: VIEW_DURATION.histogram(registry)?,
+            plan_duration: PLAN_DURATION.histogram(registry)?,
+            broken_invariants: BROKEN_INVARIANTS.counters(registry)?,
+            own_share_duration: OWN_SHARE_DURATION.histogram(registry)?,
+            reaction_duration: REACTION_DURATION.histogram(registry)?,
+            write_duration: WRITE_DURATION.histograms(registry)?,
+            writes: WRITES.counters(registry)?,
+            writes_suppressed: WRITES_SUPPRESSED.counters(registry)?,
+            watch_age: registered(WatchAge::new()?, registry)?,
+            watch_restarts: WATCH_RESTARTS.counters(registry)?,
+            watch_state: WATCH_STATE.gauges(registry)?,
+            undecodable: UNDECODABLE.counters(registry)?,
+            leader: LEADER.gauges(registry)?,
+            events: EVENTS.counters(registry)?,
+            events_dropped: EVENTS_DROPPED.counter(registry)?,
         };
-        inner.register(registry)?;
         Ok(Self(Arc::new(inner)))
     }
 
@@ -212,47 +298,12 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-impl Inner {
-    fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
-        registry.register(Box::new(self.queue_depth.clone()))?;
-        registry.register(Box::new(self.decode_duration.clone()))?;
-        registry.register(Box::new(self.view_duration.clone()))?;
-        registry.register(Box::new(self.plan_duration.clone()))?;
-        registry.register(Box::new(self.broken_invariants.clone()))?;
-        registry.register(Box::new(self.own_share_duration.clone()))?;
-        registry.register(Box::new(self.reaction_duration.clone()))?;
-        registry.register(Box::new(self.write_duration.clone()))?;
-        registry.register(Box::new(self.writes.clone()))?;
-        registry.register(Box::new(self.writes_suppressed.clone()))?;
-        registry.register(Box::new(self.watch_age.clone()))?;
-        registry.register(Box::new(self.watch_restarts.clone()))?;
-        registry.register(Box::new(self.watch_state.clone()))?;
-        registry.register(Box::new(self.undecodable.clone()))?;
-        registry.register(Box::new(self.leader.clone()))?;
-        registry.register(Box::new(self.events.clone()))?;
-        registry.register(Box::new(self.events_dropped.clone()))
-    }
-}
-
 /// Adds the process metrics (CPU, memory, file descriptors, start time) to a registry.
 ///
 /// # Errors
 /// If the registry already has them.
 pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::Error> {
     registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
-}
-
-/// Returns a histogram with the buckets for work in memory.
-fn own(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
-    Histogram::with_opts(HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec()))
-}
-
-fn gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
-    IntGaugeVec::new(Opts::new(name, help), labels)
-}
-
-fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
-    IntCounterVec::new(Opts::new(name, help), labels)
 }
 
 /// Collector of the age of each watch's last contact, computed at the time of the scrape. A gauge that the watch itself sets
@@ -266,8 +317,7 @@ struct WatchAge {
 
 impl WatchAge {
     fn new() -> Result<Self, prometheus::Error> {
-        let opts = Opts::new("fleetnet_watch_age_seconds", "Time since a watch last heard from its server.");
-        Ok(Self { heard: GaugeVec::new(opts, &["cluster", "kind"])?, origin: Instant::now() })
+        Ok(Self { heard: GaugeVec::new(WATCH_AGE.opts(), WATCH_AGE.labels)?, origin: Instant::now() })
     }
 
     /// Removes the age metric of a watch that stopped.

@@ -5,6 +5,7 @@ use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
 use super::view::{Input, Object};
 use super::writes::{Operation, SliceReceipt};
 use crate::limits::{CONCURRENT_SYNCS_DEFAULT, SLICES_TAKEOVER};
+use crate::metrics::ENDPOINTSLICES_SERVING;
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use fleetnet_runtime::WatchState;
@@ -77,11 +78,7 @@ impl Serving {
     /// If the registry has its metrics already.
     pub fn new(settings: &Settings, registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
-        let is_serving = IntGauge::new(
-            "fleetnet_endpointslices_serving",
-            "1 while the EndpointSlices of this cluster are this agent's to make (--endpointslices), 0 while they are another's",
-        )?;
-        registry.register(Box::new(is_serving.clone()))?;
+        let is_serving = ENDPOINTSLICES_SERVING.gauge(registry)?;
         Ok(Self {
             controller: Controller::new(settings.config.clone(), settings.timing, Some(metrics)),
             takeover: Takeover::new(settings.mode, settings.takeover_after),
@@ -189,8 +186,8 @@ impl Serving {
         if state == WatchState::Absent {
             warn!(
                 ?input,
-                "EndpointSlices of this cluster cannot be served: that kind may not be read; apply \
-                 deploy/endpointslices.yaml, or say --endpointslices=off"
+                "the agent cannot make the EndpointSlices of this cluster, because it may not read that kind. Apply \
+                 deploy/endpointslices.yaml, or set --endpointslices=off"
             );
         }
     }
@@ -267,16 +264,16 @@ impl Serving {
 
 fn say(Decision { serves, why, again: _ }: Decision) {
     let reason = match why {
-        Why::Asked => "as --endpointslices says",
-        Why::NotKnown => "not all is known yet that tells who else does: it stays as it was",
+        Why::Asked => "set by --endpointslices",
+        Why::NotKnown => "the agent does not know enough yet to decide, so the state stays as it was",
         Why::LeaseNotReadable => {
-            "kube-controller-manager's Lease may not be read, so nobody can tell whether it does: apply \
-             deploy/endpointslices.yaml, or say --endpointslices=on or off"
+            "the agent may not read kube-controller-manager's Lease, so it cannot detect whether \
+             kube-controller-manager serves. Apply deploy/endpointslices.yaml, or set --endpointslices=on or off"
         }
         Why::LeaseRenewed => "kube-controller-manager renews its Lease",
-        Why::SlicesChanged => "slices under the manager's name were changed by another hand",
-        Why::Waiting => "there has been no sign of another for less than --endpointslices-takeover-after",
-        Why::Nobody => "there is no sign of another",
+        Why::SlicesChanged => "another writer changed slices under the manager's name",
+        Why::Waiting => "another controller was active less than --endpointslices-takeover-after ago",
+        Why::Nobody => "no other controller is active",
         Why::Follows => "another replica leads",
     };
     info!(serves, "EndpointSlices of this cluster: {reason}");

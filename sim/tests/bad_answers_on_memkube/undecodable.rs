@@ -36,7 +36,7 @@ async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: 
     let writes = |call: &memkube::Call| call.verb.writes() && is_about_objects(call) && !is_heartbeat(call);
     assert_backs_off(&trial.hub.requests_by_minute(begun, writes), 20, 4)?;
     trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it", field])?;
-    let undecodable = "fleetnet_undecodable_objects_total{cluster=\"hub\",kind=";
+    let undecodable = "fleetnet_unreadable_objects_total{cluster=\"hub\",kind=";
     let metrics = trial.env.backend.0.agent(Place::Hub).map(|agent| agent.metrics()).transpose()?.unwrap_or_default();
     ensure!(metrics.contains(undecodable), "the metric counts no undecodable object:\n{metrics}");
 

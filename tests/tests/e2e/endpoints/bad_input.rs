@@ -110,7 +110,7 @@ fn under_auto_an_edit_by_hand_counts_as_another_controller_and_is_repaired_later
         let edit = json!({"endpoints": [{"addresses": ["10.66.0.1"]}]});
         let edited = Instant::now();
         workload.user.merge::<EndpointSlice>(&name, edit).await?;
-        says(&agent, &["\"serves\":false", "changed by another hand"]).await?;
+        says(&agent, &["\"serves\":false", "another writer changed slices"]).await?;
         workload.sees("web", &published).await?;
         ensure!(edited.elapsed() >= Duration::from_secs(2), "after {:?} the other is not done", edited.elapsed());
         serves(&agent, true).await
@@ -182,7 +182,7 @@ fn without_its_rights_auto_stays_off_and_reports_why_and_is_ready() -> anyhow::R
         take_rights_away(cluster.control_plane).await?;
         let mark = cluster.mark().await?;
         let agent = cluster.serve(&[("--endpointslices-takeover-after", "1ms")]).await?;
-        says(&agent, &["kube-controller-manager's Lease may not be read", "deploy/endpointslices.yaml"]).await?;
+        says(&agent, &["the agent may not read kube-controller-manager's Lease", "deploy/endpointslices.yaml"]).await?;
         workload.service("web").await?;
         ensure!(!is_serving(&agent).await?, "{}", agent.log().tail());
         agent.ready().await?;
