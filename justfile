@@ -26,9 +26,13 @@ lint:
 sandbox *arguments:
     cargo run --quiet --release -p fleetnet -- sandbox {{arguments}}
 
-# Writes deploy/crds anew.
+# Writes deploy/crds.
 crds:
     cargo xtask crds
+
+# Writes docs/reference.
+reference:
+    cargo xtask reference
 
 # Keeps a control plane to look around in; it says where its kubeconfig is.
 control-plane:

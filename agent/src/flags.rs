@@ -13,14 +13,15 @@ use std::time::Duration;
 // no limit: an exit code
 pub const USAGE_EXIT_CODE: u8 = 2;
 
-/// Flags of every agent.
+/// Flags that both agents have.
 #[derive(Args, Clone, Debug)]
 pub struct CommonFlags {
-    /// Kubeconfig of the agent's own cluster. Default: KUBECONFIG, the pod's service account, ~/.kube/config.
+    /// Kubeconfig of the agent's own cluster. Default: the file that KUBECONFIG names, the pod's service account, or
+    /// ~/.kube/config, in this order.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Act only while holding the Leases, so that one of several replicas acts.
+    /// Write only while this process holds the Leases, so that only one of several replicas writes.
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub leader_elect: bool,
@@ -29,38 +30,39 @@ pub struct CommonFlags {
     #[arg(long, value_name = "NAMESPACE", default_value = "fleet-system")]
     pub leader_election_namespace: String,
 
-    /// How long others wait after they last saw a Lease change before they take it.
+    /// Time without a change of a Lease after which another replica may take it.
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
     pub leader_election_lease_duration: Duration,
 
-    /// The leader gives up when it could not renew for so long.
+    /// Time without a successful renewal after which the leader stops.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub leader_election_renew_deadline: Duration,
 
-    /// Time between two tries to acquire or renew a Lease.
+    /// Time between two attempts to acquire or renew a Lease.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub leader_election_retry_period: Duration,
 
-    /// Taken for the Go agents' sake: membership (InternalMemberCluster) is not handled yet.
+    /// Accepted for compatibility with the Go agents. Has no effect: this version does not handle membership
+    /// (InternalMemberCluster).
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_v1beta1_apis: bool,
 
-    /// Not supported: true ends the agent and names the Go binary that can run beside it.
+    /// Not supported: with true the agent does not start. Run the Go agent beside this one for Azure Traffic Manager.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_traffic_manager_feature: bool,
 
-    /// Taken for the Go agents' sake: only Traffic Manager would read it.
+    /// Accepted for compatibility with the Go agents. Has no effect: only Azure Traffic Manager needs it.
     #[arg(long, value_name = "FILE", hide = true)]
     pub cloud_config: Option<PathBuf>,
 
-    /// Log level as klog counts it: 0 and 1 information; 2 and 3 also each write, each latency sample and what is skipped;
-    /// 4 and more also what watches bring, what is queued, and each plan and sync with its duration.
+    /// Log level, as in klog. 0 and 1: starts, failures and Events. 2 and 3: also each write and each latency sample. 4 and
+    /// more: also watch events, queued keys, and each plan with its duration. Each level includes the lower ones.
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     pub v: u8,
 
-    /// How log lines are written.
+    /// Format of log lines.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
 }
@@ -124,7 +126,8 @@ pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
         return Ok(());
     }
     Err(UsageError(format!(
-        "{flag} {namespace:?} is not the name of a namespace: use at most 63 lower-case letters, digits and dashes, with a \
+        "{flag} {namespace:?} is not the name of a namespace: use at most 63 lower-case letters, digits and dashes, \
+         with a \
          letter or digit first and last"
     )))
 }
@@ -167,8 +170,7 @@ pub fn one_line(error: &clap::Error) -> String {
 /// Returns one warning that names all klog flags that were ignored.
 pub fn klog_warning(ignored: &[String]) -> Option<String> {
     let flags: Vec<String> = ignored.iter().map(|flag| format!("--{flag}")).collect();
-    (!flags.is_empty())
-        .then(|| format!("klog flags are taken and ignored: {}; use --v and --log-format", flags.join(", ")))
+    (!flags.is_empty()).then(|| format!("klog flags are ignored: {}; use --v and --log-format", flags.join(", ")))
 }
 
 /// Returns log lines about flags that are accepted but have no effect.
@@ -176,12 +178,13 @@ pub fn notes(common: &CommonFlags) -> Vec<String> {
     let mut notes = Vec::new();
     if common.enable_v1beta1_apis {
         notes.push(
-            "--enable-v1beta1-apis: membership (InternalMemberCluster, MemberCluster) is not handled by this version"
+            "--enable-v1beta1-apis has no effect: this version does not handle membership (InternalMemberCluster, \
+             MemberCluster)"
                 .to_owned(),
         );
     }
     if common.cloud_config.is_some() {
-        notes.push("--cloud-config is taken and not read: only Azure Traffic Manager needs it".to_owned());
+        notes.push("--cloud-config has no effect: only Azure Traffic Manager needs it".to_owned());
     }
     notes
 }
@@ -263,18 +266,16 @@ mod tests {
         assert_eq!(ignored(&["--v=4", "--log-format=text", "-leader-elect=false"]), None);
         assert_eq!(
             ignored(&["--logtostderr", "-stderrthreshold=0", "--vmodule", "a=2", "--v=2"]).as_deref(),
-            Some(
-                "klog flags are taken and ignored: --logtostderr, --stderrthreshold, --vmodule; use --v and --log-format"
-            )
+            Some("klog flags are ignored: --logtostderr, --stderrthreshold, --vmodule; use --v and --log-format")
         );
     }
 
     #[test]
     fn what_is_taken_and_does_nothing_is_noted() {
         let noted = |arguments: &[&str]| notes(&flags(arguments).expect("valid"));
-        let membership =
-            "--enable-v1beta1-apis: membership (InternalMemberCluster, MemberCluster) is not handled by this version";
-        let cloud = "--cloud-config is taken and not read: only Azure Traffic Manager needs it";
+        let membership = "--enable-v1beta1-apis has no effect: this version does not handle membership (InternalMemberCluster, \
+             MemberCluster)";
+        let cloud = "--cloud-config has no effect: only Azure Traffic Manager needs it";
         assert_eq!(noted(&[]), [membership]);
         assert_eq!(noted(&["--enable-v1beta1-apis=false"]), Vec::<String>::new());
         assert_eq!(noted(&["--enable-v1beta1-apis=false", "--cloud-config=/etc/azure.json"]), [cloud]);

@@ -26,7 +26,8 @@ use crate::hints::{Preference, is_topology_aware};
 use crate::model::Service;
 use crate::plan::{FamilyPlan, Plan};
 use crate::text::Text;
-use prometheus::core::Collector;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{
     Error, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     exponential_buckets,
@@ -259,6 +260,20 @@ impl Metrics {
         for (value, services) in self.counts.take_changed_distributions() {
             self.services_by_traffic_distribution.with_label_values(&[value.as_str()]).set(gauge(services));
         }
+    }
+}
+
+/// All metrics of the controller, for tools that list them. [`Metrics::new`] registers them already.
+impl Collector for Metrics {
+    fn desc(&self) -> Vec<&Desc> {
+        let histograms = [self.endpoints_added.desc(), self.endpoints_removed.desc(), self.slices_changed.desc()];
+        let gauges = [&self.endpoints_desired, &self.slices, &self.slices_desired].map(Collector::desc);
+        let counters = [self.changes.desc(), self.syncs.desc(), self.services_by_traffic_distribution.desc()];
+        [histograms, gauges, counters].concat().concat()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.collectors().iter().flat_map(|metric| metric.collect()).collect()
     }
 }
 

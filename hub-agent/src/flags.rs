@@ -8,12 +8,12 @@ use std::time::Duration;
 
 /// Resolves the exports of all members and distributes their slices to importers.
 ///
-/// Every address serves /metrics, /healthz and /readyz; equal addresses are bound once, ":0" takes a free port and logs
-/// it, "0" turns one off.
+/// Every address serves /metrics, /healthz and /readyz. Equal addresses are bound once. The address ":0" stands for any free
+/// port, which the agent logs. The address "0" turns a listener off.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hub-agent", version, args_override_self = true)]
 pub struct Flags {
-    /// What every agent takes.
+    /// Flags that both agents have.
     #[command(flatten)]
     pub common: CommonFlags,
 
@@ -25,17 +25,16 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
 
-    /// What the annotations exporters and importers of the hub's namespaces decide: enforce (who may export from the namespace
-    /// and import from it; without the right to list and watch namespaces the agent is not ready and grants nothing new), or
-    /// off (nothing: every member may do both).
+    /// Use of the annotations `exporters` and `importers` on namespaces of the hub, which list the clusters that may export and
+    /// import.
     #[arg(long, value_name = "POLICY", default_value = "enforce", value_enum)]
     pub namespace_policy: NamespacePolicyFlag,
 
-    /// Taken for the Go agent's sake: nothing is polled here.
+    /// Accepted for compatibility with the Go agent. Has no effect: this agent does not poll.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]
     pub internalserviceexport_retry_interval: Option<Duration>,
 
-    /// Taken for the Go agent's sake: membership is not handled by this version.
+    /// Accepted for compatibility with the Go agent. Has no effect: this version does not handle membership.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub force_delete_wait_time: Option<Duration>,
 }
@@ -43,9 +42,10 @@ pub struct Flags {
 /// Value of the flag for [`NamespacePolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NamespacePolicyFlag {
-    /// Namespaces decide.
+    /// Only listed clusters may export and import. Without the right to list and watch namespaces, the agent is not ready
+    /// and grants nothing new.
     Enforce,
-    /// Every member may do everything.
+    /// The annotations have no effect: every member may export and import.
     Off,
 }
 

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 /// Exports the Services of this cluster to the hub and imports those of other members.
 ///
-/// Every address serves /metrics, /healthz and /readyz; equal addresses are bound once, ":0" takes a free port and logs
-/// it, "0" turns one off.
+/// Every address serves /metrics, /healthz and /readyz. Equal addresses are bound once. The address ":0" stands for any free
+/// port, which the agent logs. The address "0" turns a listener off.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "member-agent", version, args_override_self = true)]
 pub struct Flags {
-    /// What every agent takes.
+    /// Flags that both agents have.
     #[command(flatten)]
     pub common: CommonFlags,
 
-    /// Kubeconfig of the hub. Default: HUB_SERVER_URL with the token file CONFIG_PATH.
+    /// Kubeconfig of the hub. Default: the server of HUB_SERVER_URL, with the token in the file that CONFIG_PATH names.
     #[arg(long, value_name = "FILE")]
     pub hub_kubeconfig: Option<PathBuf>,
 
@@ -26,7 +26,7 @@ pub struct Flags {
     #[arg(long, value_name = "ID", env = "MEMBER_CLUSTER_NAME")]
     pub member_cluster_id: Option<String>,
 
-    /// Namespace of this member in the hub. Default: fleet-member-<cluster id>.
+    /// Namespace of this member in the hub. Default: fleet-member-ID, with the id of this cluster.
     #[arg(long, value_name = "NAMESPACE")]
     pub hub_namespace: Option<String>,
 
@@ -34,24 +34,25 @@ pub struct Flags {
     #[arg(long, value_name = "NAMESPACE", default_value = "fleet-system")]
     pub fleet_system_namespace: String,
 
-    /// Parts to run, comma-separated: export, import, multiclusterservice, endpointslice; * is all.
+    /// Parts of the agent to run, separated by commas: export, import, multiclusterservice, endpointslice, or * for all.
     #[arg(long, value_name = "LIST", default_value = "*", value_delimiter = ',')]
     pub controllers: Vec<String>,
 
-    /// How long a derived Service outlives the loss of its last exporter, so that a redeploy keeps its address.
+    /// Time for which a derived Service stays after its last exporter is gone, so that a redeploy keeps its address.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
 
-    /// How long a cluster that owns this cluster's id in the hub may fail to renew its MemberAgent before this one takes over.
+    /// Time without a renewal of the MemberAgent after which this cluster takes its id over from another cluster that owns the
+    /// id in the hub. At least 2m.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
     pub member_takeover_after: Duration,
 
-    /// Where the endpoints of a cluster lie, as <cluster>=<CIDR>,<CIDR>; for each cluster once or more. What it exports
-    /// from elsewhere is not imported. Of a cluster that is not named, any address may be imported.
+    /// Address ranges of the endpoints of another cluster, as ID=CIDR,CIDR. May be repeated. Endpoints outside of the ranges are
+    /// not imported. A cluster without this flag may export any address.
     #[arg(long, value_name = "CLUSTER=CIDR,...")]
     pub source_ranges: Vec<String>,
 
-    /// The EndpointSlice controller's.
+    /// Flags of the EndpointSlice controller.
     #[command(flatten)]
     pub endpoints: EndpointFlags,
 
@@ -60,42 +61,42 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub tls_insecure: bool,
 
-    /// Accept a hub that is reached by http://. Everybody on the way can then read the token.
+    /// Accept an http:// URL of the hub. Everybody on the network path can then read the token.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub hub_insecure_http: bool,
 
-    /// False runs no part at all, as with the Go agents.
+    /// With false the agent runs no part, as the Go agents do.
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_networking_features: bool,
 
-    /// Not supported: true is refused, as by the Go agents.
+    /// Not supported: with true the agent does not start, as the Go agents do.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool, hide = true)]
     pub enable_v1alpha1_apis: bool,
 
-    /// Metrics address of the Go member manager's hub side.
+    /// Address of metrics and probes. The Go member manager serves the metrics of its hub side here.
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     pub hub_metrics_bind_address: String,
 
-    /// Probe address of the Go member manager's hub side.
+    /// Address of metrics and probes. The Go member manager serves the probes of its hub side here.
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub hub_health_probe_bind_address: String,
 
-    /// Metrics address of the Go member manager's member side.
+    /// Address of metrics and probes. The Go member manager serves the metrics of its member side here.
     #[arg(long, value_name = "ADDRESS", default_value = ":8090")]
     pub member_metrics_bind_address: String,
 
-    /// Probe address of the Go member manager's member side.
+    /// Address of metrics and probes. The Go member manager serves the probes of its member side here.
     #[arg(long, value_name = "ADDRESS", default_value = ":8091")]
     pub member_health_probe_bind_address: String,
 
-    /// Metrics address of the Go mcs manager.
+    /// Address of metrics and probes. The Go mcs manager serves its metrics here.
     #[arg(long, value_name = "ADDRESS", default_value = ":8090")]
     pub metrics_bind_address: String,
 
-    /// Probe address of the Go mcs manager.
+    /// Address of metrics and probes. The Go mcs manager serves its probes here.
     #[arg(long, value_name = "ADDRESS", default_value = ":8091")]
     pub health_probe_bind_address: String,
 
@@ -111,7 +112,7 @@ pub struct Flags {
     #[arg(long, value_name = "BASE64", env = "HUB_CERTIFICATE_AUTHORITY", hide_env_values = true)]
     pub hub_certificate_authority: Option<String>,
 
-    /// MIME header block added to each request to the hub.
+    /// Headers to add to each request to the hub, as a MIME header block.
     #[arg(long, value_name = "HEADERS", env = "HUB_KUBE_HEADER", hide_env_values = true)]
     pub hub_kube_header: Option<String>,
 }

@@ -10,6 +10,7 @@ mod limits;
 mod mutants;
 #[cfg(test)]
 mod package;
+mod reference;
 mod stopwatch;
 mod test;
 mod tidy;
@@ -33,6 +34,8 @@ enum Command {
     Crds(crds::CrdsArgs),
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
+    /// Write the reference of flags, metrics, names and custom resources to docs/reference.
+    Reference,
     /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest tests.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.
@@ -45,6 +48,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::Controlplane => controlplane::run(),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
+        Command::Reference => reference::run(),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),
     }

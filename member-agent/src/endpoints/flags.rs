@@ -12,32 +12,33 @@ use fleetnet_agent::go::parse_duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What the EndpointSlice controller takes.
+/// Flags of the EndpointSlice controller.
 #[derive(Clone, Debug, Args)]
 pub struct EndpointFlags {
-    /// Make this cluster's EndpointSlices from its pods: auto (while kube-controller-manager does not), on, or off.
+    /// Make this cluster's EndpointSlices from its pods.
     #[arg(long = "endpointslices", value_name = "MODE", default_value = "auto", value_enum)]
     pub mode: ModeFlag,
 
-    /// The controller's name, in the label endpointslice.kubernetes.io/managed-by of slices that it makes. The default is
-    /// kube-controller-manager's, so that either goes on with the other's slices.
+    /// Name of the controller in the label endpointslice.kubernetes.io/managed-by of its slices. Slices with another name are
+    /// never touched. The default is the name of kube-controller-manager, so that each continues with the slices of the other.
     #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = CONTROLLER_NAME)]
     pub managed_by: String,
 
-    /// With --endpointslices=auto: serve once kube-controller-manager's Lease was not renewed, and nobody else changed its
-    /// slices, for so long.
+    /// With --endpointslices=auto: time without a renewal of kube-controller-manager's Lease and without a foreign write to its
+    /// slices, after which the agent serves.
     #[arg(long = "endpointslices-takeover-after", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub takeover_after: Duration,
 
-    /// Endpoints in one EndpointSlice at most; 1 to 1000. More make fewer and larger writes.
+    /// Maximum number of endpoints in one EndpointSlice, from 1 to 1000. A higher number makes fewer and larger writes.
     #[arg(long, value_name = "NUMBER", default_value = "100")]
     pub max_endpoints_per_slice: usize,
 
-    /// Writes of EndpointSlices from pods under way at once; 1 to 50.
+    /// Maximum number of writes of EndpointSlices in flight, from 1 to 50.
     #[arg(long, value_name = "NUMBER", default_value = "5")]
     pub concurrent_service_endpoint_syncs: usize,
 
-    /// Gather changes of pods for so long before their Service's slices are written: fewer writes, later.
+    /// Time to collect changes of pods, from the first change, before the slices of their Service are written. A longer time
+    /// makes fewer and later writes.
     #[arg(long = "endpointslice-updates-batch-period", value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub batch_period: Duration,
 }
@@ -45,11 +46,11 @@ pub struct EndpointFlags {
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeFlag {
-    /// While kube-controller-manager does not.
+    /// Serve while no other controller serves.
     Auto,
-    /// Whoever else does.
+    /// Always serve.
     On,
-    /// Never.
+    /// Never serve, and watch nothing for it.
     Off,
 }
 
