@@ -2,9 +2,11 @@
 
 mod architecture;
 mod behaviour;
+mod citations;
 mod docs;
 mod layout;
 mod limits;
+mod metrics;
 mod reasons;
 mod source;
 
@@ -39,6 +41,10 @@ const RULES: &[Rule] = &[
         asks: "in the agents every limit is in its crate's limits.rs, and other numbers say above why they are none",
         broken: limits::limits_elsewhere,
     },
+    Rule {
+        asks: "each metric is defined in the metrics.rs of the crate that exports it",
+        broken: metrics::metrics_elsewhere,
+    },
     Rule { asks: "every limit has a doc comment with its reason", broken: limits::limits_without_reason },
     Rule { asks: "each rule of docs/behaviour.md names tests that are there", broken: behaviour::rules_without_tests },
     Rule {
@@ -55,6 +61,13 @@ const RULES: &[Rule] = &[
         asks: "each command in the prose of the docs says which test runs it, or why none does",
         broken: docs::commands_in_prose_that_nothing_runs,
     },
+    Rule { asks: "each link in the docs opens a file and a heading", broken: citations::broken_links },
+    Rule { asks: "each path in docs and comments names a file or folder", broken: citations::missing_paths },
+    Rule {
+        asks: "docs and comments cite no document outside of the repository",
+        broken: citations::citations_of_other_documents,
+    },
+    Rule { asks: "each bug of the Go agents has a row in docs/behaviour.md", broken: citations::unknown_bugs },
     Rule {
         asks: "docs/events.md explains each reason that users are told",
         broken: reasons::reasons_that_are_not_explained,

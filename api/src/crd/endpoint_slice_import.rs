@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
     doc = "EndpointSliceImport carries one EndpointSlice of an exported Service from the hub to an importing member cluster."
 )]
 pub struct EndpointSliceImportSpec {
-    /// Exported slice, whose fields are in the spec itself.
+    /// Exported slice, whose fields are in `spec` itself.
     #[serde(flatten)]
     pub slice: EndpointSliceExportSpec,
 }

@@ -102,6 +102,14 @@ impl File {
         })
     }
 
+    /// For Rust files: returns the comments of each line; empty for a line without a comment.
+    pub(super) fn comments(&self) -> impl Iterator<Item = String> {
+        let lines = self.text.split('\n').zip(self.uncommented.split('\n'));
+        // Comments are masked byte by byte, so the first difference is at the begin of a comment.
+        let begin = |(line, code): &(&str, &str)| line.bytes().zip(code.bytes()).position(|(one, other)| one != other);
+        lines.map(move |pair| begin(&pair).map_or_else(String::new, |at| pair.0[at..].to_owned()))
+    }
+
     /// Returns the places where a production line of `of` contains `needle` as whole words.
     pub(super) fn places(&self, of: &str, needle: &str) -> Vec<String> {
         let found = self.production_lines(of).filter(|(_, line)| contains_words(line, needle));

@@ -1,7 +1,7 @@
 //! Check that this tree follows every rule of `tidy`, and tests that every rule finds violations.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, behaviour, docs, layout, limits, reasons};
+use super::{RULES, Rule, architecture, behaviour, citations, docs, layout, limits, metrics, reasons};
 use crate::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -158,6 +158,24 @@ fn a_limit_outside_limits_rs_is_found_unless_a_mark_says_why_it_is_none() {
     ]);
     let expected = ["core/src/a.rs:2: MOST", "core/src/b.rs:1: RANGE", "core/src/c.rs:4: NONE"];
     assert_eq!(limits::limits_elsewhere(&tree), [&expected[..], &["core/src/d.rs:2: Duration::from_millis"]].concat());
+}
+
+#[test]
+fn a_metric_that_is_defined_outside_of_metrics_rs_is_found() {
+    let text = "const DEPTH: Definition = Definition { name: \"depth\" };\n";
+    let made = "fn f() {\n    IntGauge::new(\"depth\", \"Depth.\");\n}\n";
+    let tree = tree(&[
+        ("runtime/src/metrics.rs", text),
+        ("runtime/src/metrics/definition.rs", made),
+        ("runtime/src/queue.rs", text),
+        ("agent/src/lib.rs", made),
+        ("agent/src/tests.rs", "#[cfg(test)]\nmod tests {\nfn f() { IntGauge::new(\"a\", \"b\"); }\n}\n"),
+        ("bench/src/lib.rs", made),
+    ]);
+    assert_eq!(
+        metrics::metrics_elsewhere(&tree),
+        ["runtime/src/queue.rs:1: Definition {", "agent/src/lib.rs:2: IntGauge::new"]
+    );
 }
 
 #[test]
@@ -319,4 +337,54 @@ fn a_reason_without_its_row_and_a_row_without_its_reason_are_found() {
             "docs/events.md: Unsaid is told nowhere",
         ]
     );
+}
+
+#[test]
+fn a_link_to_a_missing_file_or_heading_is_found() {
+    let text = "[a](b.md) [b](../README.md#the-use-of-it) [c](../core) [d](#here) [e](https://example.com/x)\n\
+                # Here\n[f](c.md) [g](b.md#there) [h](../../x.md) [i](#there) [j](../core#x)\n";
+    let readme = ("README.md", "## The use of `it`\n");
+    let tree = tree(&[("docs/a.md", text), ("docs/b.md", ""), readme, ("core/src/lib.rs", "//! [x](y.md)\n")]);
+    let broken = ["c.md", "b.md#there", "../../x.md", "#there", "../core#x"];
+    assert_eq!(citations::broken_links(&tree), broken.map(|target| format!("docs/a.md:3: {target}")));
+}
+
+#[test]
+fn a_path_of_no_file_in_docs_and_comments_is_found() {
+    let code = "//! See `core/src/a.rs`, a.rs, `../docs/b.md` and the folder `core/src/`.\n\
+                const PATH: &str = \"core/src/string.rs\"; // as core/src/lost.rs\n\
+                // https://example.com/src/lost.rs, <name>.rs, x/*.md, zone.go and `pkg/x/zone.yaml`\n";
+    let document = "`src/a.rs`, `b/lost.md`, `core/lost/`, `core/zone.yaml` or other/folder/.\n";
+    let tree = tree(&[
+        ("core/src/a.rs", code),
+        ("docs/b.md", document),
+        ("core/Cargo.toml", "# see docs/gone.md\nname = \"docs/name.md\"\n"),
+        ("CHANGELOG.md", "`core/src/lost.rs` is gone.\n"),
+    ]);
+    let lost = ["b/lost.md", "core/lost/", "core/zone.yaml"].map(|path| format!("docs/b.md:1: {path}"));
+    let others = ["core/Cargo.toml:1: docs/gone.md".to_owned(), "core/src/a.rs:2: core/src/lost.rs".to_owned()];
+    assert_eq!(citations::missing_paths(&tree), [&others[..], &lost].concat());
+}
+
+#[test]
+fn a_citation_of_a_document_elsewhere_is_found_but_not_a_field_of_an_object() {
+    let document = concat!("The sp", "ec says so.\nThe spec of a Service.\nAs in `sp", "ec/02.md`.\nIn /spec/ports.\n");
+    let code = concat!("// (the de", "sign, 3.1)\nconst TEXT: &str = \"the de", "sign\";\n");
+    let tree = tree(&[("docs/a.md", document), ("core/src/lib.rs", code)]);
+    assert_eq!(
+        citations::citations_of_other_documents(&tree),
+        [
+            concat!("core/src/lib.rs:1: the de", "sign"),
+            concat!("docs/a.md:1: the sp", "ec"),
+            concat!("docs/a.md:3: sp", "ec/02.md")
+        ]
+    );
+}
+
+#[test]
+fn a_bug_without_a_row_is_found() {
+    let table = "| | they | here |\n|---|---|---|\n| B1 | x | y |\n| B1b | x | y |\nAlso B4.\n";
+    let code = "// B1, B1b and B23; not B100, AB2 or B2xy.\nconst B7: &str = \"B8\";\n";
+    let tree = tree(&[("docs/behaviour.md", table), ("core/src/lib.rs", code)]);
+    assert_eq!(citations::unknown_bugs(&tree), ["core/src/lib.rs:1: B23", "docs/behaviour.md:5: B4"]);
 }
