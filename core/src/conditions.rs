@@ -30,14 +30,14 @@ pub const WITHDRAWN: &str = "Withdrawn";
 
 /// Desired status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ConditionValue {
     pub status: ConditionStatus,
     pub reason: Reason,
     /// Text for users.
     pub message: String,
 }
 
-impl Verdict {
+impl ConditionValue {
     fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { status, reason, message: message.into() }
     }
@@ -190,75 +190,76 @@ pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a
 
 /// Returns the hub's condition that denies a cluster the export of the Service.
 pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
-    find(conditions, VALID)
-        .filter(|held| held.status == ConditionStatus::False && has_reason(held, Reason::ExporterNotAllowed))
+    find(conditions, VALID).filter(|existing| {
+        existing.status == ConditionStatus::False && has_reason(existing, Reason::ExporterNotAllowed)
+    })
 }
 
 pub fn has_reason(condition: &Condition, reason: Reason) -> bool {
     *condition.reason == *reason.as_str()
 }
 
-pub(crate) fn says_reason(conditions: &[Condition], condition_type: &str, reason: Reason) -> bool {
+pub(crate) fn has_type_with_reason(conditions: &[Condition], condition_type: &str, reason: Reason) -> bool {
     find(conditions, condition_type).is_some_and(|condition| has_reason(condition, reason))
 }
 
 /// True if the conditions say that a server rejected a write for this object. After a restart, nothing else shows it.
 pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
-    says_reason(conditions, VALID, Reason::WriteRefused)
+    has_type_with_reason(conditions, VALID, Reason::WriteRefused)
 }
 
 /// True if a condition has the desired content and was set for this generation of the object or a later one.
-pub fn says(condition: Option<&Condition>, verdict: &Verdict, generation: i64) -> bool {
-    condition.is_some_and(|held| {
-        held.status == verdict.status
-            && has_reason(held, verdict.reason)
-            && *held.message == *verdict.message
-            && held.observed_generation >= generation
+pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generation: i64) -> bool {
+    condition.is_some_and(|existing| {
+        existing.status == value.status
+            && has_reason(existing, value.reason)
+            && *existing.message == *value.message
+            && existing.observed_generation >= generation
     })
 }
 
 /// True if a condition would change for its readers. A new observedGeneration alone is no change.
-pub fn is_news(condition: Option<&Condition>, verdict: &Verdict) -> bool {
-    !says(condition, verdict, i64::MIN)
+pub fn is_changed_by(condition: Option<&Condition>, value: &ConditionValue) -> bool {
+    !has_value(condition, value, i64::MIN)
 }
 
 /// Desired condition of an object, and the Event to emit when it changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct DesiredCondition {
     condition_type: &'static str,
-    verdict: Verdict,
+    value: ConditionValue,
     /// Reporting component of the Event, as in the Go agents.
     component: &'static str,
     /// Message of the Event. `None` if another object gets the Event instead.
-    text: Option<String>,
+    event_message: Option<String>,
     /// True to emit the Event again for each new generation of the object, even if the condition stays.
-    afresh: bool,
+    event_per_generation: bool,
 }
 
-impl Wanted {
+impl DesiredCondition {
     /// Returns a desired condition whose Event has the same message.
-    pub(crate) fn new(condition_type: &'static str, verdict: Verdict, component: &'static str) -> Self {
-        let text = Some(verdict.message.clone());
-        Self { condition_type, verdict, component, text, afresh: false }
+    pub(crate) fn new(condition_type: &'static str, value: ConditionValue, component: &'static str) -> Self {
+        let event_message = Some(value.message.clone());
+        Self { condition_type, value, component, event_message, event_per_generation: false }
     }
 
     /// Replaces the Event's message by one that also says what to do.
-    pub(crate) fn telling(self, text: String) -> Self {
-        Self { text: Some(text), ..self }
+    pub(crate) fn with_event_message(self, event_message: String) -> Self {
+        Self { event_message: Some(event_message), ..self }
     }
 
     /// Emits no Event for this condition.
-    pub(crate) fn silent(self) -> Self {
-        Self { text: None, ..self }
+    pub(crate) fn without_event(self) -> Self {
+        Self { event_message: None, ..self }
     }
 
     /// Emits the Event again for each new generation of the object.
-    pub(crate) fn afresh(self) -> Self {
-        Self { afresh: true, ..self }
+    pub(crate) fn event_per_generation(self) -> Self {
+        Self { event_per_generation: true, ..self }
     }
 
-    pub(crate) fn verdict(&self) -> &Verdict {
-        &self.verdict
+    pub(crate) fn value(&self) -> &ConditionValue {
+        &self.value
     }
 }
 
@@ -267,25 +268,27 @@ impl Wanted {
 pub(crate) fn change(
     kind: Kind,
     meta: &Meta,
-    held: &[Condition],
-    wanted: &[Wanted],
+    existing: &[Condition],
+    desired: &[DesiredCondition],
     now: Timestamp,
 ) -> Option<(Vec<Condition>, Vec<Event>)> {
-    let mut list = held.to_vec();
+    let mut list = existing.to_vec();
     let mut events = Vec::new();
-    for Wanted { condition_type, verdict, component, text, afresh } in wanted {
+    for DesiredCondition { condition_type, value, component, event_message, event_per_generation } in desired {
         let before = find(&list, condition_type);
         // fault R2.3: meta.generation ~> 0
-        if says(before, verdict, meta.generation) {
+        if has_value(before, value, meta.generation) {
             continue;
         }
-        // fault R2.1: verdict)); ~> verdict) || true);
-        let told = text.as_ref().filter(|_| *afresh || is_news(before, verdict));
-        // fault R1.1: verdict.reason ~> Reason::ServiceIsValid
-        events.extend(told.map(|text| plan::event(component, kind, meta, verdict.reason, text.clone())));
-        list = set(&list, condition_type, verdict, meta.generation, now);
+        // fault R2.1: value)); ~> value) || true);
+        let event_text = event_message.as_ref().filter(|_| *event_per_generation || is_changed_by(before, value));
+        // fault R1.1: value.reason ~> Reason::ServiceIsValid
+        events.extend(
+            event_text.map(|event_message| plan::event(component, kind, meta, value.reason, event_message.clone())),
+        );
+        list = set(&list, condition_type, value, meta.generation, now);
     }
-    (list != held).then_some((list, events))
+    (list != existing).then_some((list, events))
 }
 
 /// Returns the conditions with one set, in its old place or at the end. Its transition time changes only with its status.
@@ -293,30 +296,30 @@ pub(crate) fn change(
 pub fn set(
     conditions: &[Condition],
     condition_type: &'static str,
-    verdict: &Verdict,
+    value: &ConditionValue,
     generation: i64,
     now: Timestamp,
 ) -> Vec<Condition> {
     let before = find(conditions, condition_type);
     let last_transition = match before {
-        // fault S18.1: status == verdict.status ~> message == *verdict.message
-        // fault S18.2: if held ~> if held.observed_generation == generation && held
-        Some(held) if held.status == verdict.status => held.last_transition,
+        // fault S18.1: status == value.status ~> message == *value.message
+        // fault S18.2: if existing ~> if existing.observed_generation == generation && existing
+        Some(existing) if existing.status == value.status => existing.last_transition,
         _ => now.whole_seconds(),
     };
     let condition = Condition {
         condition_type: Text::from(condition_type),
-        status: verdict.status,
-        reason: verdict.reason.as_str().into(),
-        message: verdict.message.as_str().into(),
+        status: value.status,
+        reason: value.reason.as_str().into(),
+        message: value.message.as_str().into(),
         observed_generation: generation,
         last_transition,
     };
-    // fault S17.1: = conditions.to_vec ~> : Vec<Condition> = conditions.iter().filter(|held| &*held.condition_type == condition_type).cloned().collect
+    // fault S17.1: = conditions.to_vec ~> : Vec<Condition> = conditions.iter().filter(|existing| &*existing.condition_type == condition_type).cloned().collect
     let mut list = conditions.to_vec();
-    match list.iter_mut().find(|held| &*held.condition_type == condition_type) {
-        // fault S17.2: held) => *held = condition ~> _) => list.insert(0, condition)
-        Some(held) => *held = condition,
+    match list.iter_mut().find(|existing| &*existing.condition_type == condition_type) {
+        // fault S17.2: existing) => *existing = condition ~> _) => list.insert(0, condition)
+        Some(existing) => *existing = condition,
         None => list.push(condition),
     }
     list
@@ -331,21 +334,21 @@ mod tests {
     #[test]
     fn the_time_of_transition_changes_only_with_the_status() {
         let service = ObjectName::new("work", "app");
-        let first = set(&[], CONFLICT, &Verdict::pending_conflict_resolution(&service), 1, NOW);
+        let first = set(&[], CONFLICT, &ConditionValue::pending_conflict_resolution(&service), 1, NOW);
         assert_eq!(first[0].last_transition, Timestamp(5_000_000), "whole seconds, as the API stores them");
         let later = NOW.plus_micros(60_000_000);
-        let second = set(&first, CONFLICT, &Verdict::no_conflict(&service), 1, later);
+        let second = set(&first, CONFLICT, &ConditionValue::no_conflict(&service), 1, later);
         assert_eq!(second[0].last_transition, Timestamp(65_000_000));
-        let third = set(&second, CONFLICT, &Verdict::no_conflict(&service), 2, later.plus_micros(9_000_000));
+        let third = set(&second, CONFLICT, &ConditionValue::no_conflict(&service), 2, later.plus_micros(9_000_000));
         assert_eq!((third[0].last_transition, third[0].observed_generation), (Timestamp(65_000_000), 2));
     }
 
     #[test]
     fn conditions_of_others_stay_where_they_are() {
         let service = ObjectName::new("work", "app");
-        let mut list = set(&[], "Theirs", &Verdict::found_service_import(), 1, NOW);
-        list = set(&list, VALID, &Verdict::service_is_valid(&service), 1, NOW);
-        list = set(&list, VALID, &Verdict::service_not_found(&service), 1, NOW);
+        let mut list = set(&[], "Theirs", &ConditionValue::found_service_import(), 1, NOW);
+        list = set(&list, VALID, &ConditionValue::service_is_valid(&service), 1, NOW);
+        list = set(&list, VALID, &ConditionValue::service_not_found(&service), 1, NOW);
         let types: Vec<&str> = list.iter().map(|condition| &*condition.condition_type).collect();
         assert_eq!(types, ["Theirs", "Valid"]);
     }
@@ -353,10 +356,10 @@ mod tests {
     #[test]
     fn an_older_generation_does_not_speak_for_a_newer_one() {
         let service = ObjectName::new("work", "app");
-        let list = set(&[], CONFLICT, &Verdict::no_conflict(&service), 2, NOW);
-        assert!(says(find(&list, CONFLICT), &Verdict::no_conflict(&service), 2));
-        assert!(says(find(&list, CONFLICT), &Verdict::no_conflict(&service), 1));
-        assert!(!says(find(&list, CONFLICT), &Verdict::no_conflict(&service), 3));
-        assert!(!says(find(&list, CONFLICT), &Verdict::conflict(&service), 2));
+        let list = set(&[], CONFLICT, &ConditionValue::no_conflict(&service), 2, NOW);
+        assert!(has_value(find(&list, CONFLICT), &ConditionValue::no_conflict(&service), 2));
+        assert!(has_value(find(&list, CONFLICT), &ConditionValue::no_conflict(&service), 1));
+        assert!(!has_value(find(&list, CONFLICT), &ConditionValue::no_conflict(&service), 3));
+        assert!(!has_value(find(&list, CONFLICT), &ConditionValue::conflict(&service), 2));
     }
 }

@@ -1,7 +1,7 @@
 //! Disputes: objects that another writer changes back after each of our repairs. The runtime counts the repairs and names the
 //! writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it lasts.
 
-use crate::conditions::{self, DISPUTED, Verdict, Wanted};
+use crate::conditions::{self, ConditionValue, DISPUTED, DesiredCondition};
 use crate::limits::NAMES_TOLD_MAX;
 use crate::model::{Condition, Kind};
 use crate::work;
@@ -75,14 +75,14 @@ impl<K: Clone + Ord> Disputes<K> {
     }
 
     /// Returns the desired condition `Disputed` of a user's object; `None` if it needs no change. The runtime emits the Event.
-    pub(crate) fn condition(&self, about: &K, held: &[Condition], component: &'static str) -> Option<Wanted> {
-        let verdict = match self.text(about) {
-            Some(text) => Verdict::writes_undone(text),
+    pub(crate) fn condition(&self, about: &K, held: &[Condition], component: &'static str) -> Option<DesiredCondition> {
+        let value = match self.text(about) {
+            Some(text) => ConditionValue::writes_undone(text),
             // fault R15.2: is_disputed(held).is_some() ~> false
-            None if is_disputed(held).is_some() => Verdict::writes_stand(),
+            None if is_disputed(held).is_some() => ConditionValue::writes_stand(),
             None => return None,
         };
-        Some(Wanted::new(DISPUTED, verdict, component).silent())
+        Some(DesiredCondition::new(DISPUTED, value, component).without_event())
     }
 }
 

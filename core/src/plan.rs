@@ -128,7 +128,7 @@ impl Write {
 
     /// Adds Events to emit with this write.
     #[must_use]
-    pub fn telling(mut self, events: impl IntoIterator<Item = Event>) -> Self {
+    pub fn with_events(mut self, events: impl IntoIterator<Item = Event>) -> Self {
         self.events.extend(events);
         self
     }

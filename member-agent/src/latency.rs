@@ -82,7 +82,7 @@ impl Latencies {
     /// Observes the latency of an export that got the hub's outcome.
     pub fn service_exported(&self, exported: &ServiceLatency) {
         let Some(since) = exported.exported_since else { return };
-        let sample = latency(since, exported.judged_at);
+        let sample = latency(since, exported.outcome_at);
         debug!(milliseconds = sample.milliseconds, origin = self.cluster, "latency of an exported Service");
         self.services.with_label_values(&[&self.cluster]).observe(sample.milliseconds);
         self.count("service_export", sample.clamped);

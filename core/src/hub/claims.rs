@@ -379,5 +379,5 @@ fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>)
     }
     let event = importers_event(import, &importers);
     let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.with_ours(ours) };
-    Plan::one(Write::patch(&import.meta, patch).telling(event))
+    Plan::one(Write::patch(&import.meta, patch).with_events(event))
 }

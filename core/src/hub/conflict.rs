@@ -53,7 +53,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     plan.join(release(view, service));
     plan.join(outcome::refuse(view, service, now));
     if !undecided {
-        plan.join(outcome::judge(view, service, resolution.as_ref(), now));
+        plan.join(outcome::set_outcomes(view, service, resolution.as_ref(), now));
     }
     let offered = resolution.is_some() || undecided;
     plan.join(claims::plan(view, service, offered, &plan, now));
@@ -223,11 +223,11 @@ fn offered_since(
 /// True if a Go hub accepted the present ports of an export. Then the ServiceImport lists the ports and the cluster, but the
 /// export has no stamp for them. Our hub agent gives an outcome to stamped ports only.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
-    let accepts = |verdict: &Condition| verdict.status == ConditionStatus::False;
-    let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
-    // fault H7.4: told()) & ~> told() && false) &
-    // fault H7.5: told( ~> (told() || true
-    (export.offered.is_none() || current_offer(export).is_none() && told())
+    let is_false = |condition: &Condition| condition.status == ConditionStatus::False;
+    let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
+    // fault H7.4: is_accepted()) & ~> is_accepted() && false) &
+    // fault H7.5: is_accepted( ~> (is_accepted() || true
+    (export.offered.is_none() || current_offer(export).is_none() && is_accepted())
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
                 && names::offer_fingerprint(&import.status.ports, import.status.is_headless()) == fingerprint(export)
@@ -284,7 +284,7 @@ fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     }
     let event =
         about_import(import, Reason::NoExportedService, format!("service {name} is exported by no cluster any more"));
-    Plan::one(Write::delete(Kind::ServiceImport, &import.meta).telling([event]))
+    Plan::one(Write::delete(Kind::ServiceImport, &import.meta).with_events([event]))
 }
 
 fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan {
@@ -295,7 +295,7 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
-    Plan::one(write.telling([event]).telling(outcome::other_winner(view, import, resolution)))
+    Plan::one(write.with_events([event]).with_events(outcome::other_winner(view, import, resolution)))
 }
 
 /// Returns the Event's message that names the exporting clusters and the winner.

@@ -101,7 +101,7 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 /// yet, the copy of the condition in the ServiceExport still counts.
 pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let speaks =
-        |offer: &&InternalServiceExport| offer.is_judged() || conditions::find(&offer.conditions, VALID).is_some();
+        |offer: &&InternalServiceExport| offer.has_outcome() || conditions::find(&offer.conditions, VALID).is_some();
     // fault T13.1: , |offer| &offer.conditions ~> [..0], |offer| &offer.conditions[..]
     let said = offers(view, service).find(speaks).map_or(&export.conditions, |offer| &offer.conditions);
     conditions::find_refusal(said)
@@ -131,11 +131,13 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     if held.into_iter().any(|offer| offer.reference.uid != source.meta.uid) || refusal(view, export, source).is_some() {
         return None;
     }
-    let judged = offers(view, source).find(|offer| offer.is_judged());
+    let resolved = offers(view, source).find(|offer| offer.has_outcome());
     // fault S20.1: .or_else(|| remembers(export).then_some(&export.conditions)) ~>
-    let said = judged.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
-    // fault S15.1: is_some_and(|verdict| verdict.status == ConditionStatus::False ~> is_some(
-    conditions::find(said, CONFLICT).is_some_and(|verdict| verdict.status == ConditionStatus::False).then_some(export)
+    let said = resolved.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
+    // fault S15.1: is_some_and(|condition| condition.status == ConditionStatus::False ~> is_some(
+    conditions::find(said, CONFLICT)
+        .is_some_and(|condition| condition.status == ConditionStatus::False)
+        .then_some(export)
 }
 
 /// True if it is not known yet whether the Service may be exported.

@@ -230,11 +230,11 @@ impl View {
     /// Starts the latency measurement of a Service after its export is written. It ends at the hub's outcome, which the watch
     /// may have shown already.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
-        self.stamps.await_verdict(service);
+        self.stamps.await_outcome(service);
         let names = self.internal_exports_of.get(service);
-        let judged = names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.is_judged());
-        if let Some(export) = judged {
-            self.stamps.judged(service, export.reference.exported_since, at);
+        let resolved = names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.has_outcome());
+        if let Some(export) = resolved {
+            self.stamps.outcome_seen(service, export.reference.exported_since, at);
         }
     }
 

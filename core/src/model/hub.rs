@@ -50,10 +50,10 @@ pub struct InternalServiceExport {
 
 impl InternalServiceExport {
     /// True if the outcome of conflict resolution is for the present generation of the export.
-    pub fn is_judged(&self) -> bool {
+    pub fn has_outcome(&self) -> bool {
         conditions::find(&self.conditions, conditions::CONFLICT)
-            // fault L6.1: is_some_and(|verdict| verdict.observed_generation >= self.meta.generation ~> is_some(
-            .is_some_and(|verdict| verdict.observed_generation >= self.meta.generation)
+            // fault L6.1: is_some_and(|condition| condition.observed_generation >= self.meta.generation ~> is_some(
+            .is_some_and(|condition| condition.observed_generation >= self.meta.generation)
     }
 }
 

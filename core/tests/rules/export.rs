@@ -291,7 +291,7 @@ fn a_service_s_latency_ends_with_the_verdict_on_what_was_written() {
     let verdict = Condition { observed_generation: 2, ..no_conflict("work/app") };
     told(&mut view, judged.generation(2).judged(verdict).object());
     let sample =
-        |at| ServiceLatency { service: named("work/app"), exported_since: Some(seconds(5)), judged_at: seconds(at) };
+        |at| ServiceLatency { service: named("work/app"), exported_since: Some(seconds(5)), outcome_at: seconds(at) };
     assert_eq!(view.service_latencies(), [sample(20)]);
     assert_eq!(view.service_latencies(), [], "told once");
     view.service_exported(&named("work/app"), seconds(21));

@@ -2,7 +2,7 @@
 //! export.
 
 use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, rightful_exports};
-use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
+use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::{Key, View, live};
 use crate::model::{InternalServiceExport, Kind, ServiceImport, ServicePort};
@@ -15,17 +15,17 @@ use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in rightful_exports(view, service, Right::Refused) {
-        let verdict = Verdict::exporter_not_allowed(rights::exporter_refused(service, &cluster));
-        if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
+        let value = ConditionValue::exporter_not_allowed(rights::exporter_refused(service, &cluster));
+        if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the denial stays, also after a change of the export's ports
         }
-        // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).silent()];
-        let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
+        // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).without_event()];
+        let mut wanted = vec![DesiredCondition::new(VALID, value, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
             // A denied export takes no part in conflict resolution, so it cannot be in conflict.
-            let pending = Verdict::pending_conflict_resolution(service);
-            // fault S21.2: wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent() ~> drop(pending
-            wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent());
+            let pending = ConditionValue::pending_conflict_resolution(service);
+            // fault S21.2: wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event() ~> drop(pending
+            wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event());
         }
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
@@ -33,7 +33,7 @@ pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan 
 }
 
 /// Sets the outcome of conflict resolution on each export, once the ServiceImport shows it.
-pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
+pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
     let (Some(resolution), Some(import)) = (resolution, view.imports.live(service)) else { return plan };
@@ -54,12 +54,13 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
             continue; // the export needs finalizer and stamp before it gets an outcome
         }
         let was_refused = conditions::find_refusal(&export.conditions).is_some();
-        let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
-        let verdict = verdict(service, export, &cluster, resolution);
+        let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
+        let condition = conflict_condition(service, export, &cluster, resolution);
         let disputed = view.disputes.condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
         // fault T12.1: was_refused ~> (was_refused && false)
         // fault R15.4: disputed) ~> disputed.filter(|_| false))
-        let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).chain(disputed).collect();
+        let wanted: Vec<DesiredCondition> =
+            [condition].into_iter().chain(was_refused.then_some(allowed)).chain(disputed).collect();
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
     plan
@@ -67,28 +68,33 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
 
 /// Returns the desired condition `Conflict` of an export. An accepted export emits its Event only after a conflict: the first
 /// time, the Event on the ServiceImport covers it.
-fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Wanted {
+fn conflict_condition(
+    service: &ObjectName,
+    export: &InternalServiceExport,
+    cluster: &str,
+    resolution: &Resolution,
+) -> DesiredCondition {
     if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
-        let verdict = Wanted::new(CONFLICT, Verdict::conflict(service), EXPORT_COMPONENT);
-        // fault H8.1: return verdict.afresh().telling(conflict_message(export, cluster, resolution) ~> let _ = conflict_message(export, cluster, resolution); return verdict.afresh().silent(
-        return verdict.afresh().telling(conflict_message(export, cluster, resolution));
+        let condition = DesiredCondition::new(CONFLICT, ConditionValue::conflict(service), EXPORT_COMPONENT);
+        // fault H8.1: return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution) ~> let _ = conflict_message(export, cluster, resolution); return condition.event_per_generation().without_event(
+        return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution));
     }
-    let verdict = Wanted::new(CONFLICT, Verdict::no_conflict(service), EXPORT_COMPONENT);
+    let condition = DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(service), EXPORT_COMPONENT);
     match conditions::find(&export.conditions, CONFLICT) {
         // fault R9.2: conditions ~> false && conditions
         Some(held) if conditions::has_reason(held, Reason::ConflictFound) => {
             let message = format!("service {service} of cluster {cluster} is exported without conflict");
-            verdict.telling(message)
+            condition.with_event_message(message)
         }
-        // fault R3.1: .silent() ~>
-        _ => verdict.silent(),
+        // fault R3.1: .without_event() ~>
+        _ => condition.without_event(),
     }
 }
 
-fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
+fn set_conditions(export: &InternalServiceExport, wanted: &[DesiredCondition], now: Timestamp) -> Option<Write> {
     let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
     let (list, events) = conditions::change(kind, meta, &export.conditions, wanted, now)?;
-    Some(Write::patch(meta, Patch::InternalServiceExportConditions(list)).telling(events))
+    Some(Write::patch(meta, Patch::InternalServiceExportConditions(list)).with_events(events))
 }
 
 /// Returns the message about a conflict: the ports that differ, the two clusters and the winner.
@@ -141,8 +147,8 @@ pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Res
         fingerprint(export) != offered
             && current_offer(export).is_some()
             && said.is_some_and(|said| said.observed_generation >= export.meta.generation)
-            // fault S25.1: conditions::says_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> said.is_some_and(|said| *said.message == *Verdict::conflict(service).message)
-            && conditions::says_reason(&export.conditions, CONFLICT, Reason::ConflictFound)
+            // fault S25.1: conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> said.is_some_and(|said| *said.message == *ConditionValue::conflict(service).message)
+            && conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound)
     };
     let losers = exports(view, service).filter(|(_, export)| stays(export));
     let about = |export: &InternalServiceExport, message| {

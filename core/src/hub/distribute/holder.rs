@@ -89,8 +89,8 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
             Some(withdrawal) => withdrawal.events.push(event),
             // fault T3.2: None if export.meta.finalizers.ours => {} ~>
             None if export.meta.finalizers.ours => {}
-            // fault T3.1: .telling([event]) ~>
-            None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).telling([event])),
+            // fault T3.1: .with_events([event]) ~>
+            None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).with_events([event])),
         }
     }
     plan

@@ -2,7 +2,7 @@
 //! ServiceExport.
 
 use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers, withdrawal};
-use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
+use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
 use crate::member::{Key, View};
@@ -14,7 +14,7 @@ use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 /// Kinds of the member cluster that must be listed before a Service is exported or withdrawn.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
 const COMPONENT: &str = "serviceexport-controller";
-const VERDICT_COMPONENT: &str = "internalserviceexport-controller";
+const OUTCOME_COMPONENT: &str = "internalserviceexport-controller";
 
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     if view.is_export_unknown(service) || !view.watches.complete(&LOCAL) {
@@ -28,31 +28,31 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     match eligibility(view, export, now) {
         Eligibility::Undecided => Plan::default(), // the hub's features are not known yet
         Eligibility::NotFound => {
-            let valid = wanted(Verdict::service_not_found(service));
+            let valid = valid_condition(ConditionValue::service_not_found(service));
             let text = format!(
                 "service {service} is not found in cluster {}: make a Service of that name, or delete the ServiceExport",
                 view.settings.cluster
             );
-            refuse(view, export, vec![valid.telling(text)], now)
+            refuse(view, export, vec![valid.with_event_message(text)], now)
         }
         Eligibility::NotUnderstood(_) => {
-            let verdict = Verdict::headless_not_understood(service);
+            let value = ConditionValue::headless_not_understood(service);
             let text = format!(
                 "{}: that may be a Go agent, or the definition of MemberAgent is missing in the hub",
-                verdict.message
+                value.message
             );
-            refuse(view, export, vec![wanted(verdict).telling(text)], now)
+            refuse(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
         Eligibility::Ineligible(held) => {
-            let verdict = Verdict::service_ineligible(service);
-            // fault R1.2: text = format!("{}: {}", verdict.message, why_ineligible(held) ~> _ = why_ineligible(held); let text = verdict.message.clone(
-            let text = format!("{}: {}", verdict.message, why_ineligible(held));
-            refuse(view, export, vec![wanted(verdict).telling(text)], now)
+            let value = ConditionValue::service_ineligible(service);
+            // fault R1.2: text = format!("{}: {}", value.message, why_ineligible(held) ~> _ = why_ineligible(held); let text = value.message.clone(
+            let text = format!("{}: {}", value.message, why_ineligible(held));
+            refuse(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
         Eligibility::WeightZero(_) => {
-            let verdict = Verdict::weight_is_zero(service);
-            let text = format!("{}: other clusters send it nothing until its weight is more", verdict.message);
-            let valid = wanted(verdict).telling(text);
+            let value = ConditionValue::weight_is_zero(service);
+            let text = format!("{}: other clusters send it nothing until its weight is more", value.message);
+            let valid = valid_condition(value).with_event_message(text);
             // fault S24.5: withdrawal::begun(export, COMPONENT) ~> withdrawal::begun(export, COMPONENT).filter(|_| false)
             refuse(view, export, [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect(), now)
         }
@@ -62,24 +62,24 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             withdraw(view, export)
         }
         Eligibility::TooManyPorts(held) => {
-            let verdict = Verdict::too_many_ports(service, held.ports.len());
+            let value = ConditionValue::too_many_ports(service, held.ports.len());
             let text = format!(
                 "{}; what was exported of it stays as it was: take ports away, or offer them under several Services",
-                verdict.message
+                value.message
             );
-            unchanged(view, export, held, wanted(verdict).telling(text), now)
+            unchanged(view, export, held, valid_condition(value).with_event_message(text), now)
         }
         Eligibility::InvalidWeight(held, error) => {
-            let verdict = Verdict::invalid_weight(service, &error);
-            let text = format!("{}; what is exported goes on as it was until that is mended", verdict.message);
-            unchanged(view, export, held, wanted(verdict).telling(text), now)
+            let value = ConditionValue::invalid_weight(service, &error);
+            let text = format!("{}; what is exported goes on as it was until that is mended", value.message);
+            unchanged(view, export, held, valid_condition(value).with_event_message(text), now)
         }
         Eligibility::Eligible(held) => offer(view, export, held, now),
     }
 }
 
 /// Sets only the condition of a ServiceExport that is invalid for now. An existing export is maintained.
-fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
+fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: DesiredCondition, now: Timestamp) -> Plan {
     // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
         return keep_offering(view, export, service, valid, now);
@@ -88,8 +88,8 @@ fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Want
 }
 
 /// Returns the desired condition `Valid` with this content.
-fn wanted(verdict: Verdict) -> Wanted {
-    Wanted::new(VALID, verdict, COMPONENT)
+fn valid_condition(value: ConditionValue) -> DesiredCondition {
+    DesiredCondition::new(VALID, value, COMPONENT)
 }
 
 fn why_ineligible(service: &Service) -> &'static str {
@@ -122,7 +122,7 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
 }
 
 /// Withdraws the export from the hub and sets the conditions that say why. A withdrawn export has no conflict.
-fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<Wanted>, now: Timestamp) -> Plan {
+fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<DesiredCondition>, now: Timestamp) -> Plan {
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
         // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
@@ -158,14 +158,14 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
 /// leaves no export without cleanup.
 fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
-    let valid = wanted(Verdict::service_is_valid(name));
+    let valid = valid_condition(ConditionValue::service_is_valid(name));
     // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
         // The hub's outcome for an earlier export of this name does not apply to this one (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
         // fault S24.7: .chain(withdrawal::over(export, COMPONENT)) ~>
-        let wanted: Vec<Wanted> = again.into_iter().chain(withdrawal::over(export, COMPONENT)).collect();
+        let wanted: Vec<DesiredCondition> = again.into_iter().chain(withdrawal::over(export, COMPONENT)).collect();
         let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
         return Plan::one(write);
@@ -174,7 +174,13 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
 }
 
 /// Updates the InternalServiceExport in the hub, and writes the hub's outcome and our own conditions to the ServiceExport.
-fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
+fn keep_offering(
+    view: &View,
+    export: &ServiceExport,
+    service: &Service,
+    valid: DesiredCondition,
+    now: Timestamp,
+) -> Plan {
     let held = names_held(view, service);
     let refused = view.refused(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
@@ -188,8 +194,8 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     }
     let valid = unless_blocked(view, export, service, valid, held.as_deref());
     let refused = refused.filter(|_| !to_hub.writes.is_empty());
-    let mut wanted: Vec<Wanted> = unless_refused(export, &to_hub, valid, refused).into_iter().collect();
-    wanted.extend(verdict_of_hub(view, export, service));
+    let mut wanted: Vec<DesiredCondition> = unless_refused(export, &to_hub, valid, refused).into_iter().collect();
+    wanted.extend(outcome_of_hub(view, export, service));
     // fault S24.8: withdrawal::over(export, COMPONENT) ~> withdrawal::over(export, COMPONENT).filter(|_| false)
     wanted.extend(withdrawal::over(export, COMPONENT));
     let blocking_reason = |reason| move |message| BlockingReason { reason, message };
@@ -209,12 +215,17 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
 
 /// Returns the condition `Valid`, replaced if the hub rejects the write of the export. `None` while that is not known, so that
 /// the present condition stays.
-fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused: Option<&str>) -> Option<Wanted> {
-    if valid.verdict().status != ConditionStatus::True || to_hub.writes.is_empty() {
+fn unless_refused(
+    export: &ServiceExport,
+    to_hub: &Plan,
+    valid: DesiredCondition,
+    refused: Option<&str>,
+) -> Option<DesiredCondition> {
+    if valid.value().status != ConditionStatus::True || to_hub.writes.is_empty() {
         return Some(valid);
     }
     match refused {
-        Some(message) => Some(wanted(Verdict::write_refused(message.to_owned()))),
+        Some(message) => Some(valid_condition(ConditionValue::write_refused(message.to_owned()))),
         // fault R14.1: (!conditions::say_refused(&export.conditions)).then_some ~> Some
         None => (!conditions::say_refused(&export.conditions)).then_some(valid),
     }
@@ -225,49 +236,55 @@ fn unless_blocked(
     view: &View,
     export: &ServiceExport,
     service: &Service,
-    valid: Wanted,
+    valid: DesiredCondition,
     names_held: Option<&str>,
-) -> Wanted {
-    if valid.verdict().status != ConditionStatus::True {
+) -> DesiredCondition {
+    if valid.value().status != ConditionStatus::True {
         return valid;
     }
     if let Some(refusal) = refusal(view, export, service) {
-        return Wanted::new(VALID, Verdict::exporter_not_allowed(refusal.message.to_string()), VERDICT_COMPONENT);
+        return DesiredCondition::new(
+            VALID,
+            ConditionValue::exporter_not_allowed(refusal.message.to_string()),
+            OUTCOME_COMPONENT,
+        );
     }
-    names_held.map_or(valid, |message| wanted(Verdict::name_held_by_another(message.to_owned())))
+    names_held.map_or(valid, |message| valid_condition(ConditionValue::name_held_by_another(message.to_owned())))
 }
 
-fn pending(service: &ObjectName, component: &'static str) -> Wanted {
-    Wanted::new(CONFLICT, Verdict::pending_conflict_resolution(service), component)
+fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
+    DesiredCondition::new(CONFLICT, ConditionValue::pending_conflict_resolution(service), component)
 }
 
 /// Returns the hub's outcome for this export as a condition of the ServiceExport; `None` if the hub has no outcome for its
 /// present generation.
-fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<Wanted> {
+fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
         // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/behaviour.md).
-        return Some(pending(name, VERDICT_COMPONENT));
+        return Some(pending(name, OUTCOME_COMPONENT));
     }
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
-    let judged = internal.and_then(|internal| {
+    let outcome = internal.and_then(|internal| {
         conditions::find(&internal.conditions, CONFLICT)
-            // fault S9.1: .filter(|verdict| verdict.observed_generation >= internal.meta.generation) ~>
-            .filter(|verdict| verdict.observed_generation >= internal.meta.generation)
+            // fault S9.1: .filter(|condition| condition.observed_generation >= internal.meta.generation) ~>
+            .filter(|condition| condition.observed_generation >= internal.meta.generation)
     });
-    match judged.map(|condition| condition.status) {
+    match outcome.map(|condition| condition.status) {
         Some(ConditionStatus::True) => {
             let internal = internal.map(|internal| internal.meta.name.to_string()).unwrap_or_default();
-            let verdict = Verdict::conflict(name);
+            let value = ConditionValue::conflict(name);
             let text = format!(
                 "{}; the events of InternalServiceExport {internal} in the hub name the ports, the clusters and the winner",
-                verdict.message
+                value.message
             );
-            Some(Wanted::new(CONFLICT, verdict, VERDICT_COMPONENT).telling(text))
+            Some(DesiredCondition::new(CONFLICT, value, OUTCOME_COMPONENT).with_event_message(text))
         }
-        Some(ConditionStatus::False) => Some(Wanted::new(CONFLICT, Verdict::no_conflict(name), VERDICT_COMPONENT)),
+        Some(ConditionStatus::False) => {
+            Some(DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(name), OUTCOME_COMPONENT))
+        }
         _ if conditions::find(&export.conditions, CONFLICT).is_none() || !remembers(export) => {
-            Some(pending(name, VERDICT_COMPONENT))
+            Some(pending(name, OUTCOME_COMPONENT))
         }
         _ => None,
     }
@@ -381,9 +398,9 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
 }
 
 /// Returns one status write that sets the desired conditions; `None` if they are set already. Only changes emit Events.
-fn set_conditions(view: &View, export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
-    let wanted: Vec<Wanted> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
+fn set_conditions(view: &View, export: &ServiceExport, wanted: &[DesiredCondition], now: Timestamp) -> Option<Write> {
+    let wanted: Vec<DesiredCondition> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;
     // fault R2.2: events) ~> events.into_iter().skip(1))
-    Some(Write::patch(&export.meta, Patch::ServiceExportConditions(list)).telling(events))
+    Some(Write::patch(&export.meta, Patch::ServiceExportConditions(list)).with_events(events))
 }

@@ -5,7 +5,7 @@
 //! export. So the condition `Withdrawn` tells the two apart. It is part of the status write that changes `Valid`.
 
 use super::earlier_versions;
-use crate::conditions::{self, VALID, Verdict, WITHDRAWN, Wanted};
+use crate::conditions::{self, ConditionValue, DesiredCondition, VALID, WITHDRAWN};
 use crate::model::{Condition, ServiceExport};
 use crate::reasons::Reason;
 use fleetnet_types::ConditionStatus;
@@ -41,19 +41,19 @@ pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
 
 /// Returns the desired condition `Withdrawn` of an export with weight 0. `None` if an earlier version or a Go agent set `Valid`
 /// for weight 0, so that an upgrade costs no write.
-pub(super) fn begun(export: &ServiceExport, component: &'static str) -> Option<Wanted> {
+pub(super) fn begun(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let earlier = |valid: &Condition| earlier_versions::is_weight_zero(&export.meta.name, valid);
     // fault S24.3: valid(export).is_some_and(earlier) ~> { let _ = earlier; false }
     if valid(export).is_some_and(earlier) && !is_marked(export) {
         return None;
     }
-    Some(Wanted::new(WITHDRAWN, Verdict::withdrawn(&export.meta.name), component).silent())
+    Some(DesiredCondition::new(WITHDRAWN, ConditionValue::withdrawn(&export.meta.name), component).without_event())
 }
 
 /// Returns the desired condition `Withdrawn=False` of an export whose weight is not 0. `None` if its weight was never 0.
-pub(super) fn over(export: &ServiceExport, component: &'static str) -> Option<Wanted> {
-    let verdict = is_marked(export).then(|| Verdict::not_withdrawn(&export.meta.name))?;
-    Some(Wanted::new(WITHDRAWN, verdict, component).silent())
+pub(super) fn over(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
+    let value = is_marked(export).then(|| ConditionValue::not_withdrawn(&export.meta.name))?;
+    Some(DesiredCondition::new(WITHDRAWN, value, component).without_event())
 }
 
 /// True if the condition `Valid` was written for weight 0.

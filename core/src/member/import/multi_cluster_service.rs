@@ -2,7 +2,7 @@
 
 use super::owned::{controlled_imports, orphaned_import};
 use super::{admission, claim, derived_service, slice};
-use crate::conditions::{self, VALID, Verdict, Wanted};
+use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
 use crate::member::{Key, View};
 use crate::model::{
     ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServicePort,
@@ -55,7 +55,7 @@ fn unimport(view: &View, mcs: &MultiClusterService) -> Plan {
         return Plan::held_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
-    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
+    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
     if plan.writes.is_empty() {
         let event =
             event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs)));
@@ -69,7 +69,7 @@ fn unimport(view: &View, mcs: &MultiClusterService) -> Plan {
         let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none());
         // fault M23.1: map ~> filter(|_| false).map
         let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, ""));
-        plan.push(Write::patch(&mcs.meta, patch).telling([event]).telling(left));
+        plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left));
     }
     plan
 }
@@ -181,8 +181,8 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
 /// keeps the load balancer's address.
 fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_held = claim::name_held(view, import);
-    let verdict = match &name_held {
-        Some(message) => says(Verdict::name_held_by_another(message.clone())),
+    let value = match &name_held {
+        Some(message) => valid_condition(ConditionValue::name_held_by_another(message.clone())),
         None => unknown(awaited(view, mcs, import)),
     };
     let blocking_reason = name_held.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
@@ -198,13 +198,13 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
         if now < until {
             plan.look_again(until);
             // fault M10.3: service.load_balancer.clone() ~> LoadBalancerStatus { ingress: service.load_balancer.ingress[..0].to_vec() }
-            plan.join(say_beside(view, &plan, mcs, &verdict, service.load_balancer.clone(), now));
+            plan.join(say_beside(view, &plan, mcs, &value, service.load_balancer.clone(), now));
             return plan;
         }
     }
     // fault M8.1: retire(view, mcs)); plan.join( ~>
     plan.join(retire(view, mcs));
-    plan.join(say_beside(view, &plan, mcs, &verdict, LoadBalancerStatus::default(), now));
+    plan.join(say_beside(view, &plan, mcs, &value, LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -226,7 +226,7 @@ fn say_beside(
     view: &View,
     plan: &Plan,
     mcs: &MultiClusterService,
-    valid: &Wanted,
+    valid: &DesiredCondition,
     address: LoadBalancerStatus,
     now: Timestamp,
 ) -> Plan {
@@ -237,9 +237,9 @@ fn say_beside(
 }
 
 /// Sets the condition that says why the ServiceImport is not used. The derived Service stays as it is.
-fn refuse(view: &View, mcs: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
-    let blocking_reason = BlockingReason { reason: verdict.reason, message: verdict.message.clone() };
-    let status = set_status(view, mcs, &says(verdict), mcs.load_balancer.clone(), now);
+fn refuse(view: &View, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
+    let blocking_reason = BlockingReason { reason: value.reason, message: value.message.clone() };
+    let status = set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
 }
 
@@ -247,20 +247,20 @@ fn refuse(view: &View, mcs: &MultiClusterService, verdict: Verdict, now: Timesta
 /// unknown, an existing condition stays.
 fn say_refused(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.refused(&Key::MultiClusterService(mcs.meta.name.clone())) {
-        Some(message) => Some(refuse(view, mcs, Verdict::write_refused(message.to_owned()), now)),
+        Some(message) => Some(refuse(view, mcs, ConditionValue::write_refused(message.to_owned()), now)),
         None => conditions::say_refused(&mcs.conditions).then(Plan::default),
     }
 }
 
 /// Returns the desired condition `Valid` with this content.
-fn says(verdict: Verdict) -> Wanted {
-    Wanted::new(VALID, verdict, COMPONENT)
+fn valid_condition(value: ConditionValue) -> DesiredCondition {
+    DesiredCondition::new(VALID, value, COMPONENT)
 }
 
 /// Returns the condition for a missing ServiceImport with the Go agents' message. `text` is the Event's message and says why it
 /// is missing.
-fn unknown(text: String) -> Wanted {
-    says(Verdict::unknown_service_import()).telling(text)
+fn unknown(text: String) -> DesiredCondition {
+    valid_condition(ConditionValue::unknown_service_import()).with_event_message(text)
 }
 
 /// Returns the name of the ServiceImport that a MultiClusterService requests.
@@ -305,7 +305,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
             port.protocol,
             import.status.clusters.first().map_or("", |cluster| cluster)
         );
-        return refuse(view, mcs, Verdict::port_refused(message), now);
+        return refuse(view, mcs, ConditionValue::port_refused(message), now);
     }
     let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     // fault M18.1: standing( ~> derived_service(
@@ -315,13 +315,13 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         .or_else(|| named().filter(|name| usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
-        return refuse(view, mcs, Verdict::name_held_by_another(names_held(view, mcs)), now);
+        return refuse(view, mcs, ConditionValue::name_held_by_another(names_held(view, mcs)), now);
     };
     // fault M3.1: mcs ~> false && mcs
     if mcs.derived_label.as_ref() != Some(&name.name) {
         let left =
             named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, "; another is derived"));
-        return Plan::one(mark(mcs, Some(name.name)).telling(left));
+        return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
     let waits = waits_for_load_balancer(view, mcs, import, standing);
     let desired = desired(view, mcs, import, standing, waits);
@@ -355,7 +355,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     }
     // fault I7.2: waits ~> false
     let valid = if waits {
-        Some(says(Verdict::load_balancer_not_granted(&import.meta.name, &view.settings.cluster)))
+        Some(valid_condition(ConditionValue::load_balancer_not_granted(&import.meta.name, &view.settings.cluster)))
     } else {
         imported(view, mcs, import, &name)
     };
@@ -368,7 +368,12 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
 
 /// Returns `Valid` for an import with an up-to-date derived Service. The message names the slices that cannot be imported, if
 /// any. `None` until all slices are known: a condition that names some stays until then.
-fn imported(view: &View, mcs: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
+fn imported(
+    view: &View,
+    mcs: &MultiClusterService,
+    import: &ServiceImport,
+    name: &ObjectName,
+) -> Option<DesiredCondition> {
     let said = conditions::find(&mcs.conditions, VALID);
     let held = match slice::names_held(view, &import.meta.name) {
         // fault P5.3: NameHeldByAnother)) = ~> NameHeldByAnother) && false) =
@@ -377,7 +382,11 @@ fn imported(view: &View, mcs: &MultiClusterService, import: &ServiceImport, name
     };
     // fault P5.2: ) { return ~> ) && false { return
     if !held.is_empty() {
-        return Some(says(Verdict::name_held_by_another(slice::names_held_message(view, &import.meta.name, &held))));
+        return Some(valid_condition(ConditionValue::name_held_by_another(slice::names_held_message(
+            view,
+            &import.meta.name,
+            &held,
+        ))));
     }
     let text = format!(
         "service {} of {} is imported into cluster {} as Service {name}",
@@ -385,7 +394,7 @@ fn imported(view: &View, mcs: &MultiClusterService, import: &ServiceImport, name
         import.status.clusters.join(", "),
         view.settings.cluster
     );
-    Some(says(Verdict::found_service_import()).telling(text))
+    Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }
 
 /// True while the user requests type LoadBalancer, the hub has not granted it, and the import continues as ClusterIP. Until the
@@ -397,7 +406,7 @@ fn waits_for_load_balancer(
     standing: Option<&Service>,
 ) -> bool {
     let known = view.watches.complete(&[Kind::InternalServiceImport]);
-    let says_so = || conditions::says_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
+    let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
     mcs.consumer_type == ConsumerType::LoadBalancer
         && if known { claim::is_shared_only(view, import) } else { says_so() || standing.is_some_and(is_cluster_ip) }
@@ -506,19 +515,20 @@ fn controller(mcs: &MultiClusterService) -> Controller {
 fn set_status(
     view: &View,
     mcs: &MultiClusterService,
-    valid: &Wanted,
+    valid: &DesiredCondition,
     load_balancer: LoadBalancerStatus,
     now: Timestamp,
 ) -> Option<Write> {
     let (kind, meta) = (Kind::MultiClusterService, &mcs.meta);
-    let wanted: Vec<Wanted> = [valid.clone()].into_iter().chain(view.disputed_import(mcs, COMPONENT)).collect();
+    let wanted: Vec<DesiredCondition> =
+        [valid.clone()].into_iter().chain(view.disputed_import(mcs, COMPONENT)).collect();
     let changed = conditions::change(kind, meta, &mcs.conditions, &wanted, now);
     if changed.is_none() && mcs.load_balancer == load_balancer {
         return None;
     }
     let (conditions, events) = changed.unwrap_or_else(|| (mcs.conditions.clone(), Vec::new()));
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
-    Some(Write::patch(meta, patch).telling(events))
+    Some(Write::patch(meta, patch).with_events(events))
 }
 
 /// Returns the Event about a derived Service whose labels were removed while no agent ran. Without the labels it looks like

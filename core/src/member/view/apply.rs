@@ -224,11 +224,11 @@ impl View {
     fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = export.meta.name.clone();
         let service = export.reference.source.clone();
-        let judged = export.is_judged();
+        let has_outcome = export.has_outcome();
         let since = export.reference.exported_since;
         let Taken::Changed(before) = self.internal_exports.take(export) else { return };
-        if judged {
-            self.stamps.judged(&service, since, at);
+        if has_outcome {
+            self.stamps.outcome_seen(&service, since, at);
         }
         let service_before = before.map(|old| old.reference.source);
         self.internal_exports_of.shift(service_before.clone(), Some(service.clone()), &name);

@@ -1,7 +1,7 @@
 //! Writes of this member agent that other writers undo, for conditions of ServiceExports and MultiClusterServices.
 
 use super::{Key, View};
-use crate::conditions::{DISPUTED, Verdict, Wanted};
+use crate::conditions::{ConditionValue, DISPUTED, DesiredCondition};
 use crate::disputes;
 use crate::model::{Kind, MultiClusterService, ServiceExport};
 use fleetnet_types::{ConditionStatus, ObjectName};
@@ -26,24 +26,28 @@ impl View {
 
     /// Returns the desired condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export in
     /// the hub.
-    pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<Wanted> {
+    pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
         let name = &export.meta.name;
         let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));
         // fault R15.3: next ~> filter(|_| false).next
         let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
         let here = self.disputes.condition(&Key::Export(name.clone()), &export.conditions, component);
         match (here, in_hub) {
-            (Some(here), _) if here.verdict().status == ConditionStatus::True => Some(here),
+            (Some(here), _) if here.value().status == ConditionStatus::True => Some(here),
             (_, Some(in_hub)) => {
-                let verdict = Verdict::writes_undone(in_hub.message.to_string());
-                Some(Wanted::new(DISPUTED, verdict, component).silent())
+                let value = ConditionValue::writes_undone(in_hub.message.to_string());
+                Some(DesiredCondition::new(DISPUTED, value, component).without_event())
             }
             (here, None) => here,
         }
     }
 
     /// Returns the desired condition `Disputed` of a MultiClusterService.
-    pub(crate) fn disputed_import(&self, mcs: &MultiClusterService, component: &'static str) -> Option<Wanted> {
+    pub(crate) fn disputed_import(
+        &self,
+        mcs: &MultiClusterService,
+        component: &'static str,
+    ) -> Option<DesiredCondition> {
         let about = Key::MultiClusterService(mcs.meta.name.clone());
         // fault R15.1: component) } ~> component).filter(|_| false) }
         self.disputes.condition(&about, &mcs.conditions, component)

@@ -58,7 +58,7 @@ fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Opti
     let waits = |conditions: &&Vec<Condition>| {
         [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
             .iter()
-            .any(|reason| conditions::says_reason(conditions, VALID, *reason))
+            .any(|reason| conditions::has_type_with_reason(conditions, VALID, *reason))
     };
     if conditions.filter(waits).is_some() {
         nameless.insert(name.clone());

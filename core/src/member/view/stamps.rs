@@ -12,7 +12,7 @@ pub struct ServiceLatency {
     /// Time at which the change was first seen, as the InternalServiceExport states it.
     pub exported_since: Option<Timestamp>,
     /// Time at which this agent saw the hub's outcome.
-    pub judged_at: Timestamp,
+    pub outcome_at: Timestamp,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Stamps {
     /// For each distributed slice with parts that are not imported: these parts, and the first source generation that had them.
     refused: BTreeMap<Text, (Refused, i64)>,
     /// Services that were exported and have not got the hub's outcome since.
-    awaiting_verdict: BTreeSet<ObjectName>,
+    awaiting_outcome: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
 }
 
@@ -121,7 +121,7 @@ impl Stamps {
     }
 
     pub(crate) fn service_gone(&mut self, service: &ObjectName) {
-        self.awaiting_verdict.remove(service);
+        self.awaiting_outcome.remove(service);
     }
 
     pub(crate) fn service_changed_at(&self, service: &ObjectName) -> Option<Timestamp> {
@@ -190,14 +190,14 @@ impl Stamps {
         self.refused.get(slice).map(|(_, generation)| *generation)
     }
 
-    pub(crate) fn await_verdict(&mut self, service: &ObjectName) {
-        self.awaiting_verdict.insert(service.clone());
+    pub(crate) fn await_outcome(&mut self, service: &ObjectName) {
+        self.awaiting_outcome.insert(service.clone());
     }
 
     /// Records that the hub has an outcome for the present generation of an export.
-    pub(crate) fn judged(&mut self, service: &ObjectName, exported_since: Option<Timestamp>, at: Timestamp) {
-        if self.awaiting_verdict.remove(service) {
-            self.latencies.push(ServiceLatency { service: service.clone(), exported_since, judged_at: at });
+    pub(crate) fn outcome_seen(&mut self, service: &ObjectName, exported_since: Option<Timestamp>, at: Timestamp) {
+        if self.awaiting_outcome.remove(service) {
+            self.latencies.push(ServiceLatency { service: service.clone(), exported_since, outcome_at: at });
         }
     }
 
