@@ -8,7 +8,7 @@ use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
 use fleetnet_runtime::run::{Runner, SourceStatus};
 use fleetnet_runtime::shutdown::Shutdown;
-use fleetnet_runtime::{LaneId, Logic, SourceSpec, logging};
+use fleetnet_runtime::{FlowId, Logic, SourceSpec, logging};
 use prometheus::Registry;
 use std::future::Future;
 use std::process::ExitCode;
@@ -114,7 +114,7 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     register_process_metrics(&registry).context("process metrics")?;
     let metrics = Metrics::new(&registry).context("engine metrics")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
-    let seed = LaneId::of(&identity).0;
+    let seed = FlowId::of(&identity).0;
     let lease = process.common.lease(part.own_cluster.requests.clone(), part.leases, identity.clone());
     let mut runner = Runner::new(part.logic, part.sources, identity, clock, metrics).with_seed(seed);
     if let Some(lease) = lease {

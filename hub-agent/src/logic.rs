@@ -9,7 +9,7 @@ use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::plan::BlockingReason;
 use fleetnet_core::reasons::Reason;
-use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, WatchState};
+use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Refusal, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use tracing::warn;
@@ -81,14 +81,14 @@ impl Logic for Hub {
     }
 
     /// Returns the flow of a key: one for each member that slices come from, and one for each namespace of Services.
-    fn lane(&self, key: &Key) -> LaneId {
+    fn flow(&self, key: &Key) -> FlowId {
         match key {
-            Key::Service(service) => LaneId::of(&service.namespace),
+            Key::Service(service) => FlowId::of(&service.namespace),
             Key::Slice(name) => self
                 .view
                 .slice_export_named(name)
-                .map_or(LaneId::default(), |export| LaneId::of(&export.meta.name.namespace)),
-            Key::Member(_) => LaneId::of("members"),
+                .map_or(FlowId::default(), |export| FlowId::of(&export.meta.name.namespace)),
+            Key::Member(_) => FlowId::of("members"),
         }
     }
 

@@ -10,7 +10,7 @@ use fleetnet_core::handshake;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan, Sample, Write};
-use fleetnet_runtime::{Change, Event, Fight, LaneId, Refusal, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, Event, Fight, FlowId, Refusal, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
 use tracing::debug;
@@ -261,15 +261,15 @@ impl Fleet {
     }
 
     /// Returns the flow of a key: one for each namespace of exports, and one for each exporting member.
-    pub(crate) fn lane(&self, key: &Key) -> LaneId {
+    pub(crate) fn flow(&self, key: &Key) -> FlowId {
         match key {
             Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
-                LaneId::of(&name.namespace)
+                FlowId::of(&name.namespace)
             }
             Key::SliceImport(name) => {
-                self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c))
+                self.view.origin_of_slice_import(name).map_or(FlowId::default(), |c| FlowId::of(c))
             }
-            Key::Heartbeat => LaneId::of("heartbeat"),
+            Key::Heartbeat => FlowId::of("heartbeat"),
         }
     }
 

@@ -14,7 +14,7 @@ use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::glue;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
-use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use tokio::sync::watch;
 
@@ -23,9 +23,9 @@ pub struct Member {
     fleet: Fleet,
     endpoints: Option<Serving>,
     /// Flow of the EndpointSlice controller's keys.
-    lane: LaneId,
+    flow: FlowId,
     /// Flow of the takeover decision, which must not wait behind other keys.
-    takeover_lane: LaneId,
+    takeover_flow: FlowId,
 }
 
 /// Key that the member agent plans.
@@ -77,8 +77,8 @@ impl Member {
         Self {
             fleet: Fleet::new(settings, parts, latencies, blocking_reasons),
             endpoints,
-            lane: LaneId::of("EndpointSlice controller"),
-            takeover_lane: LaneId::of("takeover"),
+            flow: FlowId::of("EndpointSlice controller"),
+            takeover_flow: FlowId::of("takeover"),
         }
     }
 
@@ -272,17 +272,17 @@ impl Logic for Member {
         }
     }
 
-    fn lane(&self, key: &Key) -> LaneId {
+    fn flow(&self, key: &Key) -> FlowId {
         match key {
-            Key::Fleet(key) => self.fleet.lane(key),
-            Key::Endpoints(_) => self.lane,
-            Key::Takeover => self.takeover_lane,
+            Key::Fleet(key) => self.fleet.flow(key),
+            Key::Endpoints(_) => self.flow,
+            Key::Takeover => self.takeover_flow,
         }
     }
 
-    fn most_in_flight(&self, lane: LaneId) -> usize {
+    fn most_in_flight(&self, flow: FlowId) -> usize {
         match &self.endpoints {
-            Some(serving) if lane == self.lane => serving.concurrent_syncs(),
+            Some(serving) if flow == self.flow => serving.concurrent_syncs(),
             _ => usize::MAX,
         }
     }
@@ -615,10 +615,10 @@ mod tests {
     #[test]
     fn slices_of_pods_have_a_share_of_the_writes_and_the_word_on_serving_waits_for_none_of_them() {
         let mut member = member();
-        let slices = member.lane(&Key::Endpoints(ObjectName::new("ns", "web")));
-        assert_eq!(slices, member.lane(&Key::Endpoints(ObjectName::new("other", "api"))), "one share for all");
-        assert_ne!(slices, member.lane(&Key::Takeover));
-        assert_eq!((member.most_in_flight(slices), member.most_in_flight(LaneId::of("ns"))), (5, usize::MAX));
+        let slices = member.flow(&Key::Endpoints(ObjectName::new("ns", "web")));
+        assert_eq!(slices, member.flow(&Key::Endpoints(ObjectName::new("other", "api"))), "one share for all");
+        assert_ne!(slices, member.flow(&Key::Takeover));
+        assert_eq!((member.most_in_flight(slices), member.most_in_flight(FlowId::of("ns"))), (5, usize::MAX));
         let mut requeue = Vec::new();
         member.leads(NOON, &mut requeue);
         assert_eq!(requeue, [Key::Takeover], "who begins to lead decides anew");

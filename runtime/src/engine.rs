@@ -325,7 +325,7 @@ impl<L: Logic> Engine<L> {
             if tracing::enabled!(tracing::Level::TRACE) && !self.queue.contains(&key) {
                 tracing::trace!(?key, "queued");
             }
-            self.queue.push(self.logic.lane(&key), key);
+            self.queue.push(self.logic.flow(&key), key);
         }
     }
 

@@ -312,7 +312,7 @@ async fn a_key_that_waits_for_a_target_is_woken_by_a_failure_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_noisy_lane_does_not_starve_another_where_slots_are_short() {
+async fn a_noisy_flow_does_not_starve_another_where_slots_are_short() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies", usize::MAX, Fault::Late(Duration::from_millis(100)));
     for number in 0..500 {

@@ -22,7 +22,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{backoff::Jitter, clock::Clock, limits::LEASE_RETRY_JITTER, logic::LaneId, metrics::Metrics};
+use crate::{backoff::Jitter, clock::Clock, limits::LEASE_RETRY_JITTER, logic::FlowId, metrics::Metrics};
 
 use record::{Lease, RecordError, Renewal};
 
@@ -131,7 +131,7 @@ pub fn elect(
     names.dedup();
     let election = Election {
         leases: names.iter().map(|name| Lease::new(&config, name, clock)).collect(),
-        jitter: Jitter::new(LaneId::of(&config.identity).0),
+        jitter: Jitter::new(FlowId::of(&config.identity).0),
         said: None,
         config,
         metrics,

@@ -85,11 +85,11 @@ pub trait Logic: Sized + Send + 'static {
     fn planned(&mut self, _key: &Self::Key, _effect: Self::Effect, _at: Timestamp) {}
 
     /// Returns a key's flow for fair queueing, such as the cluster that the work comes from. Flows take turns.
-    fn lane(&self, key: &Self::Key) -> LaneId;
+    fn flow(&self, key: &Self::Key) -> FlowId;
 
     /// Returns the most writes of a flow that may be in flight at once in one cluster. The limit per cluster applies in
     /// addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
-    fn most_in_flight(&self, _lane: LaneId) -> usize {
+    fn most_in_flight(&self, _flow: FlowId) -> usize {
         usize::MAX
     }
 
@@ -168,9 +168,9 @@ pub trait Logic: Sized + Send + 'static {
 
 /// Flow of fair queueing. Two flows with the same number share their turns, so a collision of hashes costs fairness only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct LaneId(pub u64);
+pub struct FlowId(pub u64);
 
-impl LaneId {
+impl FlowId {
     /// Returns the flow with this name. Its number is the same in every process (64-bit FNV-1a).
     #[must_use]
     pub fn of(name: &str) -> Self {

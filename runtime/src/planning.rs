@@ -14,7 +14,7 @@ use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY};
 use crate::logic::{Logic, Plan, Request, Verb};
 use crate::outcomes::Ended;
 use crate::retries::Attempt;
-use crate::slots::{Lane, Target};
+use crate::slots::{Flow, Target};
 use crate::writer;
 use fleetnet_types::Timestamp;
 
@@ -146,9 +146,9 @@ impl<L: Logic> Engine<L> {
             }
             return Some(until);
         }
-        let id = self.logic.lane(key);
-        let lane = Lane { id, most_in_flight: self.logic.most_in_flight(id) };
-        if !self.slots.begin(source.cluster, target, lane, key, now) {
+        let id = self.logic.flow(key);
+        let flow = Flow { id, most_in_flight: self.logic.most_in_flight(id) };
+        if !self.slots.begin(source.cluster, target, flow, key, now) {
             return None;
         }
         if matches!(request.verb, Verb::Create { .. }) {

@@ -2,32 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::logic::LaneId;
+use crate::logic::FlowId;
 
 /// Fair queue of keys in flows. Flows take turns, each flow is first in, first out, and a key is in the queue at most once.
 #[derive(Debug)]
 pub struct FairQueue<K> {
-    lanes: BTreeMap<LaneId, VecDeque<K>>,
+    flows: BTreeMap<FlowId, VecDeque<K>>,
     /// Flows that have keys, in the order of their turns.
-    turns: VecDeque<LaneId>,
+    turns: VecDeque<FlowId>,
     members: BTreeSet<K>,
 }
 
 impl<K> Default for FairQueue<K> {
     fn default() -> Self {
-        Self { lanes: BTreeMap::new(), turns: VecDeque::new(), members: BTreeSet::new() }
+        Self { flows: BTreeMap::new(), turns: VecDeque::new(), members: BTreeSet::new() }
     }
 }
 
 impl<K: Clone + Ord> FairQueue<K> {
     /// Adds a key at the end of its flow. Returns false if it is already queued; it then keeps its place.
-    pub fn push(&mut self, lane: LaneId, key: K) -> bool {
+    pub fn push(&mut self, flow: FlowId, key: K) -> bool {
         if !self.members.insert(key.clone()) {
             return false;
         }
-        let keys = self.lanes.entry(lane).or_default();
+        let keys = self.flows.entry(flow).or_default();
         if keys.is_empty() {
-            self.turns.push_back(lane);
+            self.turns.push_back(flow);
         }
         keys.push_back(key);
         true
@@ -44,24 +44,24 @@ impl<K: Clone + Ord> FairQueue<K> {
     }
 
     /// Like [`FairQueue::pop`], but only among the flows that may go now. The others keep their turns.
-    pub fn pop_from(&mut self, may_go: impl Fn(LaneId) -> bool) -> Option<(LaneId, K)> {
-        let turn = self.turns.iter().position(|lane| may_go(*lane))?;
-        let lane = self.turns.remove(turn)?;
-        let keys = self.lanes.get_mut(&lane)?;
+    pub fn pop_from(&mut self, may_go: impl Fn(FlowId) -> bool) -> Option<(FlowId, K)> {
+        let turn = self.turns.iter().position(|flow| may_go(*flow))?;
+        let flow = self.turns.remove(turn)?;
+        let keys = self.flows.get_mut(&flow)?;
         let key = keys.pop_front()?;
         if keys.is_empty() {
-            self.lanes.remove(&lane);
+            self.flows.remove(&flow);
         } else {
             // fault Q9.5: push_back ~> push_front
-            self.turns.push_back(lane);
+            self.turns.push_back(flow);
         }
         self.members.remove(&key);
-        Some((lane, key))
+        Some((flow, key))
     }
 
     /// True if one of the flows that may go now has a key.
-    pub fn has(&self, may_go: impl Fn(LaneId) -> bool) -> bool {
-        self.turns.iter().any(|lane| may_go(*lane))
+    pub fn has(&self, may_go: impl Fn(FlowId) -> bool) -> bool {
+        self.turns.iter().any(|flow| may_go(*flow))
     }
 
     #[must_use]
@@ -136,15 +136,15 @@ mod tests {
 
     use super::*;
 
-    const NOISY: LaneId = LaneId(1);
-    const QUIET: LaneId = LaneId(2);
+    const NOISY: FlowId = FlowId(1);
+    const QUIET: FlowId = FlowId(2);
 
     fn drain(queue: &mut FairQueue<u32>) -> Vec<u32> {
         std::iter::from_fn(|| queue.pop()).collect()
     }
 
     #[test]
-    fn a_noisy_lane_never_starves_another() {
+    fn a_noisy_flow_never_starves_another() {
         let mut queue = FairQueue::default();
         for key in 0..100 {
             queue.push(NOISY, key);
@@ -183,32 +183,32 @@ mod tests {
 
     /// Between two turns of a waiting flow, every other flow has at most one turn.
     #[test]
-    fn lanes_take_turns() {
+    fn flows_take_turns() {
         // Few different keys, so that some are pushed twice.
         for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
             let mut queue = FairQueue::default();
-            let mut lane_of = BTreeMap::new();
-            for (lane, key) in &pushes {
-                if queue.push(LaneId(*lane), *key) {
-                    lane_of.insert(*key, *lane);
+            let mut flow_of = BTreeMap::new();
+            for (flow, key) in &pushes {
+                if queue.push(FlowId(*flow), *key) {
+                    flow_of.insert(*key, *flow);
                 }
             }
             let order: Vec<u16> = std::iter::from_fn(|| queue.pop()).collect();
-            assert_eq!(order.len(), lane_of.len());
+            assert_eq!(order.len(), flow_of.len());
             for (position, key) in order.iter().enumerate() {
-                let ahead_in_lane = order[..position].iter().filter(|other| lane_of[other] == lane_of[key]).count();
-                for lane in (0..5).filter(|lane| *lane != lane_of[key]) {
-                    let served = order[..position].iter().filter(|other| lane_of[other] == lane).count();
-                    assert!(served <= ahead_in_lane + 1, "lane {lane} was served {served} times before {key}");
+                let ahead_in_flow = order[..position].iter().filter(|other| flow_of[other] == flow_of[key]).count();
+                for flow in (0..5).filter(|flow| *flow != flow_of[key]) {
+                    let served = order[..position].iter().filter(|other| flow_of[other] == flow).count();
+                    assert!(served <= ahead_in_flow + 1, "lane {flow} was served {served} times before {key}");
                 }
             }
-            let mut of_lane = [0; 5];
-            lane_of.values().for_each(|lane| of_lane[usize::try_from(*lane).expect("one of five")] += 1);
+            let mut of_flow = [0; 5];
+            flow_of.values().for_each(|flow| of_flow[usize::try_from(*flow).expect("one of five")] += 1);
             [
-                (lane_of.len() < pushes.len(), "a key is pushed twice"),
-                (of_lane.iter().all(|count| *count > 0), "all lanes wait"),
+                (flow_of.len() < pushes.len(), "a key is pushed twice"),
+                (of_flow.iter().all(|count| *count > 0), "all lanes wait"),
                 (
-                    of_lane.iter().max() >= of_lane.iter().min().map(|least| 2 * least).as_ref(),
+                    of_flow.iter().max() >= of_flow.iter().min().map(|least| 2 * least).as_ref(),
                     "one lane waits for longer",
                 ),
             ]
@@ -223,18 +223,18 @@ mod tests {
             let mut model: BTreeMap<u64, VecDeque<u16>> = BTreeMap::new();
             let (mut pushed_twice, mut popped_empty, mut two_wait, mut came_back) = (false, false, false, false);
             let mut popped_before = Vec::new();
-            for (push, lane, key) in steps {
+            for (push, flow, key) in steps {
                 let waits = model.values().any(|keys| keys.contains(&key));
                 if push {
-                    assert_eq!(queue.push(LaneId(lane), key), !waits);
+                    assert_eq!(queue.push(FlowId(flow), key), !waits);
                     if !waits {
-                        model.entry(lane).or_default().push_back(key);
+                        model.entry(flow).or_default().push_back(key);
                     }
                     pushed_twice |= waits;
                     came_back |= !waits && popped_before.contains(&key);
                 } else if let Some(popped) = queue.pop() {
-                    let lane = model.values_mut().find(|keys| keys.front() == Some(&popped));
-                    assert!(lane.is_some_and(|keys| keys.pop_front() == Some(popped)));
+                    let flow = model.values_mut().find(|keys| keys.front() == Some(&popped));
+                    assert!(flow.is_some_and(|keys| keys.pop_front() == Some(popped)));
                     popped_before.push(popped);
                 } else {
                     assert!(model.values().all(VecDeque::is_empty));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::limits::{IN_FLIGHT_PER_CLUSTER, WRITE_BURST};
-use crate::logic::LaneId;
+use crate::logic::FlowId;
 use crate::queue::FairQueue;
 
 /// Object that a write changes: its source (cluster and kind) and its name.
@@ -27,8 +27,8 @@ pub(crate) type ClusterIndex = usize;
 
 /// Flow in which a key waits, and how many of its writes may be in flight at once in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lane {
-    pub(crate) id: LaneId,
+pub(crate) struct Flow {
+    pub(crate) id: FlowId,
     pub(crate) most_in_flight: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Slots<K, T> {
 
 #[derive(Debug)]
 struct Busy<K> {
-    lane: LaneId,
+    flow: FlowId,
     /// Keys that wait until the write in flight to this object has ended.
     waiting: BTreeSet<K>,
 }
@@ -52,10 +52,10 @@ struct Busy<K> {
 struct Cluster<K> {
     in_flight: usize,
     /// Keys that were requeued with a free slot reserved for them, and are not planned yet.
-    reserved: BTreeMap<K, LaneId>,
+    reserved: BTreeMap<K, FlowId>,
     waiting: FairQueue<K>,
     /// Used and reserved slots of each flow that has a limit of its own.
-    limited: BTreeMap<LaneId, Share>,
+    limited: BTreeMap<FlowId, Share>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
     /// Time of the next write if writes are sent evenly at the maximum rate. Writes of [`WRITE_BURST`] may be sent before it.
@@ -100,22 +100,22 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     }
 
     /// Takes a slot for a write to the object. If none is free, queues the key for one and returns false.
-    pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, lane: Lane, key: &K, now: Instant) -> bool {
+    pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, flow: Flow, key: &K, now: Instant) -> bool {
         let slots = &mut self.clusters[cluster];
-        slots.limit(lane);
+        slots.limit(flow);
         let has_reserved = slots.give_back(key);
         let has_room =
             // fault Q9.4: && !slots.somebody_may_go() ~>
-            has_reserved || slots.free() > 0 && has_room(&slots.limited, lane.id) && !slots.somebody_may_go();
+            has_reserved || slots.free() > 0 && has_room(&slots.limited, flow.id) && !slots.somebody_may_go();
         if slots.is_paused(now) || !has_room {
-            slots.waiting.push(lane.id, key.clone());
+            slots.waiting.push(flow.id, key.clone());
             return false;
         }
         slots.in_flight += 1;
-        slots.take(lane.id);
+        slots.take(flow.id);
         // fault Q9.3: + self.interval ~>
         slots.due = Some(slots.due.unwrap_or(now).max(now) + self.interval);
-        self.busy.insert(target.clone(), Busy { lane: lane.id, waiting: BTreeSet::new() });
+        self.busy.insert(target.clone(), Busy { flow: flow.id, waiting: BTreeSet::new() });
         true
     }
 
@@ -123,7 +123,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
         let Some(busy) = self.busy.remove(target) else { return BTreeSet::new() };
         self.clusters[cluster].in_flight -= 1;
-        self.clusters[cluster].leave(busy.lane);
+        self.clusters[cluster].leave(busy.flow);
         busy.waiting
     }
 
@@ -146,10 +146,10 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         for cluster in &mut self.clusters {
             while !cluster.is_paused(now)
                 && cluster.free() > 0
-                && let Some((lane, key)) = cluster.next_waiting()
+                && let Some((flow, key)) = cluster.next_waiting()
             {
-                cluster.take(lane);
-                cluster.reserved.insert(key.clone(), lane);
+                cluster.take(flow);
+                cluster.reserved.insert(key.clone(), flow);
                 woken.push(key);
             }
         }
@@ -177,39 +177,39 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
 }
 
 impl<K: Clone + Ord> Cluster<K> {
-    fn limit(&mut self, lane: Lane) {
-        if lane.most_in_flight < IN_FLIGHT_PER_CLUSTER {
-            self.limited.entry(lane.id).or_default().most = lane.most_in_flight.max(1);
+    fn limit(&mut self, flow: Flow) {
+        if flow.most_in_flight < IN_FLIGHT_PER_CLUSTER {
+            self.limited.entry(flow.id).or_default().most = flow.most_in_flight.max(1);
         }
     }
 
     fn somebody_may_go(&self) -> bool {
-        self.waiting.has(|lane| has_room(&self.limited, lane))
+        self.waiting.has(|flow| has_room(&self.limited, flow))
     }
 
-    fn next_waiting(&mut self) -> Option<(LaneId, K)> {
-        self.waiting.pop_from(|lane| has_room(&self.limited, lane))
+    fn next_waiting(&mut self) -> Option<(FlowId, K)> {
+        self.waiting.pop_from(|flow| has_room(&self.limited, flow))
     }
 
-    fn take(&mut self, lane: LaneId) {
-        if let Some(share) = self.limited.get_mut(&lane) {
+    fn take(&mut self, flow: FlowId) {
+        if let Some(share) = self.limited.get_mut(&flow) {
             share.taken += 1;
         }
     }
 
-    fn leave(&mut self, lane: LaneId) {
-        if let Some(share) = self.limited.get_mut(&lane) {
+    fn leave(&mut self, flow: FlowId) {
+        if let Some(share) = self.limited.get_mut(&flow) {
             share.taken -= 1;
         }
     }
 
     /// Releases the slot reserved for the key. Returns true if there was one.
     fn give_back(&mut self, key: &K) -> bool {
-        let lane = self.reserved.remove(key);
-        if let Some(lane) = lane {
-            self.leave(lane);
+        let flow = self.reserved.remove(key);
+        if let Some(flow) = flow {
+            self.leave(flow);
         }
-        lane.is_some()
+        flow.is_some()
     }
 
     fn free(&self) -> usize {
@@ -229,9 +229,9 @@ impl<K: Clone + Ord> Cluster<K> {
 }
 
 /// True if the flow's own limit allows one more write in flight.
-fn has_room(limited: &BTreeMap<LaneId, Share>, lane: LaneId) -> bool {
+fn has_room(limited: &BTreeMap<FlowId, Share>, flow: FlowId) -> bool {
     // fault Q9.2: share.taken < share.most ~> true
-    limited.get(&lane).is_none_or(|share| share.taken < share.most)
+    limited.get(&flow).is_none_or(|share| share.taken < share.most)
 }
 
 #[cfg(test)]
@@ -240,17 +240,17 @@ mod tests {
 
     const HUB: ClusterIndex = 0;
     const MEMBER: ClusterIndex = 1;
-    const LANE: Lane = lane(0);
+    const FLOW: Flow = flow(0);
 
-    const fn lane(number: u64) -> Lane {
-        Lane { id: LaneId(number), most_in_flight: usize::MAX }
+    const fn flow(number: u64) -> Flow {
+        Flow { id: FlowId(number), most_in_flight: usize::MAX }
     }
 
     /// Returns slots of two clusters, the hub and a member. All slots of the hub are in use by writes of keys from 1000 on.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
         let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {
-            assert!(slots.begin(HUB, &(1000 + number), LANE, &(1000 + number), now));
+            assert!(slots.begin(HUB, &(1000 + number), FLOW, &(1000 + number), now));
         }
         slots
     }
@@ -259,8 +259,8 @@ mod tests {
     fn a_full_cluster_takes_no_slot_of_another() {
         let now = Instant::now();
         let mut slots = hub_full(now);
-        assert!(!slots.begin(HUB, &1, LANE, &1, now));
-        assert!(slots.begin(MEMBER, &2, LANE, &1, now));
+        assert!(!slots.begin(HUB, &1, FLOW, &1, now));
+        assert!(slots.begin(MEMBER, &2, FLOW, &1, now));
         assert_eq!(slots.in_flight(), IN_FLIGHT_PER_CLUSTER + 1);
         assert_eq!(slots.waiting(), 1);
     }
@@ -269,23 +269,23 @@ mod tests {
     fn a_freed_slot_goes_to_who_has_waited_and_not_to_who_comes_later() {
         let now = Instant::now();
         let mut slots = hub_full(now);
-        assert!(!slots.begin(HUB, &1, LANE, &1, now));
-        assert!(!slots.begin(HUB, &2, LANE, &2, now));
+        assert!(!slots.begin(HUB, &1, FLOW, &1, now));
+        assert!(!slots.begin(HUB, &2, FLOW, &2, now));
         assert!(slots.wake(now).is_empty());
         slots.end(HUB, &1000);
-        assert!(!slots.begin(HUB, &4, LANE, &4, now), "there are others who have waited");
+        assert!(!slots.begin(HUB, &4, FLOW, &4, now), "there are others who have waited");
         assert_eq!(slots.wake(now), [1]);
         assert!(slots.wake(now).is_empty(), "the slot is spoken for");
-        assert!(!slots.begin(HUB, &3, LANE, &3, now));
-        assert!(slots.begin(HUB, &1, LANE, &1, now));
+        assert!(!slots.begin(HUB, &3, FLOW, &3, now));
+        assert!(slots.begin(HUB, &1, FLOW, &1, now));
     }
 
     #[test]
     fn a_reserved_slot_that_is_not_used_goes_to_the_next() {
         let now = Instant::now();
         let mut slots = hub_full(now);
-        assert!(!slots.begin(HUB, &1, LANE, &1, now));
-        assert!(!slots.begin(HUB, &2, LANE, &2, now));
+        assert!(!slots.begin(HUB, &1, FLOW, &1, now));
+        assert!(!slots.begin(HUB, &2, FLOW, &2, now));
         slots.end(HUB, &1000);
         assert_eq!(slots.wake(now), [1]);
         slots.planned(&1);
@@ -293,13 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_wait_for_a_cluster_take_turns_by_lane() {
+    fn keys_that_wait_for_a_cluster_take_turns_by_flow() {
         let now = Instant::now();
         let mut slots = hub_full(now);
         for key in 0..10 {
-            slots.begin(HUB, &key, lane(1), &key, now);
+            slots.begin(HUB, &key, flow(1), &key, now);
         }
-        slots.begin(HUB, &900, lane(2), &900, now);
+        slots.begin(HUB, &900, flow(2), &900, now);
         for target in 1000..1003 {
             slots.end(HUB, &target);
         }
@@ -307,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_may_not_have_all_slots_waits_for_its_own_and_holds_up_nobody() {
+    fn a_flow_that_may_not_have_all_slots_waits_for_its_own_and_holds_up_nobody() {
         let now = Instant::now();
         let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
-        let narrow = Lane { id: LaneId(1), most_in_flight: 2 };
+        let narrow = Flow { id: FlowId(1), most_in_flight: 2 };
         let begun = (0..4).map(|key| slots.begin(HUB, &key, narrow, &key, now)).collect::<Vec<_>>();
         assert_eq!(begun, [true, true, false, false]);
         assert!(!slots.can_wake(now));
-        assert!(slots.begin(HUB, &900, lane(2), &900, now), "those who wait could not go");
+        assert!(slots.begin(HUB, &900, flow(2), &900, now), "those who wait could not go");
         slots.end(HUB, &900);
         assert!(slots.wake(now).is_empty(), "the lane is as full as it was");
         slots.end(HUB, &0);
@@ -332,7 +332,7 @@ mod tests {
     fn the_end_of_a_write_wakes_those_who_wait_for_its_target() {
         let now = Instant::now();
         let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
-        assert!(slots.begin(HUB, &7, LANE, &1, now));
+        assert!(slots.begin(HUB, &7, FLOW, &1, now));
         assert!(slots.is_busy(&7));
         slots.wait_for_target(&7, &2);
         slots.wait_for_target(&7, &3);
@@ -350,8 +350,8 @@ mod tests {
         slots.pause(HUB, later);
         slots.pause(HUB, now + Duration::from_secs(1));
         assert_eq!(slots.next_wake(now), None, "nobody waits");
-        assert!(!slots.begin(HUB, &1, LANE, &1, now));
-        assert!(slots.begin(MEMBER, &2, LANE, &2, now));
+        assert!(!slots.begin(HUB, &1, FLOW, &1, now));
+        assert!(slots.begin(MEMBER, &2, FLOW, &2, now));
         assert_eq!(slots.next_wake(now), Some(later));
         assert!(slots.wake(now + Duration::from_secs(2)).is_empty());
         assert_eq!(slots.wake(later), [1]);
@@ -365,7 +365,7 @@ mod tests {
         let mut writes = 0;
         let mut write_all = |slots: &mut Slots<u32, u32>, at| {
             let before = writes;
-            while slots.begin(HUB, &writes, LANE, &writes, at) {
+            while slots.begin(HUB, &writes, FLOW, &writes, at) {
                 slots.end(HUB, &writes);
                 writes += 1;
             }

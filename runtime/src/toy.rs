@@ -30,7 +30,7 @@ use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
-    Change, Event, Fight, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Undecodable,
+    Change, Event, Fight, FlowId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Undecodable,
     Verb, WatchState, WriteEnd,
 };
 use crate::metrics::Metrics;
@@ -334,8 +334,8 @@ impl Logic for Copier {
         lock(&self.record).plans.push(key.clone());
     }
 
-    fn lane(&self, key: &String) -> LaneId {
-        LaneId::of(key.split('-').next().unwrap_or_default())
+    fn flow(&self, key: &String) -> FlowId {
+        FlowId::of(key.split('-').next().unwrap_or_default())
     }
 
     fn begun(&mut self, _key: &String, request: &Request<Source, String>) {

@@ -30,7 +30,7 @@ use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime};
 use crate::demand::{self, Round, Wanted};
 use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
-use crate::logic::{LaneId, Logic, Observed, SourceSpec, Undecodable};
+use crate::logic::{FlowId, Logic, Observed, SourceSpec, Undecodable};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 
@@ -104,7 +104,7 @@ pub(crate) async fn watch<L: Logic>(
 ) {
     // All watches of an agent have the same seed. The source's name makes their random waits differ.
     let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
-    let jitter = Jitter::new(seed ^ LaneId::of(&name).0);
+    let jitter = Jitter::new(seed ^ FlowId::of(&name).0);
     let rounds = async {
         while let Ok(round) = wanted.wait_for(Option::is_some).await.map(|round| *round) {
             let Some(round) = round else { return };

@@ -38,7 +38,7 @@ impl Logic for TypesOnly {
     fn plan(&self, _: &u8, _: Timestamp) -> Plan<u8, (), ()> {
         unreachable!("watches are tested without an engine");
     }
-    fn lane(&self, _: &u8) -> LaneId {
+    fn flow(&self, _: &u8) -> FlowId {
         unreachable!("watches are tested without an engine");
     }
     fn written(&mut self, (): (), _: Timestamp) -> Vec<Event<u8>> {

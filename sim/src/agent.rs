@@ -11,7 +11,7 @@ use fleetnet_runtime::lease::{self, LeaseConfig};
 use fleetnet_runtime::metrics::Metrics;
 use fleetnet_runtime::run::{RunError, Runner, SourceStatus};
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
-use fleetnet_runtime::{LaneId, Logic, SourceSpec};
+use fleetnet_runtime::{FlowId, Logic, SourceSpec};
 use fleetnet_types::ClusterId;
 use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
@@ -174,7 +174,7 @@ impl Start {
             renew_deadline: times.renew,
             retry_period: times.retry,
         };
-        let (seed, metrics) = (LaneId::of(&identity).0, Metrics::new(&registry)?);
+        let (seed, metrics) = (FlowId::of(&identity).0, Metrics::new(&registry)?);
         let runner = Runner::new(logic, sources, identity, clock, metrics).with_seed(seed).with_lease(lease);
         let status = runner.status();
         let (stop, stopped) = Shutdown::new();
