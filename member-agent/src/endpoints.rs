@@ -14,19 +14,19 @@
 //! - [`due`]: time at which a touched Service is planned.
 //! - [`controller`]: plan of one Service, its phases, events and metrics.
 //! - [`writes`]: conversion of the library's plan to requests; [`names`]: names of new slices.
-//! - [`hands`]: own and foreign writes to slices; [`lost`]: own writes of unknown outcome.
+//! - [`write_origin`]: own and foreign writes to slices; [`lost`]: own writes of unknown outcome.
 //! - [`takeover`]: decision to serve or not; [`serving`]: controller and decision together.
 
 mod alike;
 pub mod controller;
 mod due;
 mod flags;
-mod hands;
 mod lost;
 mod names;
 mod serving;
 pub mod takeover;
 pub mod view;
+mod write_origin;
 mod writes;
 
 pub use controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};

@@ -199,17 +199,17 @@ mod tests {
                 let ahead_in_flow = order[..position].iter().filter(|other| flow_of[other] == flow_of[key]).count();
                 for flow in (0..5).filter(|flow| *flow != flow_of[key]) {
                     let served = order[..position].iter().filter(|other| flow_of[other] == flow).count();
-                    assert!(served <= ahead_in_flow + 1, "lane {flow} was served {served} times before {key}");
+                    assert!(served <= ahead_in_flow + 1, "flow {flow} was served {served} times before {key}");
                 }
             }
             let mut of_flow = [0; 5];
             flow_of.values().for_each(|flow| of_flow[usize::try_from(*flow).expect("one of five")] += 1);
             [
                 (flow_of.len() < pushes.len(), "a key is pushed twice"),
-                (of_flow.iter().all(|count| *count > 0), "all lanes wait"),
+                (of_flow.iter().all(|count| *count > 0), "all flows wait"),
                 (
                     of_flow.iter().max() >= of_flow.iter().min().map(|least| 2 * least).as_ref(),
-                    "one lane waits for longer",
+                    "one flow waits for longer",
                 ),
             ]
         });
@@ -246,7 +246,7 @@ mod tests {
             [
                 (pushed_twice, "a key is pushed twice"),
                 (popped_empty, "nothing is left"),
-                (two_wait, "two lanes wait"),
+                (two_wait, "two flows wait"),
                 (came_back, "a key comes again"),
             ]
         });

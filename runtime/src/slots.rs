@@ -316,7 +316,7 @@ mod tests {
         assert!(!slots.can_wake(now));
         assert!(slots.begin(HUB, &900, flow(2), &900, now), "those who wait could not go");
         slots.end(HUB, &900);
-        assert!(slots.wake(now).is_empty(), "the lane is as full as it was");
+        assert!(slots.wake(now).is_empty(), "the flow is as full as it was");
         slots.end(HUB, &0);
         assert!(slots.can_wake(now));
         assert_eq!(slots.wake(now), [2]);

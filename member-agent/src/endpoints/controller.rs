@@ -6,7 +6,7 @@
 //! The result of an own write is planned at once. After a foreign write to a slice, the Service is planned a second later. So
 //! two controllers that undo each other's writes cost one write a second, and do not overload the server.
 //!
-//! While inactive, the controller plans nothing and caches only what tells own from foreign writes ([`Hands`]). Each time it
+//! While inactive, the controller plans nothing and caches only what tells own from foreign writes ([`WriteOrigins`]). Each time it
 //! starts to serve, it needs a list of every input ([`Controller::reading`]).
 
 mod events;
@@ -14,8 +14,8 @@ mod progress;
 mod slices;
 mod syncs;
 
-use super::hands::Hands;
 use super::view::{Draft, Input, Object, Touched, View};
+use super::write_origin::WriteOrigins;
 use super::writes::{self, Operation, SliceWrite};
 use crate::limits::{FOREIGN_CHANGE_DELAY, SLICES_PACE};
 use endpointslice::hints::ServiceHints;
@@ -90,7 +90,7 @@ pub struct Controller {
     told: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
-    hands: Hands,
+    write_origins: WriteOrigins,
     metrics: Option<Metrics>,
     /// Time of the last foreign write to a slice of this manager, until [`Controller::take_foreign_change`] takes it.
     foreign_change: Option<Timestamp>,
@@ -105,7 +105,7 @@ impl Controller {
     pub fn new(config: Config, timing: Timing, metrics: Option<Metrics>) -> Self {
         let config = Arc::new(config);
         Self {
-            hands: Hands::new(config.controller_name().clone()),
+            write_origins: WriteOrigins::new(config.controller_name().clone()),
             view: View::new(config),
             states: BTreeMap::new(),
             is_serving: false,
@@ -235,7 +235,7 @@ impl Controller {
             }
             Input::EndpointSlice => {
                 let touched = self.view.remove_slice(namespace, name);
-                let is_own = self.hands.sees_gone(&object_name(namespace, name), at);
+                let is_own = self.write_origins.observe_removal(&object_name(namespace, name), at);
                 self.after_slice(touched, is_own, at, requeue);
             }
         }
@@ -447,7 +447,7 @@ impl Controller {
 
     pub(super) fn held(&self) -> Held {
         let [services, slices, pods, nodes] = self.view.held();
-        Held { services, slices, pods, nodes, seen: self.hands.seen(), in_progress: self.progress.len() }
+        Held { services, slices, pods, nodes, seen: self.write_origins.seen(), in_progress: self.progress.len() }
     }
 }
 

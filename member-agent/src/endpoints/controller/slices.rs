@@ -1,7 +1,7 @@
 //! Reaction of the controller to changes of slices, by its own and by foreign writes.
 
-use super::super::hands::{Hand, Judged};
 use super::super::view::{Input, Touched};
+use super::super::write_origin::{AttributedChange, WriteOrigin};
 use super::super::writes::SliceReceipt;
 use super::progress::Progress;
 use super::{Controller, object_name};
@@ -27,12 +27,12 @@ impl Controller {
     pub(super) fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let slice = Arc::new(slice);
         let touched = if self.is_serving { self.view.set_slice(Arc::clone(&slice)) } else { Touched::new() };
-        let hand = self.hands.sees(&slice, &touched, at);
-        if hand == Hand::Anothers {
+        let origin = self.write_origins.observe(&slice, &touched, at);
+        if origin == WriteOrigin::Foreign {
             self.note_sign(slice.metadata.is_terminating(), at);
         }
-        if hand != Hand::NotKnownYet {
-            self.after_slice(touched, hand == Hand::Ours, at, requeue);
+        if origin != WriteOrigin::Unknown {
+            self.after_slice(touched, origin == WriteOrigin::Own, at, requeue);
         }
     }
 
@@ -47,7 +47,7 @@ impl Controller {
 
     /// Records that a write for a Service is sent.
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
-        self.hands.begin(slice, receipt.operation);
+        self.write_origins.begin(slice, receipt.operation);
         self.view.write_begun(service, slice, receipt);
         self.sync(service, slice);
     }
@@ -69,15 +69,17 @@ impl Controller {
         let is_for = |progress: &Progress| progress.news_for.contains(&*slice.name);
         let carries_news =
             matches!(end, WriteEnd::NotDone | WriteEnd::Denied) && self.progress.get(service).is_some_and(is_for);
-        for Judged { is_ours, at: seen, is_terminating, touched } in self.hands.end(slice, verb, end, at) {
-            if !is_ours {
+        for AttributedChange { is_own, at: seen, is_terminating, touched } in
+            self.write_origins.end(slice, verb, end, at)
+        {
+            if !is_own {
                 self.note_sign(is_terminating, seen);
             }
-            if !is_ours && carries_news {
+            if !is_own && carries_news {
                 let delay = self.timing.foreign_change_delay();
                 self.touch_by(touched, |progress| progress.retry(at, delay), requeue);
             } else {
-                self.after_slice(touched, is_ours, if is_ours { at } else { seen }, requeue);
+                self.after_slice(touched, is_own, if is_own { at } else { seen }, requeue);
             }
         }
     }

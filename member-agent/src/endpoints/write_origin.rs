@@ -1,8 +1,8 @@
-//! Tells this agent's own writes to its slices from foreign ones ([`Hands`]).
+//! Tells this agent's own writes to its slices from foreign ones ([`WriteOrigins`]).
 //!
 //! A change is our own if the server returned its resourceVersion in the answer to one of our writes. Its content may differ
 //! from the request, because webhooks change it. The watch may be faster than the answer, so a change seen during a write is
-//! judged when that write ends. Only a write of unknown outcome is recognized by its content ([`Lost`]).
+//! attributed when that write ends. Only a write of unknown outcome is recognized by its content ([`Lost`]).
 //!
 //! This runs also while the controller does not serve, because foreign writes then show which controller makes the slices. For
 //! that it keeps only the generation of each slice. The API server raises the generation with each change of the content.
@@ -20,18 +20,18 @@ use std::collections::BTreeMap;
 
 /// Record from which own and foreign writes to this manager's slices are told apart.
 #[derive(Debug)]
-pub(super) struct Hands {
+pub(super) struct WriteOrigins {
     manager: Text,
     /// Last seen generation of each slice that carries this manager's name.
     generations: BTreeMap<ObjectName, i64>,
     /// Own writes in flight, at most one for each slice.
-    underway: BTreeMap<ObjectName, Underway>,
+    in_flight: BTreeMap<ObjectName, InFlight>,
     lost: Lost,
 }
 
 /// Own write to a slice that is in flight.
 #[derive(Debug, Default)]
-struct Underway {
+struct InFlight {
     is_delete: bool,
     seen: Vec<Seen>,
 }
@@ -49,81 +49,91 @@ struct Seen {
 
 /// Writer of the present state of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hand {
+pub(super) enum WriteOrigin {
     /// No write to its content was made, or the slice belongs to another manager.
-    Nobodys,
+    NoWrite,
     /// This process wrote it.
-    Ours,
+    Own,
     /// Another writer wrote it.
-    Anothers,
+    Foreign,
     /// Not known until the write in flight ends.
-    NotKnownYet,
+    Unknown,
 }
 
-/// Verdict on a change that was seen while a write was in flight: own or foreign.
+/// Change that was seen while a write was in flight, attributed to its writer.
 #[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) is_ours: bool,
+pub(super) struct AttributedChange {
+    pub(super) is_own: bool,
     pub(super) at: Timestamp,
     pub(super) is_terminating: bool,
     pub(super) touched: Touched,
 }
 
-impl Hands {
+impl WriteOrigins {
     /// Returns an empty record for the slices of this manager.
     pub(super) fn new(manager: Text) -> Self {
-        Self { manager, generations: BTreeMap::new(), underway: BTreeMap::new(), lost: Lost::default() }
+        Self { manager, generations: BTreeMap::new(), in_flight: BTreeMap::new(), lost: Lost::default() }
     }
 
     /// Records that a write to a slice is sent.
     pub(super) fn begin(&mut self, slice: &ObjectName, operation: Operation) {
         let is_delete = operation == Operation::Delete;
-        self.underway.insert(slice.clone(), Underway { is_delete, seen: Vec::new() });
+        self.in_flight.insert(slice.clone(), InFlight { is_delete, seen: Vec::new() });
     }
 
-    /// Records the end of a write, and judges the changes that the watch showed meanwhile.
-    pub(super) fn end(&mut self, slice: &ObjectName, verb: &Verb, end: WriteEnd, at: Timestamp) -> Vec<Judged> {
+    /// Records the end of a write, and attributes the changes that the watch showed meanwhile.
+    pub(super) fn end(
+        &mut self,
+        slice: &ObjectName,
+        verb: &Verb,
+        end: WriteEnd,
+        at: Timestamp,
+    ) -> Vec<AttributedChange> {
         if end == WriteEnd::Unknown {
             self.lost.note(slice, writes::asked(verb).map(|asked| Fingerprint::of(&asked)), at);
         }
-        let seen = self.underway.remove(slice).unwrap_or_default().seen;
-        let judge = |Seen { version, at, content, is_terminating, touched }| {
+        let seen = self.in_flight.remove(slice).unwrap_or_default().seen;
+        let attribute = |Seen { version, at, content, is_terminating, touched }| {
             let is_answer = matches!(end, WriteEnd::Done { version: Some(answered) } if version <= answered);
             // The change may also come from an earlier write whose answer was lost.
-            let is_ours = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
-            Judged { is_ours, at, is_terminating, touched }
+            let is_own = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
+            AttributedChange { is_own, at, is_terminating, touched }
         };
-        seen.into_iter().map(judge).collect()
+        seen.into_iter().map(attribute).collect()
     }
 
     /// Returns the writer of a slice's new state. If only the end of a write in flight can tell, keeps `touched` until then.
-    pub(super) fn sees(&mut self, slice: &EndpointSlice, touched: &Touched, at: Timestamp) -> Hand {
+    pub(super) fn observe(&mut self, slice: &EndpointSlice, touched: &Touched, at: Timestamp) -> WriteOrigin {
         let metadata = &slice.metadata;
         let name = ObjectName::new(&*metadata.namespace, &*metadata.name);
         if metadata.labels.get(LABEL_MANAGED_BY) != Some(&self.manager)
             || !metadata.labels.contains_key(LABEL_SERVICE_NAME)
         {
             self.generations.remove(&name);
-            return Hand::Nobodys;
+            return WriteOrigin::NoWrite;
         }
         if self.generations.insert(name.clone(), metadata.generation) == Some(metadata.generation) {
-            return Hand::Nobodys;
+            return WriteOrigin::NoWrite;
         }
         let is_terminating = metadata.is_terminating();
-        if let Some(underway) = self.underway.get_mut(&name) {
+        if let Some(in_flight) = self.in_flight.get_mut(&name) {
             let version = metadata.resource_version.parse().unwrap_or(u64::MAX);
             let (content, touched) = (Fingerprint::of(slice), touched.clone());
-            underway.seen.push(Seen { version, at, content, is_terminating, touched });
-            return Hand::NotKnownYet;
+            in_flight.seen.push(Seen { version, at, content, is_terminating, touched });
+            return WriteOrigin::Unknown;
         }
         let content = || (!is_terminating).then(|| Fingerprint::of(slice));
-        if self.lost.has(&name) && self.lost.sees(&name, content(), at) { Hand::Ours } else { Hand::Anothers }
+        if self.lost.has(&name) && self.lost.sees(&name, content(), at) {
+            WriteOrigin::Own
+        } else {
+            WriteOrigin::Foreign
+        }
     }
 
     /// Records that a slice is gone. True if our own write deleted it.
-    pub(super) fn sees_gone(&mut self, name: &ObjectName, at: Timestamp) -> bool {
+    pub(super) fn observe_removal(&mut self, name: &ObjectName, at: Timestamp) -> bool {
         self.generations.remove(name);
-        self.underway.get(name).is_some_and(|underway| underway.is_delete) || self.lost.sees(name, None, at)
+        self.in_flight.get(name).is_some_and(|in_flight| in_flight.is_delete) || self.lost.sees(name, None, at)
     }
 
     #[cfg(test)]
