@@ -149,12 +149,12 @@ pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F
             let _ = error.print();
             Parsed::Exit(ExitCode::SUCCESS)
         }
-        Err(error) => Parsed::Exit(refuse(&one_line(&error))),
+        Err(error) => Parsed::Exit(exit_with_error(&one_line(&error))),
     }
 }
 
 /// Prints one line on standard error that says why the process cannot start. Returns the exit code.
-pub fn refuse(why: &dyn std::fmt::Display) -> ExitCode {
+pub fn exit_with_error(why: &dyn std::fmt::Display) -> ExitCode {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "error: {why}");
     ExitCode::from(USAGE_EXIT_CODE)

@@ -6,7 +6,7 @@ use fleetnet_core::plan::{Action, Desired, Event as CoreEvent, Patch, Plan as Co
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::{
-    Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, SourceSpec, Undecodable, Verb,
+    Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Request, SourceSpec, Undecodable, Verb, WriteFailure,
 };
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
@@ -84,22 +84,22 @@ pub fn events<S: From<Kind>>(events: Vec<CoreEvent>) -> Vec<Event<S>> {
 
 /// Returns the Event about a write that the server rejected for its content. The Event is about the user's object `about` that
 /// caused the write.
-pub fn refusal_event<S: From<Kind>>(
+pub fn rejection_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
-    refusal: &Refusal<S>,
+    failure: &WriteFailure<S>,
     component: &'static str,
 ) -> Vec<Event<S>> {
-    not_written(about, Reason::WriteRefused, refusal_message(refusal), component)
+    not_written(about, Reason::WriteRefused, rejection_message(failure), component)
 }
 
 /// Returns the message for a rejected write, with the server's text.
-pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
+pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
     format!(
         "cluster {} refused to {} {}: {}; it is tried again every 10 minutes, and once what it is made from changes",
-        refusal.cluster,
-        refusal.verb,
-        target(refusal),
-        refusal.message
+        failure.cluster,
+        failure.verb,
+        target(failure),
+        failure.message
     )
 }
 
@@ -107,7 +107,7 @@ pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
 /// itself, and for a namespace that is being deleted, because it soon has no users.
 pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
-    failure: &Refusal<S>,
+    failure: &WriteFailure<S>,
     component: &'static str,
 ) -> Vec<Event<S>> {
     // fault G5.1: || is_of_going_namespace(failure) ~>
@@ -148,12 +148,12 @@ pub fn fight_event<S: From<Kind>>(
 }
 
 /// True if a write failed because its namespace is being deleted.
-pub fn is_of_going_namespace<S>(failure: &Refusal<S>) -> bool {
+pub fn is_of_going_namespace<S>(failure: &WriteFailure<S>) -> bool {
     failure.reason == NAMESPACE_TERMINATING
 }
 
-fn target<S>(refusal: &Refusal<S>) -> String {
-    format!("{} {}", refusal.kind, refusal.name)
+fn target<S>(failure: &WriteFailure<S>) -> String {
+    format!("{} {}", failure.kind, failure.name)
 }
 
 fn not_written<S: From<Kind>>(
@@ -172,7 +172,7 @@ mod tests {
     const TERMINATING: &str = "unable to create new content in namespace work because it is being terminated";
 
     fn told(status: u16, message: &str) -> Vec<(&'static str, String)> {
-        let refusal = Refusal {
+        let failure = WriteFailure {
             source: Kind::InternalServiceExport,
             cluster: "hub".to_owned(),
             kind: "InternalServiceExport".to_owned(),
@@ -184,9 +184,9 @@ mod tests {
         };
         let about = Some((Kind::ServiceExport, ObjectName::new("work", "app"), "uid".into()));
         let told = if status == 422 {
-            refusal_event(about, &refusal, "member-agent")
+            rejection_event(about, &failure, "member-agent")
         } else {
-            denial_event(about, &refusal, "member-agent")
+            denial_event(about, &failure, "member-agent")
         };
         assert!(
             told.iter().all(|event| (&*event.name.name, event.severity) == ("app", fleetnet_types::Severity::Warning))
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn what_a_server_does_not_take_is_told_with_object_cluster_and_remedy() {
-        let refused = "cluster hub refused to create InternalServiceExport fleet-member-west/work-app: spec.ports: too many; it \
+        let expected = "cluster hub refused to create InternalServiceExport fleet-member-west/work-app: spec.ports: too many; it \
                        is tried again every 10 minutes, and once what it is made from changes";
-        assert_eq!(told(422, "spec.ports: too many"), [("WriteRefused", refused.to_owned())]);
+        assert_eq!(told(422, "spec.ports: too many"), [("WriteRefused", expected.to_owned())]);
         let denied = "cluster hub does not let this agent create InternalServiceExport fleet-member-west/work-app: not yours; \
                       check the agent's role there, and that the namespace and the definition exist; it is tried again by itself";
         assert_eq!(told(403, "not yours"), [("WriteDenied", denied.to_owned())]);

@@ -1,6 +1,6 @@
 //! Start of an agent's process, from flags to the exit code: the part that the hub agent and the member agent share.
 
-use crate::flags::{CommonFlags, refuse};
+use crate::flags::{CommonFlags, exit_with_error};
 use anyhow::Context as _;
 use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Check, Readiness};
 use fleetnet_runtime::client::Cluster;
@@ -74,20 +74,20 @@ where
         own_crates: &[process.crate_name, "fleetnet_agent", "fleetnet_core", "fleetnet_api"],
     };
     if let Err(error) = logging::init(settings, &clock) {
-        return refuse(&error);
+        return exit_with_error(&error);
     }
     // One thread: waking another CPU for each step from watch to writer takes longer on a busy machine than the work
     // itself. The work of an agent in memory is far below the capacity of one CPU.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return refuse(&format!("no threads or timers are to be had: {error}")),
+        Err(error) => return exit_with_error(&format!("no threads or timers are to be had: {error}")),
     };
     // An error means that a default exists, which happens only in a test that runs two agents in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
     let part = match runtime.block_on(part(registry.clone())) {
         Ok(part) => part,
-        Err(error) => return refuse(&format!("{error:#}")),
+        Err(error) => return exit_with_error(&format!("{error:#}")),
     };
     match runtime.block_on(run(&process, clock, registry, part)) {
         Ok(()) => {

@@ -33,7 +33,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     };
     let process = match process(&flags, &ignored) {
         Ok(process) => process,
-        Err(why) => return common::refuse(&why),
+        Err(why) => return common::exit_with_error(&why),
     };
     launch::launch(process, async |registry| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);

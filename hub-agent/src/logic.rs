@@ -9,7 +9,7 @@ use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::plan::BlockingReason;
 use fleetnet_core::reasons::Reason;
-use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Refusal, WatchState};
+use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, WatchState, WriteFailure};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use tracing::warn;
@@ -96,11 +96,11 @@ impl Logic for Hub {
         glue::events(receipt.events)
     }
 
-    fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<Event<Kind>> {
-        glue::refusal_event(self.about(key), refusal, COMPONENT)
+    fn rejected(&mut self, key: &Key, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
+        glue::rejection_event(self.about(key), failure, COMPONENT)
     }
 
-    fn failed(&mut self, key: &Key, failure: &Refusal<Kind>) -> Vec<Event<Kind>> {
+    fn failed(&mut self, key: &Key, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
         glue::denial_event(self.about(key), failure, COMPONENT)
     }
 

@@ -10,7 +10,7 @@ use fleetnet_core::handshake;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan, Sample, Write};
-use fleetnet_runtime::{Change, Event, Fight, FlowId, Refusal, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, Event, Fight, FlowId, WatchState, WriteEnd, WriteFailure};
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
 use tracing::debug;
@@ -292,18 +292,18 @@ impl Fleet {
         glue::events(receipt.events)
     }
 
-    pub(crate) fn refused<S: Copy + From<Kind> + PartialEq>(
+    pub(crate) fn rejected<S: Copy + From<Kind> + PartialEq>(
         &mut self,
         key: &Key,
-        refusal: &Refusal<S>,
+        failure: &WriteFailure<S>,
     ) -> Vec<Event<S>> {
         let about = self.about(key);
-        let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != refusal.source);
+        let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != failure.source);
         if is_beside && says_itself(key).is_some() {
-            self.view.write_refused(key, glue::refusal_message(refusal)); // the condition reports the rejection
+            self.view.write_refused(key, glue::rejection_message(failure)); // the condition reports the rejection
             return Vec::new();
         }
-        glue::refusal_event(about, refusal, COMPONENT)
+        glue::rejection_event(about, failure, COMPONENT)
     }
 
     /// Records that another writer undoes this key's writes, or has stopped. Returns the Event, and requeues the user's object
@@ -328,7 +328,7 @@ impl Fleet {
         glue::fight_event(about, fight, COMPONENT)
     }
 
-    pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<Event<S>> {
+    pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &WriteFailure<S>) -> Vec<Event<S>> {
         glue::denial_event(self.about(key), failure, COMPONENT)
     }
 }

@@ -52,11 +52,11 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     let identity = lease::identity(NAME);
     let settings = match Settings::new(&flags, &identity) {
         Ok(settings) => settings,
-        Err(error) => return common::refuse(&error),
+        Err(error) => return common::exit_with_error(&error),
     };
     let process = match process(&flags, &settings, &ignored, identity) {
         Ok(process) => process,
-        Err(why) => return common::refuse(&why),
+        Err(why) => return common::exit_with_error(&why),
     };
     launch::launch(process, async |registry| {
         let kubeconfig = flags.common.kubeconfig.as_deref();

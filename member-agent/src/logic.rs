@@ -14,7 +14,7 @@ use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::glue;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
-use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Request, WatchState, WriteEnd, WriteFailure};
 use fleetnet_types::{ObjectName, Timestamp};
 use tokio::sync::watch;
 
@@ -90,10 +90,10 @@ impl Member {
 
     /// Returns the Events for a Service whose slices could not be written. A namespace that is being deleted gets
     /// none.
-    fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<Event<Source>> {
+    fn slices_are_not_written(&self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match (key, &self.endpoints) {
-            (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(refusal) => {
-                let told = serving.refused(service, refusal.verb, &refusal.name.name, &refusal.message);
+            (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(failure) => {
+                let told = serving.rejected(service, failure.verb, &failure.name.name, &failure.message);
                 told.into_iter().map(record).collect()
             }
             _ => Vec::new(),
@@ -318,7 +318,7 @@ impl Logic for Member {
     }
 
     /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
-    fn not_done(&mut self, key: &Key, failure: &Refusal<Source>, at: Timestamp) {
+    fn not_done(&mut self, key: &Key, failure: &WriteFailure<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
             && !glue::is_of_going_namespace(failure)
         {
@@ -338,10 +338,10 @@ impl Logic for Member {
         }
     }
 
-    fn refused(&mut self, key: &Key, refusal: &Refusal<Source>) -> Vec<Event<Source>> {
+    fn rejected(&mut self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match key {
-            Key::Fleet(key) => self.fleet.refused(key, refusal),
-            Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, refusal),
+            Key::Fleet(key) => self.fleet.rejected(key, failure),
+            Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, failure),
         }
     }
 
@@ -363,7 +363,7 @@ impl Logic for Member {
         }
     }
 
-    fn failed(&mut self, key: &Key, failure: &Refusal<Source>) -> Vec<Event<Source>> {
+    fn failed(&mut self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match key {
             Key::Fleet(key) => self.fleet.failed(key, failure),
             Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, failure),
@@ -461,8 +461,8 @@ mod tests {
         member
     }
 
-    fn failure(status: u16, message: &str) -> Refusal<Source> {
-        Refusal {
+    fn failure(status: u16, message: &str) -> WriteFailure<Source> {
+        WriteFailure {
             source: Source::Fleet(Kind::EndpointSlice),
             cluster: "member".to_owned(),
             kind: "EndpointSlice".to_owned(),
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn in_a_namespace_that_goes_nobody_is_told() {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
-        let going = Refusal { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
+        let going = WriteFailure { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
         assert!(member().failed(&key, &going).is_empty());
         assert_eq!(member().failed(&key, &failure(403, "no")).len(), 1);
     }
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn a_namespace_that_goes_is_no_error_of_its_services_syncs() {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
-        let errors = |failure: Refusal<Source>| {
+        let errors = |failure: WriteFailure<Source>| {
             let registry = Registry::new();
             let mut member = member_with(Parts::ALL, &registry);
             let metadata =
@@ -517,7 +517,7 @@ mod tests {
             let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text");
             text.lines().filter(|line| line.contains("_syncs{")).map(str::to_owned).collect::<Vec<_>>()
         };
-        let going = Refusal { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
+        let going = WriteFailure { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
         assert_eq!(errors(going), [""; 0]);
         assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
     }

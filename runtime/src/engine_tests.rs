@@ -813,15 +813,15 @@ async fn what_is_rejected_is_tried_again_every_ten_minutes_and_once_its_content_
         world.pass(1_000).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1"], "{code}");
         assert_eq!(world.member.log(), [format!("POST event CopyRefused: {code} spec.value: must be short")]);
-        assert_eq!(world.record().refused, [format!("a: {code} Invalid")]);
+        assert_eq!(world.record().rejected, [format!("a: {code} Invalid")]);
         world.pass(150_000).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"], "{code}");
-        assert_eq!(world.record().refused.len(), 1, "its user knows");
+        assert_eq!(world.record().rejected.len(), 1, "its user knows");
 
         world.wish("a", "2").await;
         world.pass(100).await;
         assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"], "{code}");
-        assert_eq!(world.record().refused.len(), 2);
+        assert_eq!(world.record().rejected.len(), 2);
     }
 }
 

@@ -37,6 +37,6 @@ mod watch;
 mod writer;
 
 pub use logic::{
-    Change, Decoder, Event, Fight, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Removal, Request,
-    Resource, Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd,
+    Change, Decoder, Event, Fight, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Removal, Request, Resource,
+    Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd, WriteFailure,
 };

@@ -113,7 +113,7 @@ pub trait Logic: Sized + Send + 'static {
     /// another process.
     fn begun(&mut self, _key: &Self::Key, _request: &Request<Self::Source, Self::Receipt>) {}
 
-    /// Called when a write has ended and its answer is in the view, before [`Logic::written`], [`Logic::refused`] and
+    /// Called when a write has ended and its answer is in the view, before [`Logic::written`], [`Logic::rejected`] and
     /// [`Logic::failed`]. Pushes the keys to plan again, besides the key of the write.
     fn ended(
         &mut self,
@@ -125,20 +125,20 @@ pub trait Logic: Sized + Send + 'static {
     ) {
     }
 
-    /// Called for each failed attempt of a write, after [`Logic::ended`]. [`Logic::refused`] and [`Logic::failed`] are called
+    /// Called for each failed attempt of a write, after [`Logic::ended`]. [`Logic::rejected`] and [`Logic::failed`] are called
     /// only for the first failure of a streak.
-    fn not_done(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>, _at: Timestamp) {}
+    fn not_done(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>, _at: Timestamp) {}
 
     /// Called when a write with this receipt is done and its answer is in the view. Returns Kubernetes Events to record.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<Event<Self::Source>>;
 
     /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries the write every 10
     /// minutes, and when its content changes. Returns Kubernetes Events to record.
-    fn refused(&mut self, key: &Self::Key, refusal: &Refusal<Self::Source>) -> Vec<Event<Self::Source>>;
+    fn rejected(&mut self, key: &Self::Key, failure: &WriteFailure<Self::Source>) -> Vec<Event<Self::Source>>;
 
     /// Called when a write is denied (403, 404), or fails for a reason other than its content or a conflict. The runtime
     /// retries it. The status is 0 if there was no answer. Returns Kubernetes Events to record.
-    fn failed(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>) -> Vec<Event<Self::Source>> {
+    fn failed(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>) -> Vec<Event<Self::Source>> {
         Vec::new()
     }
 
@@ -270,9 +270,9 @@ pub enum WriteEnd {
 /// Reason of a denied create in a namespace that is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Failed write. [`Logic::refused`] gets those rejected for their content, [`Logic::failed`] all others.
+/// Failed write. [`Logic::rejected`] gets those rejected for their content, [`Logic::failed`] all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal<S> {
+pub struct WriteFailure<S> {
     /// Source of the object to write.
     pub source: S,
     /// Name of the object's cluster.

@@ -10,10 +10,10 @@ use crate::engine::{Arrival, Engine, target_of};
 use crate::events::Occasion;
 use crate::fights::{Asked, State};
 use crate::limits::RETRY_AFTER_LONGEST;
-use crate::logic::{Logic, NAMESPACE_TERMINATING, Refusal, Request, SourceSpec, Verb};
+use crate::logic::{Logic, NAMESPACE_TERMINATING, Request, SourceSpec, Verb, WriteFailure};
 use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
-use crate::writer::{Outcome, Seen, Verdict};
+use crate::writer::{Outcome, Seen, WriteResult};
 
 /// Finished write, with what the engine knew when the write began.
 pub(crate) struct Ended<L: Logic> {
@@ -47,10 +47,10 @@ impl<L: Logic> Engine<L> {
         }
         let waiting = self.slots.end(cluster, &target);
         self.settle_retries(&spec, cluster, &target, &ended);
-        if ended.outcome.verdict == Verdict::Done {
+        if ended.outcome.result == WriteResult::Done {
             self.note_in_fights(&target, &ended);
         }
-        if ended.outcome.verdict == Verdict::Done
+        if ended.outcome.result == WriteResult::Done
             && let Some(receipt) = ended.request.receipt
         {
             for record in self.logic.written(receipt, ended.outcome.at) {
@@ -92,7 +92,7 @@ impl<L: Logic> Engine<L> {
             Seen::Object(observed) => {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
                 // Only the answer to the write itself proves that a repetition changes nothing. A GET does not.
-                if is_held && ended.outcome.verdict == Verdict::Done && ended.outcome.is_answered {
+                if is_held && ended.outcome.result == WriteResult::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.name, ended.content);
                 }
             }
@@ -120,17 +120,17 @@ impl<L: Logic> Engine<L> {
         ended: &Ended<L>,
     ) {
         let (now, write) = (Instant::now(), (target.clone(), ended.request.verb.as_str()));
-        let (class, retry_after) = match &ended.outcome.verdict {
-            Verdict::Done => return self.retries.succeeded(&ended.key, &write),
+        let (class, retry_after) = match &ended.outcome.result {
+            WriteResult::Done => return self.retries.succeeded(&ended.key, &write),
             // After a conflict whose cause is now in the view, the next plan can succeed. If the answer showed nothing new, an
             // immediate retry would fail again.
             // fault Q4.2: self.held(target) != ended.held_before ~> true
-            Verdict::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
-            Verdict::Conflict { .. } => (Class::Ordinary, None),
+            WriteResult::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
+            WriteResult::Conflict { .. } => (Class::Ordinary, None),
             // fault Q3.3: Class::Rejected ~> Class::Ordinary
-            Verdict::Refused { .. } => (Class::Rejected, None),
-            Verdict::Denied { .. } => (Class::Denied, None),
-            Verdict::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
+            WriteResult::Rejected { .. } => (Class::Rejected, None),
+            WriteResult::Denied { .. } => (Class::Denied, None),
+            WriteResult::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
         };
         let is_news = self.retries.is_news(&ended.key, &write, ended.attempt, class);
         self.retries.failed(&ended.key, &write, ended.attempt, class, retry_after, now);
@@ -147,15 +147,17 @@ impl<L: Logic> Engine<L> {
 
     /// Asks the agent for the Events about a write that failed, and records them.
     fn tell(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
-        let records = match &ended.outcome.verdict {
-            Verdict::Refused { status, reason, message } => {
-                self.logic.refused(&ended.key, &refusal(spec, ended, *status, reason, message))
+        let records = match &ended.outcome.result {
+            WriteResult::Rejected { status, reason, message } => {
+                self.logic.rejected(&ended.key, &write_failure(spec, ended, *status, reason, message))
             }
-            Verdict::Denied { status, reason, message } => {
-                self.logic.failed(&ended.key, &refusal(spec, ended, *status, reason, message))
+            WriteResult::Denied { status, reason, message } => {
+                self.logic.failed(&ended.key, &write_failure(spec, ended, *status, reason, message))
             }
-            Verdict::Failed { message, .. } => self.logic.failed(&ended.key, &refusal(spec, ended, 0, "", message)),
-            Verdict::Done | Verdict::Conflict { .. } => Vec::new(),
+            WriteResult::Failed { message, .. } => {
+                self.logic.failed(&ended.key, &write_failure(spec, ended, 0, "", message))
+            }
+            WriteResult::Done | WriteResult::Conflict { .. } => Vec::new(),
         };
         for record in records {
             self.record(&record, Occasion::NotDone);
@@ -164,8 +166,8 @@ impl<L: Logic> Engine<L> {
 
     fn count(&self, spec: &SourceSpec<L>, ended: &Ended<L>) {
         let (cluster, kind) = (spec.cluster.name.as_str(), spec.resource.kind);
-        let (verb, verdict) = (ended.request.verb.as_str(), &ended.outcome.verdict);
-        self.metrics.wrote(cluster, kind, verb, verdict.as_str(), ended.outcome.took);
+        let (verb, result) = (ended.request.verb.as_str(), &ended.outcome.result);
+        self.metrics.wrote(cluster, kind, verb, result.as_str(), ended.outcome.took);
         let (namespace, name) = (&*ended.request.name.namespace, &*ended.request.name.name);
         // A macro, because tracing needs the level of each log line at compile time.
         macro_rules! log {
@@ -173,48 +175,48 @@ impl<L: Logic> Engine<L> {
                 tracing::$level!(cluster, kind, namespace, name, verb, $($why,)? $text)
             };
         }
-        match verdict {
-            Verdict::Done => log!(debug, "written"),
-            Verdict::Conflict { message: why } => {
+        match result {
+            WriteResult::Done => log!(debug, "written"),
+            WriteResult::Conflict { message: why } => {
                 log!(debug, why, "the object is not what it was taken for: planned anew");
             }
-            Verdict::Refused { message: why, .. } => log!(
+            WriteResult::Rejected { message: why, .. } => log!(
                 error,
                 why,
                 "a write was refused for its content; it is tried again every 10 minutes, and when its content changes"
             ),
-            Verdict::Denied { reason, message: why, .. } if reason == NAMESPACE_TERMINATING => {
+            WriteResult::Denied { reason, message: why, .. } if reason == NAMESPACE_TERMINATING => {
                 log!(info, why, "nothing is created in a namespace that is being deleted");
             }
-            Verdict::Denied { message: why, .. } => log!(
+            WriteResult::Denied { message: why, .. } => log!(
                 warn,
                 why,
                 "a write was denied; check the role of this agent and that the namespace and the CRD exist"
             ),
-            Verdict::Failed { message: why, .. } => log!(warn, why, "a write failed and will be tried again"),
+            WriteResult::Failed { message: why, .. } => log!(warn, why, "a write failed and will be tried again"),
         }
     }
 }
 
 /// Describes a failed write for the agent. `None` if the write succeeded.
-fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<Refusal<L::Source>> {
-    match &ended.outcome.verdict {
-        Verdict::Done => None,
-        Verdict::Conflict { message } => Some(refusal(spec, ended, 409, "", message)),
-        Verdict::Refused { status, reason, message } => Some(refusal(spec, ended, *status, reason, message)),
-        Verdict::Denied { status, reason, message } => Some(refusal(spec, ended, *status, reason, message)),
-        Verdict::Failed { message, .. } => Some(refusal(spec, ended, 0, "", message)),
+fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<WriteFailure<L::Source>> {
+    match &ended.outcome.result {
+        WriteResult::Done => None,
+        WriteResult::Conflict { message } => Some(write_failure(spec, ended, 409, "", message)),
+        WriteResult::Rejected { status, reason, message } => Some(write_failure(spec, ended, *status, reason, message)),
+        WriteResult::Denied { status, reason, message } => Some(write_failure(spec, ended, *status, reason, message)),
+        WriteResult::Failed { message, .. } => Some(write_failure(spec, ended, 0, "", message)),
     }
 }
 
-fn refusal<L: Logic>(
+fn write_failure<L: Logic>(
     spec: &SourceSpec<L>,
     ended: &Ended<L>,
     status: u16,
     reason: &str,
     message: &str,
-) -> Refusal<L::Source> {
-    Refusal {
+) -> WriteFailure<L::Source> {
+    WriteFailure {
         source: spec.source,
         cluster: spec.cluster.name.clone(),
         kind: spec.resource.kind.to_owned(),

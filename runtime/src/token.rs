@@ -82,17 +82,17 @@ impl TokenFile {
         }
     }
 
-    /// Returns the header to retry with after the server rejected `refused`. `None` if the file has no other token.
-    async fn header_after(&self, refused: &HeaderValue) -> Option<HeaderValue> {
+    /// Returns the header to retry with after the server rejected `rejected`. `None` if the file has no other token.
+    async fn header_after(&self, rejected: &HeaderValue) -> Option<HeaderValue> {
         let mut held = self.0.held.lock().await;
         if let Some(current) = &*held
-            && current.header != refused
+            && current.header != rejected
         {
             // Another request has failed with this token and has read the file again since.
             return Some(current.header.clone());
         }
         match read_token(&self.0.path).await {
-            Ok(header) if header != refused => {
+            Ok(header) if header != rejected => {
                 *held = Some(Held { header: header.clone(), read_at: Instant::now() });
                 Some(header)
             }

@@ -30,8 +30,8 @@ use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
-    Change, Event, Fight, FlowId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Undecodable,
-    Verb, WatchState, WriteEnd,
+    Change, Event, Fight, FlowId, Logic, Observed, Plan, Request, Resource, Severity, SourceSpec, Undecodable, Verb,
+    WatchState, WriteEnd, WriteFailure,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -130,7 +130,7 @@ pub(crate) struct Record {
     pub(crate) plans: Vec<String>,
     pub(crate) receipts: Vec<String>,
     pub(crate) states: Vec<(Source, WatchState)>,
-    pub(crate) refused: Vec<String>,
+    pub(crate) rejected: Vec<String>,
     pub(crate) failed: Vec<String>,
     /// Calls of `not_done`: failed writes, with their status.
     pub(crate) not_done: Vec<String>,
@@ -354,7 +354,7 @@ impl Logic for Copier {
         lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name.name), end, told));
     }
 
-    fn not_done(&mut self, key: &String, failure: &Refusal<Source>, _at: Timestamp) {
+    fn not_done(&mut self, key: &String, failure: &WriteFailure<Source>, _at: Timestamp) {
         lock(&self.record).not_done.push(format!("{key} {}: {}", failure.verb, failure.status));
     }
 
@@ -363,13 +363,13 @@ impl Logic for Copier {
         Vec::new()
     }
 
-    fn failed(&mut self, key: &String, failure: &Refusal<Source>) -> Vec<Event<Source>> {
+    fn failed(&mut self, key: &String, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         lock(&self.record).failed.push(format!("{key} {}: {}", failure.verb, failure.status));
         Vec::new()
     }
 
-    fn refused(&mut self, key: &String, refusal: &Refusal<Source>) -> Vec<Event<Source>> {
-        lock(&self.record).refused.push(format!("{key}: {} {}", refusal.status, refusal.reason));
+    fn rejected(&mut self, key: &String, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
+        lock(&self.record).rejected.push(format!("{key}: {} {}", failure.status, failure.reason));
         vec![Event {
             source: Source::Wish,
             name: ObjectName::new("ns", key.as_str()),
@@ -377,7 +377,7 @@ impl Logic for Copier {
             severity: Severity::Warning,
             component: "copier",
             reason: "CopyRefused",
-            message: refusal.message.clone(),
+            message: failure.message.clone(),
         }]
     }
 

@@ -34,7 +34,7 @@ use crate::logic::{FlowId, Logic, Observed, SourceSpec, Undecodable};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 
-use wire::{Event, LineError, Lines, Refusal};
+use wire::{ErrorAnswer, Event, LineError, Lines};
 
 /// Message from a watch task to the engine.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ struct Watcher<L: Logic> {
     /// Failures in a row, since the watch last received an event.
     failures: u32,
     /// 403 and 404 answers in a row, since the watch last received an event.
-    refusals: u32,
+    denials: u32,
     /// True if the engine was told that the connection is lost, and not yet that the watch continues.
     lost_touch: bool,
     /// True if the server may have been restored from a backup since the position was read. The watch then compares the
@@ -169,7 +169,7 @@ enum End {
     /// The server's versions are lower than before: its data went back in time.
     WentBack,
     /// The server does not support `sendInitialEvents`.
-    StreamingRefused,
+    StreamingRejected,
     NotServed {
         status: u16,
         message: String,
@@ -224,7 +224,7 @@ impl<L: Logic> Watcher<L> {
             pages_next: false,
             page_objects: LIST_PAGE_OBJECTS,
             failures: 0,
-            refusals: 0,
+            denials: 0,
             lost_touch: false,
             unchecked: false,
         }
@@ -265,7 +265,7 @@ impl<L: Logic> Watcher<L> {
         };
         if connection.live_since.is_some_and(|since| connection.heard || since.elapsed() >= WATCH_SHORTEST) {
             self.failures = 0;
-            self.refusals = 0;
+            self.denials = 0;
         }
         end
     }
@@ -283,7 +283,7 @@ impl<L: Logic> Watcher<L> {
             .map_err(|_| End::no_answer())?
             .map_err(|error| End::failed("unreachable", error.to_string()))?;
         if !response.status().is_success() {
-            return Err(self.refused(Refusal::read(response).await));
+            return Err(self.end_of_error(ErrorAnswer::read(response).await));
         }
         self.heard();
         if self.position.is_none() {
@@ -299,8 +299,8 @@ impl<L: Logic> Watcher<L> {
         self.jitter.among(WATCH_TIMEOUT_SECONDS)
     }
 
-    fn refused(&self, refusal: Refusal) -> End {
-        let Refusal { status, message, retry_after } = refusal;
+    fn end_of_error(&self, error_answer: ErrorAnswer) -> End {
+        let ErrorAnswer { status, message, retry_after } = error_answer;
         match status {
             // fault V3.1: End::Expired ~> End::Failed { reason: "gone", message, retry_after }
             StatusCode::GONE => End::Expired,
@@ -308,7 +308,7 @@ impl<L: Logic> Watcher<L> {
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
                 if self.position.is_none() && self.streams_lists && !self.pages_next =>
             {
-                End::StreamingRefused
+                End::StreamingRejected
             }
             _ => End::Failed { reason: "refused", message, retry_after },
         }

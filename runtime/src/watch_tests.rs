@@ -44,7 +44,7 @@ impl Logic for TypesOnly {
     fn written(&mut self, (): (), _: Timestamp) -> Vec<Event<u8>> {
         unreachable!("watches are tested without an engine");
     }
-    fn refused(&mut self, _: &u8, _: &crate::logic::Refusal<u8>) -> Vec<Event<u8>> {
+    fn rejected(&mut self, _: &u8, _: &crate::logic::WriteFailure<u8>) -> Vec<Event<u8>> {
         unreachable!("watches are tested without an engine");
     }
 }

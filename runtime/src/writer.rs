@@ -25,7 +25,7 @@ use fleetnet_types::Timestamp;
 
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {
-    pub(crate) verdict: Verdict,
+    pub(crate) result: WriteResult,
     /// True if the server's answer to the write confirmed it. False if a GET afterwards did.
     pub(crate) is_answered: bool,
     /// State of the written object as the answers showed it.
@@ -37,37 +37,37 @@ pub(crate) struct Outcome<O> {
 impl<O> Outcome<O> {
     /// Returns the outcome as the agent sees it.
     pub(crate) fn end(&self) -> WriteEnd {
-        match (&self.verdict, &self.seen) {
-            (Verdict::Done, Seen::Object(observed)) => WriteEnd::Done { version: Some(observed.resource_version) },
-            (Verdict::Done, Seen::Gone | Seen::Nothing) => WriteEnd::Done { version: None },
-            (Verdict::Conflict { .. }, _) => WriteEnd::NotDone,
-            (Verdict::Refused { .. } | Verdict::Denied { .. }, _) => WriteEnd::Denied,
-            (Verdict::Failed { .. }, _) => WriteEnd::Unknown,
+        match (&self.result, &self.seen) {
+            (WriteResult::Done, Seen::Object(observed)) => WriteEnd::Done { version: Some(observed.resource_version) },
+            (WriteResult::Done, Seen::Gone | Seen::Nothing) => WriteEnd::Done { version: None },
+            (WriteResult::Conflict { .. }, _) => WriteEnd::NotDone,
+            (WriteResult::Rejected { .. } | WriteResult::Denied { .. }, _) => WriteEnd::Denied,
+            (WriteResult::Failed { .. }, _) => WriteEnd::Unknown,
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum WriteResult {
     /// The server executed the write.
     Done,
     /// The object differs from the state that the write was planned for.
     Conflict { message: String },
     /// The server rejected the write for its content.
-    Refused { status: u16, reason: String, message: String },
+    Rejected { status: u16, reason: String, message: String },
     /// The server denied the write, or the namespace, the kind or the object does not exist.
     Denied { status: u16, reason: String, message: String },
     /// Any other failure; the write is retried.
     Failed { message: String, retry_after: Option<Duration> },
 }
 
-impl Verdict {
+impl WriteResult {
     /// Returns the value of the metric label `result`.
     pub(crate) const fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Conflict { .. } => "conflict",
-            Self::Refused { .. } => "refused",
+            Self::Rejected { .. } => "refused",
             Self::Denied { .. } => "denied",
             Self::Failed { .. } => "failed",
         }
@@ -145,12 +145,12 @@ pub(crate) async fn carry_out<L: Logic>(
     let target = Addressed { spec: &spec, namespace: &request.name.namespace, name: &request.name.name };
     let answer = target.write(&request.verb).await;
     let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());
-    let (verdict, seen) = match answer {
-        Ok(answer) => target.judge(&request.verb, &answer).await,
-        Err(SendError { sent: false, message }) => (Verdict::Failed { message, retry_after: None }, Seen::Nothing),
+    let (result, seen) = match answer {
+        Ok(answer) => target.classify(&request.verb, &answer).await,
+        Err(SendError { sent: false, message }) => (WriteResult::Failed { message, retry_after: None }, Seen::Nothing),
         Err(SendError { sent: true, message }) => target.settle(&request.verb, message, None).await,
     };
-    (request, Outcome { verdict, is_answered, seen, at: clock.now(), took: begun.elapsed() })
+    (request, Outcome { result, is_answered, seen, at: clock.now(), took: begun.elapsed() })
 }
 
 /// Fetches an object and names its other field managers, for a message about a fight.
@@ -260,55 +260,61 @@ impl<L: Logic> Addressed<'_, L> {
         }
     }
 
-    async fn judge(&self, verb: &Verb, answer: &Answer) -> (Verdict, Seen<L::Object>) {
+    async fn classify(&self, verb: &Verb, answer: &Answer) -> (WriteResult, Seen<L::Object>) {
         if answer.status.is_success() {
-            return self.judge_success(verb, answer);
+            return self.classify_success(verb, answer);
         }
-        let refusal = ApiStatus::read(answer.status.as_u16(), &answer.body);
-        let retry_after = answer.retry_after.or(refusal.retry_after());
+        let status_object = ApiStatus::read(answer.status.as_u16(), &answer.body);
+        let retry_after = answer.retry_after.or(status_object.retry_after());
         match answer.status.as_u16() {
-            404 if self.is_about_the_object(&refusal) => match verb {
-                Verb::Delete { .. } => (Verdict::Done, Seen::Gone),
-                Verb::Patch { .. } | Verb::Replace { .. } => (denied(&refusal, 404), Seen::Gone),
-                Verb::Create { .. } => (denied(&refusal, 404), Seen::Nothing),
+            404 if self.is_about_the_object(&status_object) => match verb {
+                Verb::Delete { .. } => (WriteResult::Done, Seen::Gone),
+                Verb::Patch { .. } | Verb::Replace { .. } => (denied(&status_object, 404), Seen::Gone),
+                Verb::Create { .. } => (denied(&status_object, 404), Seen::Nothing),
             },
             // fault Q4.3: self.look().await.0 ~> Seen::Nothing
-            409 => (Verdict::Conflict { message: refusal.text() }, self.look().await.0),
-            status @ (400 | 413 | 415 | 422) => {
-                (Verdict::Refused { status, message: refusal.text(), reason: refusal.reason }, Seen::Nothing)
-            }
-            status @ (403..=406) => (denied(&refusal, status), Seen::Nothing),
-            429 => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
+            409 => (WriteResult::Conflict { message: status_object.text() }, self.look().await.0),
+            status @ (400 | 413 | 415 | 422) => (
+                WriteResult::Rejected { status, message: status_object.text(), reason: status_object.reason },
+                Seen::Nothing,
+            ),
+            status @ (403..=406) => (denied(&status_object, status), Seen::Nothing),
+            429 => (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing),
             // A server that answers 503 with Retry-After has not executed the request.
             503 if answer.retry_after.is_some() => {
-                (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing)
+                (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing)
             }
             // fault Q7.1: 408 | 500.. ~> 408
-            408 | 500.. => self.settle(verb, refusal.text(), retry_after).await,
-            _ => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
+            408 | 500.. => self.settle(verb, status_object.text(), retry_after).await,
+            _ => (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing),
         }
     }
 
-    fn judge_success(&self, verb: &Verb, answer: &Answer) -> (Verdict, Seen<L::Object>) {
+    fn classify_success(&self, verb: &Verb, answer: &Answer) -> (WriteResult, Seen<L::Object>) {
         let end = Ending::read(&answer.body);
         let gone = match verb {
             Verb::Delete { .. } => !end.lingers(),
             Verb::Create { .. } | Verb::Patch { .. } | Verb::Replace { .. } => end.is_final(),
         };
         if gone {
-            return (Verdict::Done, Seen::Gone);
+            return (WriteResult::Done, Seen::Gone);
         }
         match (self.spec.decode)(&answer.body) {
-            Ok(observed) => (Verdict::Done, Seen::Object(observed)),
+            Ok(observed) => (WriteResult::Done, Seen::Object(observed)),
             Err(undecodable) => {
                 let message = format!("carried out, but the answer cannot be read: {}", undecodable.why);
-                (Verdict::Failed { message, retry_after: None }, Seen::Nothing)
+                (WriteResult::Failed { message, retry_after: None }, Seen::Nothing)
             }
         }
     }
 
     /// Sends a GET to find out whether the server executed a write whose outcome is unknown.
-    async fn settle(&self, verb: &Verb, message: String, retry_after: Option<Duration>) -> (Verdict, Seen<L::Object>) {
+    async fn settle(
+        &self,
+        verb: &Verb,
+        message: String,
+        retry_after: Option<Duration>,
+    ) -> (WriteResult, Seen<L::Object>) {
         let (seen, found) = self.look().await;
         let done = match (verb, &seen) {
             (Verb::Delete { .. }, Seen::Gone) => true,
@@ -324,12 +330,12 @@ impl<L: Logic> Addressed<'_, L> {
             (Verb::Create { body }, Seen::Object(_)) => contains(&found, body),
             (_, Seen::Gone | Seen::Nothing) => false,
         };
-        let verdict = if done {
-            Verdict::Done
+        let result = if done {
+            WriteResult::Done
         } else {
-            Verdict::Failed { message: format!("outcome unknown ({message})"), retry_after }
+            WriteResult::Failed { message: format!("outcome unknown ({message})"), retry_after }
         };
-        (verdict, seen)
+        (result, seen)
     }
 
     /// Sends one GET. Returns the object's state and its JSON.
@@ -358,8 +364,8 @@ impl<L: Logic> Addressed<'_, L> {
     }
 }
 
-fn denied(refusal: &ApiStatus, status: u16) -> Verdict {
-    Verdict::Denied { status, reason: refusal.reason().to_owned(), message: refusal.text() }
+fn denied(status_object: &ApiStatus, status: u16) -> WriteResult {
+    WriteResult::Denied { status, reason: status_object.reason().to_owned(), message: status_object.text() }
 }
 
 fn encode(body: &Value) -> Vec<u8> {

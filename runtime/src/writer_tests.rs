@@ -96,7 +96,7 @@ async fn a_create_posts_the_whole_object_to_its_collection() {
     assert_eq!(headers["content-type"], "application/json");
     assert_eq!(headers["accept"], "application/json");
     assert_eq!(*body, json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}));
-    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, seen(8, "uid-1", "x")));
+    assert_eq!((outcome.result, outcome.seen), (WriteResult::Done, seen(8, "uid-1", "x")));
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_replacement_puts_the_whole_object_with_the_version_as_its_preconditio
     assert_eq!(headers["content-type"], "application/json");
     let sent = json!({"metadata": {"name": "a", "labels": {"l": "m"}, "resourceVersion": "7"}, "spec": {"value": "x"}});
     assert!(outcome.is_answered);
-    assert_eq!((body, outcome.verdict, outcome.seen), (&sent, Verdict::Done, seen(8, "uid-1", "x")));
+    assert_eq!((body, outcome.result, outcome.seen), (&sent, WriteResult::Done, seen(8, "uid-1", "x")));
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
         let found = answer(200, object(version, "uid-1", value));
         let (outcome, asked) = carried_out(verb, false, vec![answer(500, json!({})), found]).await;
         assert_eq!(asked.len(), 2, "one GET");
-        assert_eq!(outcome.verdict == Verdict::Done, is_done, "{version} {value}: {:?}", outcome.verdict);
+        assert_eq!(outcome.result == WriteResult::Done, is_done, "{version} {value}: {:?}", outcome.result);
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
 async fn replaced(body: Value, found: Value) -> (bool, bool) {
     let verb = Verb::Replace { resource_version: 7, body };
     let (outcome, _) = carried_out(verb, false, vec![answer(500, json!({})), answer(200, found)]).await;
-    (outcome.verdict == Verdict::Done, outcome.is_answered)
+    (outcome.result == WriteResult::Done, outcome.is_answered)
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn a_delete_carries_the_uid_as_its_precondition() {
     let (method, path, _, body) = &asked[0];
     assert_eq!((method.as_str(), path.as_str()), ("DELETE", "/apis/toy.io/v1/namespaces/ns/copies/a"));
     assert_eq!(*body, json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "uid-1"}}));
-    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, Seen::Gone));
+    assert_eq!((outcome.result, outcome.seen), (WriteResult::Done, Seen::Gone));
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn a_source_of_metadata_asks_for_metadata() {
 #[tokio::test]
 async fn a_delete_answered_with_the_object_as_services_are_is_done() {
     let (outcome, _) = carried_out(delete(), false, vec![answer(200, object(8, "uid-1", "x"))]).await;
-    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, Seen::Gone));
+    assert_eq!((outcome.result, outcome.seen), (WriteResult::Done, Seen::Gone));
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn the_patch_that_takes_the_last_finalizer_ends_the_object() {
     ending["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
     ending["metadata"]["deletionGracePeriodSeconds"] = json!(0);
     let (outcome, _) = carried_out(patch(), false, vec![answer(200, ending.clone())]).await;
-    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, Seen::Gone));
+    assert_eq!((outcome.result, outcome.seen), (WriteResult::Done, Seen::Gone));
 
     ending["metadata"]["finalizers"] = json!(["another.io/keeps"]);
     let (outcome, _) = carried_out(patch(), false, vec![answer(200, ending.clone())]).await;
@@ -219,7 +219,7 @@ async fn an_answer_that_cannot_be_decoded_is_a_failure() {
     let (outcome, _) = carried_out(patch(), false, vec![answer(200, json!({"metadata": {}}))]).await;
     assert_eq!(outcome.seen, Seen::Nothing);
     let message = "carried out, but the answer cannot be read: no resourceVersion".to_owned();
-    assert_eq!(outcome.verdict, Verdict::Failed { message, retry_after: None });
+    assert_eq!(outcome.result, WriteResult::Failed { message, retry_after: None });
 }
 
 #[tokio::test]
@@ -242,10 +242,10 @@ async fn each_refusal_has_its_meaning() {
         (patch(), 401, "Unauthorized", ("", ""), "failed", Seen::Nothing),
         (patch(), 429, "TooManyRequests", ("", ""), "failed", Seen::Nothing),
     ];
-    for (verb, code, reason, about, verdict, seen) in cases {
+    for (verb, code, reason, about, result, seen) in cases {
         let (status, body) = failure(code, reason, "no", about);
         let (outcome, asked) = carried_out(verb.clone(), false, vec![answer(status, body)]).await;
-        assert_eq!(outcome.verdict.as_str(), verdict, "{verb:?} {code} {reason} {about:?}");
+        assert_eq!(outcome.result.as_str(), result, "{verb:?} {code} {reason} {about:?}");
         assert_eq!(outcome.seen, seen, "{verb:?} {code} {reason} {about:?}");
         assert_eq!(asked.len(), 1);
     }
@@ -258,8 +258,8 @@ async fn a_namespace_that_goes_is_told_by_the_cause_and_not_by_the_message() {
         let (status, mut body) = failure(403, "Forbidden", terminating, ("copies", "a"));
         body["details"]["causes"] = causes;
         let (outcome, _) = carried_out(create(), false, vec![answer(status, body)]).await;
-        match outcome.verdict {
-            Verdict::Denied { status: 403, reason, message } if message.ends_with(terminating) => reason,
+        match outcome.result {
+            WriteResult::Denied { status: 403, reason, message } if message.ends_with(terminating) => reason,
             other => panic!("{other:?}"),
         }
     };
@@ -277,7 +277,7 @@ async fn a_conflict_is_followed_by_one_get() {
         let (status, body) = failure(409, "Conflict", "no", ("copies", "a"));
         let answers = vec![answer(status, body), answer(200, object(9, "uid-2", "y"))];
         let (outcome, asked) = carried_out(verb, false, answers).await;
-        assert_eq!(outcome.verdict, Verdict::Conflict { message: "409 no".to_owned() });
+        assert_eq!(outcome.result, WriteResult::Conflict { message: "409 no".to_owned() });
         assert_eq!(outcome.seen, seen(9, "uid-2", "y"));
         assert_eq!((asked[1].0.as_str(), asked[1].1.as_str()), ("GET", "/apis/toy.io/v1/namespaces/ns/copies/a"));
     }
@@ -305,11 +305,11 @@ async fn what_a_get_shows_settles_an_unknown_outcome() {
         ("not deleted", delete(), at(7, "uid-1", "x"), "failed"),
         ("unknown still", create(), forbidden, "failed"),
     ];
-    for (case, verb, (status, body), verdict) in cases {
+    for (case, verb, (status, body), result) in cases {
         let (broken, broken_body) = failure(500, "InternalError", "no", ("", ""));
         let answers = vec![answer(broken, broken_body), answer(status, body)];
         let (outcome, asked) = carried_out(verb, false, answers).await;
-        assert_eq!(outcome.verdict.as_str(), verdict, "{case}");
+        assert_eq!(outcome.result.as_str(), result, "{case}");
         assert_eq!(asked.len(), 2, "{case}");
     }
 }
@@ -322,7 +322,7 @@ async fn a_server_that_names_a_time_has_turned_the_request_away() {
         refusal.headers_mut().insert("retry-after", http::HeaderValue::from_static("7"));
         let (outcome, asked) = carried_out(patch(), false, vec![refusal]).await;
         let message = format!("{code} later");
-        assert_eq!(outcome.verdict, Verdict::Failed { message, retry_after: Some(Duration::from_secs(7)) });
+        assert_eq!(outcome.result, WriteResult::Failed { message, retry_after: Some(Duration::from_secs(7)) });
         assert_eq!(asked.len(), 1);
     }
 }
@@ -331,7 +331,7 @@ async fn a_server_that_names_a_time_has_turned_the_request_away() {
 async fn a_page_of_a_proxy_instead_of_a_status_is_told_shortened() {
     let page = Response::builder().status(403).body(Full::new(Bytes::from("é".repeat(5_000)))).expect("a response");
     let (outcome, _) = carried_out(patch(), false, vec![page]).await;
-    let Verdict::Denied { status: 403, message, .. } = outcome.verdict else { panic!("{:?}", outcome.verdict) };
+    let WriteResult::Denied { status: 403, message, .. } = outcome.result else { panic!("{:?}", outcome.result) };
     assert!(message.starts_with("403 éé") && message.ends_with('…'));
     assert!(message.len() <= REFUSAL_MESSAGE_BYTES + '…'.len_utf8());
 }

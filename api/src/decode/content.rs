@@ -41,8 +41,8 @@ pub(super) fn content(
     ports: Field<Vec<RawEndpointPort>>,
 ) -> Result<SliceContent, &'static str> {
     let (mut ready, mut draining, mut zones) = (Vec::new(), Vec::new(), Zones::default());
-    // fault X4.1: endpoints.or_refuse("endpoints is not a list")? ~> endpoints.or_default()
-    for raw in endpoints.or_refuse("endpoints is not a list")? {
+    // fault X4.1: endpoints.or_undecodable("endpoints is not a list")? ~> endpoints.or_default()
+    for raw in endpoints.or_undecodable("endpoints is not a list")? {
         match raw.state() {
             State::Ready => ready.extend(endpoint(raw, &mut zones)),
             State::Draining => draining.extend(endpoint(raw, &mut zones)),
@@ -64,8 +64,8 @@ pub(super) fn hub_content(
     draining: HubEndpoints,
     ports: HubPorts,
 ) -> Result<SliceContent, &'static str> {
-    let endpoints = endpoints.list().or_refuse("endpoints is not a list")?;
-    let draining = draining.list().or_refuse("drainingEndpoints is not a list")?;
+    let endpoints = endpoints.list().or_undecodable("endpoints is not a list")?;
+    let draining = draining.list().or_undecodable("drainingEndpoints is not a list")?;
     // fault X2.3: > ENDPOINTS_MAX ~> > 2 * ENDPOINTS_MAX
     if endpoints.len() + draining.len() > ENDPOINTS_MAX {
         return Err("endpoints and drainingEndpoints have more than 1000 elements together");

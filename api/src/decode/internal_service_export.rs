@@ -31,7 +31,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
         ports: service_ports(spec.ports.list())?,
         headless: spec.headless.or_default(),
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
-        conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
+        conditions: conditions(top.status.or_undecodable("status is not an object")?.conditions)?,
         offered: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| offered(value)),
         meta: known.meta,
     }))

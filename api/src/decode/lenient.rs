@@ -42,7 +42,7 @@ impl<T> Field<T> {
 
     /// Returns the value, or the default if the field is absent. An invalid value is an error. For fields whose absence removes
     /// something: an invalid value must not count as absent.
-    pub(super) fn or_refuse(self, why: &'static str) -> Result<T, &'static str>
+    pub(super) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
     {

@@ -33,13 +33,13 @@ pub(super) struct RawStatus {
 records!(RawSpec, RawServiceImport, RawStatus);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
-    let spec = top.spec.or_refuse("spec is not an object")?;
-    let import = spec.service_import.or_refuse("spec.serviceImport is not an object")?;
-    let status = top.status.or_refuse("status is not an object")?;
+    let spec = top.spec.or_undecodable("spec is not an object")?;
+    let import = spec.service_import.or_undecodable("spec.serviceImport is not an object")?;
+    let status = top.status.or_undecodable("status is not an object")?;
     let internal = known.annotations.get(annotations::AZURE_LOAD_BALANCER_INTERNAL);
     Ok(Object::MultiClusterService(MultiClusterService {
-        // fault X4.5: import.name.or_refuse("spec.serviceImport.name is not a string")? ~> import.name.or_default()
-        import_name: import.name.or_refuse("spec.serviceImport.name is not a string")?,
+        // fault X4.5: import.name.or_undecodable("spec.serviceImport.name is not a string")? ~> import.name.or_default()
+        import_name: import.name.or_undecodable("spec.serviceImport.name is not a string")?,
         consumer_type: consumer_type(spec.consumer_type.value().as_deref()),
         internal_load_balancer: internal.is_some_and(|value| is_true(value)),
         import_label: known.labels.get(labels::SERVICE_IMPORT).cloned(),

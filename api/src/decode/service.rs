@@ -36,7 +36,7 @@ pub(super) struct RawStatus {
 records!(RawSpec, RawStatus);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
-    let spec = top.spec.or_refuse("spec is not an object")?;
+    let spec = top.spec.or_undecodable("spec is not an object")?;
     let name = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAME);
     let namespace = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAMESPACE);
     let internal = known.annotations.get(annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL);

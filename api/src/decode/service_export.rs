@@ -10,7 +10,7 @@ pub(super) fn read(known: Known, top: Root<Unread, RawConditions>) -> Result<Obj
     Ok(Object::ServiceExport(ServiceExport {
         headless: known.annotations.get(annotations::EXPORT_HEADLESS).is_some_and(|value| &**value == "true"),
         weight: known.annotations.get(annotations::WEIGHT).cloned(),
-        conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
+        conditions: conditions(top.status.or_undecodable("status is not an object")?.conditions)?,
         meta: known.meta,
     }))
 }

@@ -205,8 +205,8 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
         // fault X10.1: .filter(is_set) ~>
         target_port: raw.target_port.text().value().filter(is_set),
     };
-    // fault X4.4: raw.or_refuse("ports is not a list")? ~> raw.or_default()
-    Ok(raw.or_refuse("ports is not a list")?.into_iter().map(port).collect())
+    // fault X4.4: raw.or_undecodable("ports is not a list")? ~> raw.or_default()
+    Ok(raw.or_undecodable("ports is not a list")?.into_iter().map(port).collect())
 }
 
 /// False for 0 and "": Go writes them for a target port that is not set, and Kubernetes reads them so in a Service.
@@ -229,8 +229,8 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
             last_transition: raw.last_transition_time.or_default(),
         })
     };
-    // fault X4.2: raw.or_refuse("status.conditions is not a list")? ~> raw.or_default()
-    Ok(raw.or_refuse("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
+    // fault X4.2: raw.or_undecodable("status.conditions is not a list")? ~> raw.or_default()
+    Ok(raw.or_undecodable("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
 /// Returns the session affinity: none unless the value is `ClientIP`. The timeout defaults as in the API server.
@@ -245,9 +245,9 @@ pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffin
 
 /// Returns the status of a ServiceImport or InternalServiceImport.
 pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus, &'static str> {
-    let raw = raw.or_refuse("status is not an object")?;
-    // fault X4.3: raw.clusters.or_refuse("status.clusters is not a list")? ~> raw.clusters.or_default()
-    let clusters = raw.clusters.or_refuse("status.clusters is not a list")?;
+    let raw = raw.or_undecodable("status is not an object")?;
+    // fault X4.3: raw.clusters.or_undecodable("status.clusters is not a list")? ~> raw.clusters.or_default()
+    let clusters = raw.clusters.or_undecodable("status.clusters is not a list")?;
     Ok(ImportStatus {
         import_type: match raw.import_type.value().as_deref() {
             Some("ClusterSetIP") => Some(ImportType::ClusterSetIp),

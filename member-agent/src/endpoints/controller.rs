@@ -335,7 +335,7 @@ impl Controller {
     }
 
     /// Returns the Event about a write that was rejected or failed. Called for the first failure of a streak.
-    pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
+    pub fn rejected(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
             "create" => format!("failed to create EndpointSlice for Service {key}: {why}"),

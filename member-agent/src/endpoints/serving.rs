@@ -257,8 +257,8 @@ impl Serving {
 
     /// Returns the Event about a write that was rejected or failed.
     #[must_use]
-    pub fn refused(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
-        self.controller.refused(service, verb, slice, why)
+    pub fn rejected(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
+        self.controller.rejected(service, verb, slice, why)
     }
 }
 

@@ -33,7 +33,7 @@ impl<L: Logic> Watcher<L> {
                 Some(self.next_wait())
             }
             End::WentBack => Some(self.list_anew_after_going_back()),
-            End::StreamingRefused => {
+            End::StreamingRejected => {
                 self.restarted("streaming_refused");
                 self.streams_lists = false;
                 Some(Duration::ZERO)
@@ -64,13 +64,13 @@ impl<L: Logic> Watcher<L> {
             // was frozen by a 403 current again.
             self.position = None;
         }
-        self.refusals = self.refusals.saturating_add(1);
+        self.denials = self.denials.saturating_add(1);
         self.log_not_served(status, &message);
         self.lost_touch = true;
         self.unchecked = true;
         self.tell(WatchEvent::NotServed { status, message }).await.ok()?;
         // fault V5.1: SLOW ~> ORDINARY
-        Some(Backoff::SLOW.wait(self.refusals, &mut self.jitter))
+        Some(Backoff::SLOW.wait(self.denials, &mut self.jitter))
     }
 
     fn log_not_served(&self, status: u16, message: &str) {
@@ -80,7 +80,7 @@ impl<L: Logic> Watcher<L> {
         } else {
             format!("install the definition of {} ({})", resource.kind, resource.api_version())
         };
-        match (optional, self.refusals) {
+        match (optional, self.denials) {
             (false, _) => tracing::warn!(cluster = cluster.name, kind = resource.kind, message, remedy, "cannot watch"),
             (true, 1) => tracing::info!(
                 cluster = cluster.name,

@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use tokio::time::timeout;
 
-use super::wire::{self, Page, Refusal};
+use super::wire::{self, ErrorAnswer, Page};
 use super::{End, WatchEvent, Watcher};
 use crate::limits::{LIST_PAGE_BYTES, LIST_PAGE_OBJECTS, LIST_PAGE_TIMEOUT, WATCH_ANSWER_TIMEOUT};
 use crate::logic::Logic;
@@ -83,7 +83,7 @@ impl<L: Logic> Watcher<L> {
         let answer = async {
             let response = self.spec.cluster.requests.send(request).await.map_err(PageError::failed)?;
             if !response.status().is_success() {
-                return Err(PageError::Refused(Refusal::read(response).await));
+                return Err(PageError::ErrorAnswer(ErrorAnswer::read(response).await));
             }
             read_page(response.into_body()).await
         };
@@ -94,7 +94,7 @@ impl<L: Logic> Watcher<L> {
 
     fn page_failed(&self, error: PageError) -> End {
         match error {
-            PageError::Refused(refusal) => self.refused(refusal),
+            PageError::ErrorAnswer(error_answer) => self.end_of_error(error_answer),
             PageError::TooLong => {
                 let plural = self.spec.resource.plural;
                 End::failed(
@@ -108,7 +108,7 @@ impl<L: Logic> Watcher<L> {
 }
 
 enum PageError {
-    Refused(Refusal),
+    ErrorAnswer(ErrorAnswer),
     TooLong,
     Failed(String),
 }

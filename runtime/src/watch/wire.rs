@@ -239,7 +239,7 @@ impl<'a> Page<'a> {
 
 /// Error answer to a list or watch request.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ErrorAnswer {
     pub(super) status: StatusCode,
     /// Message in the server's answer.
     pub(super) message: String,
@@ -247,7 +247,7 @@ pub(super) struct Refusal {
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl ErrorAnswer {
     /// Reads the body of an error answer, up to a limit.
     pub(super) async fn read(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
@@ -398,19 +398,19 @@ mod tests {
             .header("Retry-After", "3")
             .body(Body::from(br#"{"message":"slow down","details":{"retryAfterSeconds":9}}"#.to_vec()))
             .unwrap();
-        let refusal = Refusal::read(by_header).await;
-        assert_eq!(refusal.message, "429 Too Many Requests: slow down");
-        assert_eq!(refusal.retry_after, Some(Duration::from_secs(3)));
+        let error_answer = ErrorAnswer::read(by_header).await;
+        assert_eq!(error_answer.message, "429 Too Many Requests: slow down");
+        assert_eq!(error_answer.retry_after, Some(Duration::from_secs(3)));
 
         let by_details = Response::builder()
             .status(503)
             .body(Body::from(br#"{"details":{"retryAfterSeconds":9}}"#.to_vec()))
             .unwrap();
-        assert_eq!(Refusal::read(by_details).await.retry_after, Some(Duration::from_secs(9)));
+        assert_eq!(ErrorAnswer::read(by_details).await.retry_after, Some(Duration::from_secs(9)));
 
         let bare = Response::builder().status(500).body(Body::from(b"oops".to_vec())).unwrap();
-        let refusal = Refusal::read(bare).await;
-        assert_eq!(refusal.message, "500 Internal Server Error: the server gave no reason");
-        assert_eq!(refusal.retry_after, None);
+        let error_answer = ErrorAnswer::read(bare).await;
+        assert_eq!(error_answer.message, "500 Internal Server Error: the server gave no reason");
+        assert_eq!(error_answer.retry_after, None);
     }
 }

@@ -116,7 +116,7 @@ fn nothing_is_told_of_a_service_that_is_gone() {
     world.settle();
     world.remove_service("web");
     let key = fleetnet_types::ObjectName::new("testing", "web");
-    assert_eq!(world.controller.refused(&key, "create", "web-x", "too late"), None);
+    assert_eq!(world.controller.rejected(&key, "create", "web-x", "too late"), None);
 }
 
 /// Checks values of metrics, by name and labels.
@@ -295,9 +295,9 @@ fn hints_are_told_when_they_begin_and_when_they_end_and_not_in_between() {
     assert!(world.take_events().is_empty());
     world.set(node("node-b", "", "2"));
     world.settle();
-    let refused = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
+    let rejected = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
                    specified on one or more nodes, addressType: IPv4";
-    assert_eq!(world.take_events(), [refused]);
+    assert_eq!(world.take_events(), [rejected]);
     world.set(pod(5).on_node("node-a").not_ready());
     world.settle();
     assert!(world.take_events().is_empty(), "still so");

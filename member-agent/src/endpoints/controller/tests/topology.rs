@@ -99,9 +99,9 @@ fn a_service_waits_for_the_zones_of_nodes_and_gets_its_hints_when_they_have_them
     world.set_all([pod(1).on_node("node-a"), pod(2).on_node("node-b")]);
     world.set(auto());
     world.settle();
-    let refused = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
+    let rejected = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
                    specified on one or more nodes, addressType: IPv4";
-    assert_eq!(world.take_events(), [refused]);
+    assert_eq!(world.take_events(), [rejected]);
     world.set_all([node("node-a", "zone-a", "1"), node("node-b", "zone-b", "1")]);
     world.settle();
     let enabled = "Normal TopologyAwareHintsEnabled: Topology Aware Hints has been enabled, addressType: IPv4";

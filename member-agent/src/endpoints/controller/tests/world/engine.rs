@@ -123,7 +123,7 @@ impl World {
             }
             (Fate::Refused, _) => {
                 self.ended(&key, &write, WriteEnd::NotDone);
-                self.refuse(&key, write, "it is not to our taste");
+                self.reject(&key, write, "it is not to our taste");
             }
         }
         self.requeue.insert(key);
@@ -175,7 +175,7 @@ impl World {
         self.take_in(news);
         self.ended(key, write, end);
         match answer {
-            Answer::Invalid(why) => self.refuse(key, write.clone(), &why),
+            Answer::Invalid(why) => self.reject(key, write.clone(), &why),
             _ if end != WriteEnd::NotDone => {
                 self.failing.remove(&target(write));
                 self.counted.changes.push(write.receipt.operation);
@@ -196,7 +196,7 @@ impl World {
         self.hold_back(key, write);
     }
 
-    fn refuse(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
+    fn reject(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
         self.not_done(key);
         self.tell(key, &write, why);
         self.troubles.push((write, None));
@@ -218,7 +218,7 @@ impl World {
     fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
         let failure = (content(write), why.to_owned());
         if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {
-            self.events.extend(self.controller.refused(key, write.verb.as_str(), &write.name, why));
+            self.events.extend(self.controller.rejected(key, write.verb.as_str(), &write.name, why));
         }
     }
 
