@@ -143,7 +143,7 @@ impl ConditionValue {
     }
 
     /// A server rejected the write of the object's counterpart in the hub for its content.
-    pub fn write_refused(message: String) -> Self {
+    pub fn write_rejected(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::WriteRefused, message)
     }
 
@@ -157,7 +157,7 @@ impl ConditionValue {
     }
 
     /// The imported Service has a malformed port, so it is not imported.
-    pub fn port_refused(message: String) -> Self {
+    pub fn port_malformed(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::PortRefused, message)
     }
 
@@ -189,7 +189,7 @@ pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a
 }
 
 /// Returns the hub's condition that denies a cluster the export of the Service.
-pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
+pub fn find_denial(conditions: &[Condition]) -> Option<&Condition> {
     find(conditions, VALID).filter(|existing| {
         existing.status == ConditionStatus::False && has_reason(existing, Reason::ExporterNotAllowed)
     })
@@ -204,7 +204,7 @@ pub(crate) fn has_type_with_reason(conditions: &[Condition], condition_type: &st
 }
 
 /// True if the conditions say that a server rejected a write for this object. After a restart, nothing else shows it.
-pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
+pub(crate) fn shows_rejection(conditions: &[Condition]) -> bool {
     has_type_with_reason(conditions, VALID, Reason::WriteRefused)
 }
 

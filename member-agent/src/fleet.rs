@@ -32,7 +32,7 @@ pub(crate) struct Fleet {
 pub struct Effect {
     blocking_reasons: Vec<BlockingReason>,
     /// True if the plan shows that no rejected write needs to be reported in a condition.
-    nothing_refused: bool,
+    forget_rejection: bool,
     not_imported: Option<NotImported>,
 }
 
@@ -185,14 +185,14 @@ impl Fleet {
             _ => self.view.plan(key, now),
         };
         let is_said = |kind| plan.writes.iter().all(|write: &Write| write.kind() == kind);
-        let nothing_refused = says_itself(key).is_some_and(is_said);
+        let forget_rejection = says_itself(key).is_some_and(is_said);
         let not_imported = if plan.writes.is_empty() { self.why_not_imported(key) } else { None };
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
         let events = match key {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             _ => Vec::new(),
         };
-        (plan, glue::events(events), Effect { blocking_reasons, nothing_refused, not_imported })
+        (plan, glue::events(events), Effect { blocking_reasons, forget_rejection, not_imported })
     }
 
     /// Applies the state change of a key's plan.
@@ -203,8 +203,8 @@ impl Fleet {
         if let Some(NotImported { slice, service, why }) = effect.not_imported {
             debug!(%slice, %service, "{why}");
         }
-        if effect.nothing_refused {
-            self.view.nothing_refused(key);
+        if effect.forget_rejection {
+            self.view.forget_rejection(key);
         }
         if *key == Key::Heartbeat {
             self.identity.note(&effect.blocking_reasons, self.view.own_cluster_uid());
@@ -300,7 +300,7 @@ impl Fleet {
         let about = self.about(key);
         let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != failure.source);
         if is_beside && says_itself(key).is_some() {
-            self.view.write_refused(key, glue::rejection_message(failure)); // the condition reports the rejection
+            self.view.write_rejected(key, glue::rejection_message(failure)); // the condition reports the rejection
             return Vec::new();
         }
         glue::rejection_event(about, failure, COMPONENT)

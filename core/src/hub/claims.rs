@@ -61,7 +61,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
         // fault T14.1: false ~> true
-        Right::Refused => false,
+        Right::Denied => false,
         Right::Unknown => {
             if is_shared(claim) {
                 holds(recorded, claim)
@@ -80,8 +80,8 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
         .into_iter()
         .flat_map(|claims| &claims.importers)
         .filter(|(namespace, _)| may_be(view, service, namespace))
-        // fault T18.2: .filter(|(namespace, _)| right(view, service, namespace) != Right::Refused) ~>
-        .filter(|(namespace, _)| right(view, service, namespace) != Right::Refused)
+        // fault T18.2: .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied) ~>
+        .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied)
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
         .collect();
     let named = recorded.and_then(|claims| claims.load_balancer.as_ref());
@@ -165,7 +165,7 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
 /// Returns a member namespace's right to import a Service. A namespace that is not a member's has no right.
 pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
     // fault T2.2: Refused ~> Granted
-    names::cluster_of(namespace).map_or(Right::Refused, |cluster| rights::of_importer(view, service, &cluster))
+    names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
 /// True if an undecodable object may be this member's claim of the Service: it has an undecodable claim, and no decodable one
@@ -184,7 +184,7 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     let is_claimed = |namespace: &&Text| claims.contains(namespace) || may_be(view, service, namespace);
     let may_import =
         // fault T34.2: names::is_member_namespace(namespace) && ~>
-        |namespace: &&Text| names::is_member_namespace(namespace) && right(view, service, namespace) != Right::Refused;
+        |namespace: &&Text| names::is_member_namespace(namespace) && right(view, service, namespace) != Right::Denied;
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
@@ -248,7 +248,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                             release(claim, is_in_record).blocked_by(waiting(view, claim, import, &rightful, now)),
                         );
                     }
-                    Right::Refused => plan.join(refuse(claim, is_in_record)),
+                    Right::Denied => plan.join(deny(claim, is_in_record)),
                     // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(release(claim, is_in_record)), } } }
                     Right::Unknown => {}
                 }
@@ -306,7 +306,7 @@ fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
 }
 
 /// Denies a claim of a cluster that has no right to import. Emits the Event once; the finalizer records that.
-fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
+fn deny(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record || names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
     }

@@ -51,7 +51,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (Some(import), Some(resolution)) => update(view, import, resolution),
     });
     plan.join(release(view, service));
-    plan.join(outcome::refuse(view, service, now));
+    plan.join(outcome::set_denials(view, service, now));
     if !undecided {
         plan.join(outcome::set_outcomes(view, service, resolution.as_ref(), now));
     }
@@ -129,8 +129,8 @@ fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
     let undecodable = |cluster: &&ClusterId| {
         let namespace = names::member_namespace(cluster);
         view.undecodable.any_in(Kind::InternalServiceExport, &namespace)
-            // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Refused ~>
-            && rights::of_exporter(view, service, cluster) != Right::Refused
+            // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Denied ~>
+            && rights::of_exporter(view, service, cluster) != Right::Denied
             && view.internal_exports_of.get(service).all(|export| export.namespace != namespace)
     };
     accepted.filter(undecodable).cloned().collect()
@@ -278,7 +278,7 @@ fn unnameable(service: &ObjectName) -> String {
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
-    let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Refused;
+    let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Denied;
     if import.meta.deleting || offers(view, name).any(|offer| counts(&offer)) {
         return Plan::default();
     }

@@ -35,7 +35,7 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         Some(export) if export.meta.deleting => withdraw(view, export, now),
         Some(export) => distribute(view, export, now),
     };
-    let mut plan = holder::refuse(view, name, holder, plan);
+    let mut plan = holder::add_undistributed(view, name, holder, plan);
     // fault D13.1: plan.join(leaving::release(view, name) ~> let _ = leaving::release(view, name
     plan.join(leaving::release(view, name));
     plan
@@ -142,8 +142,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
         let unread =
-            // fault T18.3: && claims::right(view, owner, namespace) != Right::Refused ~>
-            || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
+            // fault T18.3: && claims::right(view, owner, namespace) != Right::Denied ~>
+            || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Denied;
         let regains = rightful.contains_key(namespace) || unread();
         // An importer that is recorded without a claim keeps its distributed slices until the record is updated.
         let recorded = import.claims.importers.contains_key(namespace);

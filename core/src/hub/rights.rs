@@ -32,7 +32,7 @@ pub enum NamespacePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Granted,
-    Refused,
+    Denied,
     /// The right is not known: existing grants stay, and nothing new is granted.
     Unknown,
 }
@@ -72,22 +72,22 @@ fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
 fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
     // fault T9.2: contains ~> is_empty() || clusters.contains
     // fault T19.1: | clusters. ~> | !clusters.
-    if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }
+    if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Denied }
 }
 
 /// Returns the message for an export of a cluster without the right.
-pub(crate) fn exporter_refused(service: &ObjectName, cluster: &str) -> String {
-    refused(&service.namespace, cluster, "export from", "exporters")
+pub(crate) fn exporter_denial_message(service: &ObjectName, cluster: &str) -> String {
+    denial_message(&service.namespace, cluster, "export from", "exporters")
 }
 
 /// Returns the Event for a claim of a cluster without the right.
 pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
-    let message = refused(&claim.reference.source.namespace, &cluster, "import from", "importers");
+    let message = denial_message(&claim.reference.source.namespace, &cluster, "import from", "importers");
     plan::event(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
 }
 
-fn refused(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {
+fn denial_message(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {
     format!(
         "cluster {cluster} may not {what} namespace {namespace} of the hub, whose annotation \"{annotation}\" does not name \
          it: add {cluster} there, or take the annotation away so that every cluster may"

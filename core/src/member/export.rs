@@ -99,12 +99,12 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 
 /// Returns the hub's condition that denies this cluster the export of the Service. If the InternalServiceExport has no outcome
 /// yet, the copy of the condition in the ServiceExport still counts.
-pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
+pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let speaks =
         |offer: &&InternalServiceExport| offer.has_outcome() || conditions::find(&offer.conditions, VALID).is_some();
     // fault T13.1: , |offer| &offer.conditions ~> [..0], |offer| &offer.conditions[..]
     let said = offers(view, service).find(speaks).map_or(&export.conditions, |offer| &offer.conditions);
-    conditions::find_refusal(said)
+    conditions::find_denial(said)
 }
 
 /// Returns the Service's InternalServiceExports that are not being deleted.
@@ -127,8 +127,8 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
         return None;
     };
     let held = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
-    // fault T11.2: || refusal(view, export, source).is_some() ~>
-    if held.into_iter().any(|offer| offer.reference.uid != source.meta.uid) || refusal(view, export, source).is_some() {
+    // fault T11.2: || denial(view, export, source).is_some() ~>
+    if held.into_iter().any(|offer| offer.reference.uid != source.meta.uid) || denial(view, export, source).is_some() {
         return None;
     }
     let resolved = offers(view, source).find(|offer| offer.has_outcome());

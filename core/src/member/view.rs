@@ -14,7 +14,7 @@ mod going;
 mod nameless;
 mod orphans;
 mod owner;
-mod refused;
+mod rejections;
 mod stamps;
 mod undecodable;
 
@@ -130,7 +130,7 @@ pub struct View {
     /// Exports and imports that wait because other objects have their names in the hub.
     nameless: Nameless,
     /// Server's message for the last rejected write of each key.
-    refused: BTreeMap<Key, String>,
+    rejections: BTreeMap<Key, String>,
     /// Writes that other writers undo, by the ServiceExport or MultiClusterService whose condition shows it.
     disputes: Disputes<Key>,
     /// From each imported slice to the excess content in the server's answer to our last write.
@@ -173,7 +173,7 @@ impl View {
             slice_imports_from: Index::default(),
             stamps: Stamps::default(),
             nameless: Nameless::default(),
-            refused: BTreeMap::new(),
+            rejections: BTreeMap::new(),
             disputes: Disputes::default(),
             answered_excess: BTreeMap::new(),
             hub_announced: Announced::default(),

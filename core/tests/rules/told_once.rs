@@ -116,7 +116,7 @@ fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
     let objects = || [service("work/app").object(), export.clone().object()];
     let key = Key::Export(named("work/app"));
     let mut view = member_view(objects());
-    view.write_refused(&key, "cluster hub refused to create it".to_owned());
+    view.write_rejected(&key, "cluster hub refused to create it".to_owned());
     let plan = planned(&view, &key);
     assert_eq!(told_by(&plan), [("WriteRefused", "cluster hub refused to create it")]);
     assert_eq!(blocking_reasons(&plan), told_by(&plan));
@@ -129,7 +129,7 @@ fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
     let mut anew = member_view([service("work/app").object(), told_so.object()]);
     let plan = planned(&anew, &key);
     assert_eq!((kinds(&plan), told_by(&plan)), (vec![Kind::InternalServiceExport], vec![]), "it asks first");
-    anew.write_refused(&key, "cluster hub refused to create it".to_owned());
+    anew.write_rejected(&key, "cluster hub refused to create it".to_owned());
     assert_eq!(kinds(&planned(&anew, &key)), [Kind::InternalServiceExport], "refused as before: that was told");
 
     let taken = internal_export("member-1", &service("work/app"));
@@ -145,7 +145,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
     let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
     let key = Key::MultiClusterService(named("work/app"));
     let mut view = member_view([taken.clone().object(), import.clone().object()]);
-    view.write_refused(&key, "cluster member refused to create it".to_owned());
+    view.write_rejected(&key, "cluster member refused to create it".to_owned());
     let plan = planned(&view, &key);
     assert_eq!(told_by(&plan), [("WriteRefused", "cluster member refused to create it")]);
     assert_eq!(blocking_reasons(&plan), told_by(&plan));
@@ -161,7 +161,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
 
     let nothing = mcs("work/app").taken_on();
     let mut view = member_view([nothing.object()]);
-    view.write_refused(&key, "cluster member refused to create it".to_owned());
+    view.write_rejected(&key, "cluster member refused to create it".to_owned());
     assert_eq!(told_by(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
 }
 

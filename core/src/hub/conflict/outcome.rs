@@ -12,10 +12,10 @@ use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 /// Sets the denial on each export whose cluster may not export the Service.
-pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    for (cluster, export) in rightful_exports(view, service, Right::Refused) {
-        let value = ConditionValue::exporter_not_allowed(rights::exporter_refused(service, &cluster));
+    for (cluster, export) in rightful_exports(view, service, Right::Denied) {
+        let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the denial stays, also after a change of the export's ports
         }
@@ -53,14 +53,14 @@ pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option
         if !offers && counting.contains(&&export.meta.name) {
             continue; // the export needs finalizer and stamp before it gets an outcome
         }
-        let was_refused = conditions::find_refusal(&export.conditions).is_some();
+        let was_denied = conditions::find_denial(&export.conditions).is_some();
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
         let condition = conflict_condition(service, export, &cluster, resolution);
         let disputed = view.disputes.condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
-        // fault T12.1: was_refused ~> (was_refused && false)
+        // fault T12.1: was_denied ~> (was_denied && false)
         // fault R15.4: disputed) ~> disputed.filter(|_| false))
         let wanted: Vec<DesiredCondition> =
-            [condition].into_iter().chain(was_refused.then_some(allowed)).chain(disputed).collect();
+            [condition].into_iter().chain(was_denied.then_some(allowed)).chain(disputed).collect();
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
     plan

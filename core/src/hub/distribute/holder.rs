@@ -30,7 +30,7 @@ fn may_hold(view: &View, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
         // fault T2.1: is_some_and ~> is_none_or
         // fault T11.1: Refused) ~> Refused || true)
-        .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Refused)
+        .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Denied)
 }
 
 /// Priority of exports with the same name. Names contain the cluster id, and exports with their own cluster's id come first, so
@@ -69,9 +69,10 @@ fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
 /// Adds to `plan` the exports with this name that are not distributed. Nothing blocks their deletion. Each emits one Event:
 /// with the write that removes its distributed slices, or with the write of its finalizer, which records that the Event was
 /// emitted.
-pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
-    let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
-    for export in refused {
+pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
+    let undistributed =
+        exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
+    for export in undistributed {
         let Some((reason, held_by)) = held_by_another(view, export, holder) else {
             plan.join(unmark(export)); // a condition of its InternalServiceExport tells the reason, if there is one
             continue;
@@ -81,7 +82,7 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
             plan.join(unmark(export));
             continue;
         }
-        let event = refusal(export, reason, held_by);
+        let event = not_distributed_event(export, reason, held_by);
         plan.blocking_reasons.push(BlockingReason { reason: event.reason, message: event.message.clone() });
         let takes_away = |write: &&mut Write| write.kind() == Kind::EndpointSliceImport && is_copy(view, write, export);
         match plan.writes.iter_mut().find(takes_away) {
@@ -126,7 +127,7 @@ fn held_by_another<'a>(
     }
 }
 
-fn refusal(export: &HubSlice, reason: Reason, held_by: &HubSlice) -> Event {
+fn not_distributed_event(export: &HubSlice, reason: Reason, held_by: &HubSlice) -> Event {
     let cluster = |export: &HubSlice| names::cluster_of(&export.meta.name.namespace).unwrap_or_default();
     let (mine, theirs) = (cluster(export), cluster(held_by));
     let source = &export.spec.reference.source;

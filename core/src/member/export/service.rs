@@ -1,7 +1,7 @@
 //! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back to the
 //! ServiceExport.
 
-use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers, withdrawal};
+use super::{Eligibility, denial, eligibility, is_being_withdrawn, remembers, withdrawal};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
@@ -33,7 +33,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
                 "service {service} is not found in cluster {}: make a Service of that name, or delete the ServiceExport",
                 view.settings.cluster
             );
-            refuse(view, export, vec![valid.with_event_message(text)], now)
+            withdraw_with_conditions(view, export, vec![valid.with_event_message(text)], now)
         }
         Eligibility::NotUnderstood(_) => {
             let value = ConditionValue::headless_not_understood(service);
@@ -41,20 +41,25 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
                 "{}: that may be a Go agent, or the definition of MemberAgent is missing in the hub",
                 value.message
             );
-            refuse(view, export, vec![valid_condition(value).with_event_message(text)], now)
+            withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
         Eligibility::Ineligible(held) => {
             let value = ConditionValue::service_ineligible(service);
             // fault R1.2: text = format!("{}: {}", value.message, why_ineligible(held) ~> _ = why_ineligible(held); let text = value.message.clone(
             let text = format!("{}: {}", value.message, why_ineligible(held));
-            refuse(view, export, vec![valid_condition(value).with_event_message(text)], now)
+            withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
         Eligibility::WeightZero(_) => {
             let value = ConditionValue::weight_is_zero(service);
             let text = format!("{}: other clusters send it nothing until its weight is more", value.message);
             let valid = valid_condition(value).with_event_message(text);
             // fault S24.5: withdrawal::begun(export, COMPONENT) ~> withdrawal::begun(export, COMPONENT).filter(|_| false)
-            refuse(view, export, [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect(), now)
+            withdraw_with_conditions(
+                view,
+                export,
+                [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect(),
+                now,
+            )
         }
         // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
         // fault S22.1: export) => { ~> export) && false => {
@@ -122,7 +127,12 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
 }
 
 /// Withdraws the export from the hub and sets the conditions that say why. A withdrawn export has no conflict.
-fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<DesiredCondition>, now: Timestamp) -> Plan {
+fn withdraw_with_conditions(
+    view: &View,
+    export: &ServiceExport,
+    mut wanted: Vec<DesiredCondition>,
+    now: Timestamp,
+) -> Plan {
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
         // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
@@ -182,7 +192,7 @@ fn keep_offering(
     now: Timestamp,
 ) -> Plan {
     let held = names_held(view, service);
-    let refused = view.refused(&Key::Export(service.meta.name.clone()));
+    let rejection = view.rejection(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
     if view.watches.complete(&[Kind::InternalServiceExport])
         && let Some(hub) = view.hub_features(now)
@@ -193,14 +203,14 @@ fn keep_offering(
         to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller)));
     }
     let valid = unless_blocked(view, export, service, valid, held.as_deref());
-    let refused = refused.filter(|_| !to_hub.writes.is_empty());
-    let mut wanted: Vec<DesiredCondition> = unless_refused(export, &to_hub, valid, refused).into_iter().collect();
+    let rejection = rejection.filter(|_| !to_hub.writes.is_empty());
+    let mut wanted: Vec<DesiredCondition> = unless_rejected(export, &to_hub, valid, rejection).into_iter().collect();
     wanted.extend(outcome_of_hub(view, export, service));
     // fault S24.8: withdrawal::over(export, COMPONENT) ~> withdrawal::over(export, COMPONENT).filter(|_| false)
     wanted.extend(withdrawal::over(export, COMPONENT));
     let blocking_reason = |reason| move |message| BlockingReason { reason, message };
     let mut plan = Plan::default()
-        .blocked_by(refused.map(str::to_owned).map(blocking_reason(Reason::WriteRefused)))
+        .blocked_by(rejection.map(str::to_owned).map(blocking_reason(Reason::WriteRefused)))
         .blocked_by(held.map(blocking_reason(Reason::NameHeldByAnother)));
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
@@ -215,19 +225,19 @@ fn keep_offering(
 
 /// Returns the condition `Valid`, replaced if the hub rejects the write of the export. `None` while that is not known, so that
 /// the present condition stays.
-fn unless_refused(
+fn unless_rejected(
     export: &ServiceExport,
     to_hub: &Plan,
     valid: DesiredCondition,
-    refused: Option<&str>,
+    rejection: Option<&str>,
 ) -> Option<DesiredCondition> {
     if valid.value().status != ConditionStatus::True || to_hub.writes.is_empty() {
         return Some(valid);
     }
-    match refused {
-        Some(message) => Some(valid_condition(ConditionValue::write_refused(message.to_owned()))),
-        // fault R14.1: (!conditions::say_refused(&export.conditions)).then_some ~> Some
-        None => (!conditions::say_refused(&export.conditions)).then_some(valid),
+    match rejection {
+        Some(message) => Some(valid_condition(ConditionValue::write_rejected(message.to_owned()))),
+        // fault R14.1: (!conditions::shows_rejection(&export.conditions)).then_some ~> Some
+        None => (!conditions::shows_rejection(&export.conditions)).then_some(valid),
     }
 }
 
@@ -242,10 +252,10 @@ fn unless_blocked(
     if valid.value().status != ConditionStatus::True {
         return valid;
     }
-    if let Some(refusal) = refusal(view, export, service) {
+    if let Some(denial) = denial(view, export, service) {
         return DesiredCondition::new(
             VALID,
-            ConditionValue::exporter_not_allowed(refusal.message.to_string()),
+            ConditionValue::exporter_not_allowed(denial.message.to_string()),
             OUTCOME_COMPONENT,
         );
     }

@@ -22,19 +22,19 @@ use std::sync::Arc;
 pub(crate) struct Admitted<'a> {
     /// Content to import. Borrowed from the distributed slice if nothing in it is malformed.
     pub(crate) content: Cow<'a, SliceContent>,
-    pub(crate) refused: Refused,
+    pub(crate) not_imported: NotImported,
 }
 
 /// Malformed or forbidden parts of a distributed slice, which are not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refused {
-    addresses: Vec<(Box<str>, Why)>,
+pub(crate) struct NotImported {
+    addresses: Vec<(Box<str>, Forbidden)>,
     ports: Vec<EndpointPort>,
 }
 
 /// Reason not to import an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum Forbidden {
     Loopback,
     LinkLocal,
     Multicast,
@@ -43,7 +43,7 @@ enum Why {
     OutOfRange,
 }
 
-impl Why {
+impl Forbidden {
     fn text(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
@@ -82,19 +82,19 @@ fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a
         zone = if zone_fits { endpoint.zone.as_ref() } else { None };
         zone_fits
             && endpoint.hostname.as_deref().is_none_or(names::is_dns_1123_label)
-            && endpoint.addresses.iter().all(|address| rules.refuse(address).is_none())
+            && endpoint.addresses.iter().all(|address| rules.forbidden(address).is_none())
     };
     let all = || content.endpoints.iter().chain(&content.draining);
     if all().all(&mut fits) && content.ports.iter().all(is_fit) {
-        return Admitted { content: Cow::Borrowed(content), refused: Refused::default() };
+        return Admitted { content: Cow::Borrowed(content), not_imported: NotImported::default() };
     }
-    let mut refused = Refused::default();
-    let mut of = |list: &[Endpoint]| list.iter().filter_map(|held| rules.endpoint(held, &mut refused)).collect();
+    let mut not_imported = NotImported::default();
+    let mut of = |list: &[Endpoint]| list.iter().filter_map(|held| rules.endpoint(held, &mut not_imported)).collect();
     let (endpoints, draining) = (of(&content.endpoints), of(&content.draining));
     let (ports, unfit) = content.ports.iter().cloned().partition(is_fit);
-    refused.ports = unfit;
+    not_imported.ports = unfit;
     let address_type = content.address_type.clone();
-    Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), refused }
+    Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), not_imported }
 }
 
 /// Rules for the addresses of one slice.
@@ -107,43 +107,43 @@ struct Rules<'a> {
 impl Rules<'_> {
     /// Returns the reason not to import an address; `None` if it is imported. Zone ids, leading zeros and IPv4-mapped IPv6
     /// addresses are forbidden.
-    fn refuse(self, written: &str) -> Option<Why> {
+    fn forbidden(self, written: &str) -> Option<Forbidden> {
         let address = written.parse::<IpAddr>().ok().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
             // fault T20.3: && address.to_canonical().is_ipv6() ~>
             AddressType::IPv6 => address.is_ipv6() && address.to_canonical().is_ipv6(),
             AddressType::Other(_) => false,
         });
-        let Some(address) = address else { return Some(Why::NoAddress) };
+        let Some(address) = address else { return Some(Forbidden::NoAddress) };
         let (link_local, broadcast) = match address {
             IpAddr::V4(address) => (address.is_link_local(), address.is_broadcast()),
             IpAddr::V6(address) => (address.is_unicast_link_local(), false),
         };
         let in_range = |ranges: &[Range]| ranges.iter().any(|range| range.contains(address));
         if address.is_unspecified() {
-            Some(Why::Unspecified)
+            Some(Forbidden::Unspecified)
         // fault T20.1: address.is_loopback() ~> false
         } else if address.is_loopback() {
-            Some(Why::Loopback)
+            Some(Forbidden::Loopback)
         // fault T20.2: link_local { Some ~> link_local && false { Some
         } else if link_local {
-            Some(Why::LinkLocal)
+            Some(Forbidden::LinkLocal)
         } else if address.is_multicast() || broadcast {
-            Some(Why::Multicast)
+            Some(Forbidden::Multicast)
         // fault T21.2: ) { Some ~> ) && false { Some
         } else if self.ranges.is_some_and(|ranges| !in_range(ranges)) {
-            Some(Why::OutOfRange)
+            Some(Forbidden::OutOfRange)
         } else {
             None
         }
     }
 
     /// Returns an endpoint without its forbidden addresses and malformed fields; `None` if no address is left.
-    fn endpoint(self, given: &Endpoint, refused: &mut Refused) -> Option<Endpoint> {
+    fn endpoint(self, given: &Endpoint, not_imported: &mut NotImported) -> Option<Endpoint> {
         let mut addresses = Vec::with_capacity(given.addresses.len());
         for address in &given.addresses {
-            match self.refuse(address) {
-                Some(why) => refused.addresses.push((address.clone(), why)),
+            match self.forbidden(address) {
+                Some(forbidden) => not_imported.addresses.push((address.clone(), forbidden)),
                 None => addresses.push(address.clone()),
             }
         }
@@ -198,8 +198,8 @@ fn is_fit_port(name: &str, protocol: &str, port: Option<i32>, app_protocol: Opti
         && app_protocol.is_none_or(names::is_qualified_name)
 }
 
-impl Refused {
-    pub(crate) fn is_nothing(&self) -> bool {
+impl NotImported {
+    pub(crate) fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.ports.is_empty()
     }
 
@@ -210,7 +210,8 @@ impl Refused {
 
     /// Returns the message for users: the parts that are not imported, their cluster, and what to do.
     pub(crate) fn message(&self, given: &HubSlice) -> String {
-        let addresses = self.addresses.iter().map(|(address, why)| format!("address {address} ({})", why.text()));
+        let addresses =
+            self.addresses.iter().map(|(address, forbidden)| format!("address {address} ({})", forbidden.text()));
         let ports = self.ports.iter().map(|port| {
             let number = port.port.map_or_else(String::new, |number| format!(" {number}"));
             format!("port {:?}{number}/{} (not a port)", port.name, port.protocol)
@@ -221,7 +222,7 @@ impl Refused {
             let _ = write!(list, " and {} more", all.len() - NAMES_TOLD_MAX);
         }
         let reference = &given.spec.reference;
-        let undeclared = self.addresses.iter().any(|(_, why)| *why == Why::OutOfRange);
+        let undeclared = self.addresses.iter().any(|(_, forbidden)| *forbidden == Forbidden::OutOfRange);
         let or = if undeclared { ", or declare where its endpoints lie with --source-ranges" } else { "" };
         format!(
             "EndpointSlice {} of cluster {} says what is not imported: {list}. Correct the slice in cluster {}{or}",
@@ -247,8 +248,8 @@ mod tests {
         EndpointPort { name: name.into(), protocol: "TCP".into(), port: number, app_protocol: None }
     }
 
-    fn refused(family: AddressType, address: &str, ranges: Option<&[Range]>) -> Option<&'static str> {
-        Rules { family: &family, ranges }.refuse(address).map(Why::text)
+    fn not_imported(family: AddressType, address: &str, ranges: Option<&[Range]>) -> Option<&'static str> {
+        Rules { family: &family, ranges }.forbidden(address).map(Forbidden::text)
     }
 
     #[test]
@@ -285,7 +286,7 @@ mod tests {
             (AddressType::Other("FQDN".into()), "10.0.0.1", Some(no_address)),
         ];
         for (family, address, expected) in table {
-            assert_eq!(refused(family.clone(), address, None), expected, "{address} in a slice of {family:?}");
+            assert_eq!(not_imported(family.clone(), address, None), expected, "{address} in a slice of {family:?}");
         }
     }
 
@@ -301,9 +302,9 @@ mod tests {
             (AddressType::IPv4, "127.0.0.1", Some("loopback")),
         ];
         for (family, address, expected) in table {
-            assert_eq!(refused(family, address, Some(&ranges)), expected, "{address}");
+            assert_eq!(not_imported(family, address, Some(&ranges)), expected, "{address}");
         }
-        assert_eq!(refused(AddressType::IPv4, "10.1.2.3", Some(&[])), outside, "none is declared");
+        assert_eq!(not_imported(AddressType::IPv4, "10.1.2.3", Some(&[])), outside, "none is declared");
     }
 
     #[test]
@@ -314,8 +315,8 @@ mod tests {
         let mut expected = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
         expected.draining = content(AddressType::IPv4, &[&["10.0.0.3"]]).endpoints;
         assert_eq!(*admitted.content, expected);
-        let refused: Vec<&str> = admitted.refused.addresses.iter().map(|(address, _)| &**address).collect();
-        assert_eq!(refused, ["127.0.0.1", "0.0.0.0", "224.0.0.1"]);
+        let not_imported: Vec<&str> = admitted.not_imported.addresses.iter().map(|(address, _)| &**address).collect();
+        assert_eq!(not_imported, ["127.0.0.1", "0.0.0.0", "224.0.0.1"]);
     }
 
     #[test]
@@ -324,7 +325,7 @@ mod tests {
         given.endpoints[0].hostname = Some("db-0".into());
         given.endpoints[1].zone = Some("eu-west-1a".into());
         let admitted = admit(&given, None);
-        assert!(matches!(admitted.content, Cow::Borrowed(_)) && admitted.refused.is_nothing());
+        assert!(matches!(admitted.content, Cow::Borrowed(_)) && admitted.not_imported.is_empty());
     }
 
     #[test]
@@ -335,7 +336,7 @@ mod tests {
             given.endpoints[0].hostname = Some(hostname.into());
             let admitted = admit(&given, None);
             assert_eq!(admitted.content.endpoints[0].hostname.is_some(), fit, "{hostname:?}");
-            assert!(admitted.refused.is_nothing(), "the endpoint itself is imported");
+            assert!(admitted.not_imported.is_empty(), "the endpoint itself is imported");
         }
         let long = "z".repeat(64);
         for (zone, fit) in [("eu-west-1a", true), ("Zone_1.b", true), (&*long, false), ("a b", false), ("-a", false)] {
@@ -373,7 +374,7 @@ mod tests {
             given.ports.push(port.clone());
             let admitted = admit(&given, None);
             assert_eq!(
-                (admitted.content.ports.len(), admitted.refused.is_nothing()),
+                (admitted.content.ports.len(), admitted.not_imported.is_empty()),
                 (1 + usize::from(fit), fit),
                 "{port:?}"
             );

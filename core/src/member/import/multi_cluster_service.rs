@@ -122,7 +122,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
             // fault A1.3: plan.push(Write::create(name.clone(), desired)) ~> let _ = desired
             plan.push(Write::create(name.clone(), desired));
-            if let Some(said) = say_refused(view, mcs, now) {
+            if let Some(said) = show_rejection(view, mcs, now) {
                 plan.join(said);
                 return plan;
             }
@@ -237,7 +237,7 @@ fn say_beside(
 }
 
 /// Sets the condition that says why the ServiceImport is not used. The derived Service stays as it is.
-fn refuse(view: &View, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
+fn set_blocked(view: &View, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
     let blocking_reason = BlockingReason { reason: value.reason, message: value.message.clone() };
     let status = set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
@@ -245,10 +245,10 @@ fn refuse(view: &View, mcs: &MultiClusterService, value: ConditionValue, now: Ti
 
 /// Returns the status write after a server rejected a write for this MultiClusterService. While the result of the retry is
 /// unknown, an existing condition stays.
-fn say_refused(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
-    match view.refused(&Key::MultiClusterService(mcs.meta.name.clone())) {
-        Some(message) => Some(refuse(view, mcs, ConditionValue::write_refused(message.to_owned()), now)),
-        None => conditions::say_refused(&mcs.conditions).then(Plan::default),
+fn show_rejection(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
+    match view.rejection(&Key::MultiClusterService(mcs.meta.name.clone())) {
+        Some(message) => Some(set_blocked(view, mcs, ConditionValue::write_rejected(message.to_owned()), now)),
+        None => conditions::shows_rejection(&mcs.conditions).then(Plan::default),
     }
 }
 
@@ -305,7 +305,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
             port.protocol,
             import.status.clusters.first().map_or("", |cluster| cluster)
         );
-        return refuse(view, mcs, ConditionValue::port_refused(message), now);
+        return set_blocked(view, mcs, ConditionValue::port_malformed(message), now);
     }
     let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     // fault M18.1: standing( ~> derived_service(
@@ -315,7 +315,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         .or_else(|| named().filter(|name| usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
-        return refuse(view, mcs, ConditionValue::name_held_by_another(names_held(view, mcs)), now);
+        return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_held(view, mcs)), now);
     };
     // fault M3.1: mcs ~> false && mcs
     if mcs.derived_label.as_ref() != Some(&name.name) {
@@ -327,8 +327,8 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     let desired = desired(view, mcs, import, standing, waits);
     let Some(service) = view.services.get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
-        // fault R14.2: plan.join(say_refused(view, mcs, now).unwrap_or_default()); ~>
-        plan.join(say_refused(view, mcs, now).unwrap_or_default());
+        // fault R14.2: plan.join(show_rejection(view, mcs, now).unwrap_or_default()); ~>
+        plan.join(show_rejection(view, mcs, now).unwrap_or_default());
         return plan;
     };
     if service.meta.deleting {
@@ -348,7 +348,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
     }
     if !plan.writes.is_empty()
-        && let Some(said) = say_refused(view, mcs, now)
+        && let Some(said) = show_rejection(view, mcs, now)
     {
         plan.join(said);
         return plan;

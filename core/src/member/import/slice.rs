@@ -90,10 +90,11 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
 fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &Service) -> Plan {
     let wanted = admitted(view, given);
     let mut plan = ensure(view, given, held, &wanted, service);
-    if wanted.refused.is_nothing() {
+    if wanted.not_imported.is_empty() {
         return plan;
     }
-    let blocking_reason = BlockingReason { reason: wanted.refused.reason(), message: wanted.refused.message(given) };
+    let blocking_reason =
+        BlockingReason { reason: wanted.not_imported.reason(), message: wanted.not_imported.message(given) };
     // fault T22.1: is_news ~> true || is_news
     if let Some(event) = importer_event(view, service, &blocking_reason).filter(|_| is_news(view, given, held, &wanted))
     {
@@ -108,7 +109,7 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
 /// True if this rejection is new and must emit an Event. The generation of the source slice does not decide: the configured
 /// address ranges, or the content in the hub, may have changed.
 fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: &Admitted<'_>) -> bool {
-    let since = view.stamps.refused_since(&given.meta.name.name);
+    let since = view.stamps.not_imported_since(&given.meta.name.name);
     let observed = held.and_then(|held| held.observed_generation);
     let of_the_same = observed == Some(given.spec.reference.generation) && observed == since;
     // fault T22.4: of_the_same ~> false

@@ -3,7 +3,7 @@
 use super::{Key, View};
 use crate::index::Taken;
 use crate::member::export;
-use crate::member::import::admission::{Refused, admitted, gives_six};
+use crate::member::import::admission::{NotImported, admitted, gives_six};
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
     ServiceExport, ServiceImport, ServicePort, SessionAffinity,
@@ -445,8 +445,8 @@ impl View {
             if slice.meta.deleting || admitted.content.endpoints.is_empty() {
                 self.going_slice_imports_of.insert(owner.clone(), name.clone());
             }
-            let refused = admitted.refused;
-            self.stamps.set_refused(&name.name, refused, generation);
+            let not_imported = admitted.not_imported;
+            self.stamps.set_not_imported(&name.name, not_imported, generation);
         }
         let is_six = self.slice_imports.get(&name).is_some_and(|slice| gives_six(self, slice));
         // fault F4.2: before ~> false && before
@@ -476,8 +476,8 @@ impl View {
         let replaced = self.replaced_by_import(name);
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
         self.going_slice_imports_of.remove(&before.spec.owner, name);
-        // fault T22.3: self.stamps.set_refused(&name.name, Refused::default(), 0); ~>
-        self.stamps.set_refused(&name.name, Refused::default(), 0);
+        // fault T22.3: self.stamps.set_not_imported(&name.name, NotImported::default(), 0); ~>
+        self.stamps.set_not_imported(&name.name, NotImported::default(), 0);
         self.slice_imports_from.remove(&before.spec.reference.cluster, name);
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);

@@ -1,7 +1,7 @@
 //! Times at which changes were observed: the only state of a view that is not an object. The events carry the times.
 
 use crate::limits::PENDING_CHANGES_MAX;
-use crate::member::import::admission::Refused;
+use crate::member::import::admission::NotImported;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(crate) struct Stamps {
     /// For each imported slice that the hub no longer distributes: time since when.
     orphaned_since: BTreeMap<Text, Timestamp>,
     /// For each distributed slice with parts that are not imported: these parts, and the first source generation that had them.
-    refused: BTreeMap<Text, (Refused, i64)>,
+    not_imported: BTreeMap<Text, (NotImported, i64)>,
     /// Services that were exported and have not got the hub's outcome since.
     awaiting_outcome: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
@@ -177,17 +177,17 @@ impl Stamps {
     }
 
     /// Sets the parts of a distributed slice that are not imported, as found at this source generation.
-    pub(crate) fn set_refused(&mut self, slice: &Text, refused: Refused, generation: i64) {
-        if refused.is_nothing() {
-            self.refused.remove(slice);
-        } else if self.refused.get(slice).is_none_or(|(held, _)| *held != refused) {
-            self.refused.insert(slice.clone(), (refused, generation));
+    pub(crate) fn set_not_imported(&mut self, slice: &Text, not_imported: NotImported, generation: i64) {
+        if not_imported.is_empty() {
+            self.not_imported.remove(slice);
+        } else if self.not_imported.get(slice).is_none_or(|(held, _)| *held != not_imported) {
+            self.not_imported.insert(slice.clone(), (not_imported, generation));
         }
     }
 
     /// Returns the first source generation that had the present parts that are not imported.
-    pub(crate) fn refused_since(&self, slice: &Text) -> Option<i64> {
-        self.refused.get(slice).map(|(_, generation)| *generation)
+    pub(crate) fn not_imported_since(&self, slice: &Text) -> Option<i64> {
+        self.not_imported.get(slice).map(|(_, generation)| *generation)
     }
 
     pub(crate) fn await_outcome(&mut self, service: &ObjectName) {
