@@ -283,9 +283,7 @@ pub(crate) fn change(
         // fault R2.1: value)); ~> value) || true);
         let event_text = event_message.as_ref().filter(|_| *event_per_generation || is_changed_by(before, value));
         // fault R1.1: value.reason ~> Reason::ServiceIsValid
-        events.extend(
-            event_text.map(|event_message| plan::event(component, kind, meta, value.reason, event_message.clone())),
-        );
+        events.extend(event_text.map(|text| plan::event(component, kind, meta, value.reason, text.clone())));
         list = set(&list, condition_type, value, meta.generation, now);
     }
     (list != existing).then_some((list, events))

@@ -164,7 +164,7 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
 
 /// Returns a member namespace's right to import a Service. A namespace that is not a member's has no right.
 pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
-    // fault T2.2: Refused ~> Granted
+    // fault T2.2: Denied ~> Granted
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 

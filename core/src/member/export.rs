@@ -134,10 +134,8 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     let resolved = offers(view, source).find(|offer| offer.has_outcome());
     // fault S20.1: .or_else(|| remembers(export).then_some(&export.conditions)) ~>
     let said = resolved.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
-    // fault S15.1: is_some_and(|condition| condition.status == ConditionStatus::False ~> is_some(
-    conditions::find(said, CONFLICT)
-        .is_some_and(|condition| condition.status == ConditionStatus::False)
-        .then_some(export)
+    // fault S15.1: is_some_and(|found| found.status == ConditionStatus::False ~> is_some(
+    conditions::find(said, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
 }
 
 /// True if it is not known yet whether the Service may be exported.

@@ -8,6 +8,7 @@
 
 pub(crate) mod admission;
 mod claim;
+mod derived;
 mod multi_cluster_service;
 mod owned;
 mod slice;

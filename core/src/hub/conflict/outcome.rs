@@ -59,8 +59,7 @@ pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option
         let disputed = view.disputes.condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
         // fault T12.1: was_denied ~> (was_denied && false)
         // fault R15.4: disputed) ~> disputed.filter(|_| false))
-        let wanted: Vec<DesiredCondition> =
-            [condition].into_iter().chain(was_denied.then_some(allowed)).chain(disputed).collect();
+        let wanted: Vec<_> = [condition].into_iter().chain(was_denied.then_some(allowed)).chain(disputed).collect();
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
     plan

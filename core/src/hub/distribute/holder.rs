@@ -29,7 +29,7 @@ pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &
 fn may_hold(view: &View, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
         // fault T2.1: is_some_and ~> is_none_or
-        // fault T11.1: Refused) ~> Refused || true)
+        // fault T11.1: Denied) ~> Denied || true)
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Denied)
 }
 

@@ -54,12 +54,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let text = format!("{}: other clusters send it nothing until its weight is more", value.message);
             let valid = valid_condition(value).with_event_message(text);
             // fault S24.5: withdrawal::begun(export, COMPONENT) ~> withdrawal::begun(export, COMPONENT).filter(|_| false)
-            withdraw_with_conditions(
-                view,
-                export,
-                [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect(),
-                now,
-            )
+            let wanted = [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect();
+            withdraw_with_conditions(view, export, wanted, now)
         }
         // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
         // fault S22.1: export) => { ~> export) && false => {

@@ -1,0 +1,32 @@
+//! Comparison of a derived Service with its desired state.
+
+use crate::model::{ConsumerType, Service, ServicePort, ServiceType, TargetPort};
+use crate::plan::DerivedService;
+
+/// True if the Service equals the desired one in all fields that this agent owns.
+pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
+    let service_type = match desired.consumer_type {
+        ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
+        ConsumerType::ClusterIp => ServiceType::ClusterIp,
+    };
+    !service.relabelled
+        // fault M15.1: service.service_type == service_type ~> (service.service_type == service_type || true)
+        && service.service_type == service_type
+        // fault M15.2: eq(with_targets(&desired.ports) ~> count() == with_targets(&desired.ports).count(
+        && with_targets(&service.ports).eq(with_targets(&desired.ports))
+        && service.derived_from.as_ref() == Some(&desired.derived_from)
+        // fault M5.1: service.internal_load_balancer == desired.internal_load_balancer ~> (service.internal_load_balancer || !desired.internal_load_balancer)
+        && service.internal_load_balancer == desired.internal_load_balancer
+        // fault F9.1: && service.session_affinity == desired.session_affinity ~>
+        && service.session_affinity == desired.session_affinity
+        && service.dual_stack == desired.dual_stack
+}
+
+/// Fills in missing target ports as the API server does: with the port itself.
+fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
+    ports.iter().map(|port| {
+        // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0
+        let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));
+        ServicePort { target_port, ..port.clone() }
+    })
+}
