@@ -2,7 +2,7 @@
 
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{Parser, Subcommand, ValueEnum};
-use fleetnet_agent::flags::{one_line, refuse};
+use fleetnet_agent::flags::{exit_with_error, one_line};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -150,10 +150,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             let _ = error.print();
             return Err(ExitCode::SUCCESS);
         }
-        Err(error) => return Err(refuse(&told(&error))),
+        Err(error) => return Err(exit_with_error(&told(&error))),
     };
     let Command::Sandbox(options) = &command;
-    options.check().map_err(|why| refuse(&why))?;
+    options.check().map_err(|why| exit_with_error(&why))?;
     Ok(command)
 }
 

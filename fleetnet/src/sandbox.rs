@@ -28,7 +28,7 @@ use anyhow::Context as _;
 use event::Event;
 use eyes::Eyes;
 use fleet::Fleet;
-use fleetnet_agent::flags::{USAGE_EXIT_CODE, refuse};
+use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error};
 use fleetnet_runtime::{clock::Clock, logging};
 use kubeconfigs::Kubeconfigs;
 use scene::Scene;
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Ok(Ending::Interrupted) if options.once => ExitCode::from(INTERRUPTED),
         Ok(Ending::Interrupted) => ExitCode::SUCCESS,
         Err(error) => {
-            refuse(&format!("{error:#}"));
+            exit_with_error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -86,7 +86,7 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     let kubeconfigs = match Kubeconfigs::prepare(options) {
         Ok(kubeconfigs) => kubeconfigs,
         Err(why) => {
-            refuse(&format!("{why:#}"));
+            exit_with_error(&format!("{why:#}"));
             return Ok(Ending::Refused);
         }
     };
