@@ -102,12 +102,12 @@ pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
 fn counts(view: &hub::View, namespace: &Text) -> MemberCounts {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let slices = || view.slice_exports.in_namespace(namespace);
-    let claims = view.internal_imports.in_namespace(namespace);
+    let claims = view.claims.in_namespace(namespace);
     MemberCounts {
         exported_services: number(view.internal_exports.in_namespace(namespace).count()),
         exported_slices: number(slices().count()),
         exported_endpoints: number(slices().map(|slice| slice.spec.content.endpoints.len()).sum()),
         imported_services: number(claims.filter(|claim| !claim.status.clusters.is_empty()).count()),
-        imported_slices: number(view.slice_imports.in_namespace(namespace).count()),
+        imported_slices: number(view.distributed_slices.in_namespace(namespace).count()),
     }
 }

@@ -9,8 +9,8 @@ use crate::support::agent::View;
 use crate::support::agent::{KindChange, applied, undecodable_change};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, claim, content, derived_service,
-    endpoint, found, in_hub_of, internal_export, mcs, named, namespace, resolved, seconds, service, service_import,
-    slice, slice_export, slice_import,
+    distributed_slice, endpoint, found, in_hub_of, internal_export, mcs, named, namespace, resolved, seconds, service,
+    service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, hub_view, member_view};
 use std::cell::Cell;
@@ -79,7 +79,7 @@ fn imported() -> (hub::View, hub::Key) {
     let claims = importers.iter().map(|importer| {
         claim(importer, &service_import("work/app")).east_west().marked().answered(resolved(&["member-1"])).object()
     });
-    let copies = importers.iter().map(|importer| Object::EndpointSliceImport(slice_import(importer, &export)));
+    let copies = importers.iter().map(|importer| Object::EndpointSliceImport(distributed_slice(importer, &export)));
     let objects = claims.chain(copies).chain([Object::EndpointSliceExport(export.clone()), import.object()]);
     (hub_view(objects), hub::Key::Slice(export.meta.name.name))
 }
@@ -164,7 +164,7 @@ fn the_slices_of_a_service_that_are_on_their_way_out_cost_linear_time_together()
     });
     assert_linear("copies of what is withdrawn", |slices| {
         let mut view = hub_view((0..slices).map(|number| Object::EndpointSliceExport(emptied(number).deleting())));
-        let copy = |number: usize| Object::EndpointSliceImport(slice_import("member-3", &emptied(number)));
+        let copy = |number: usize| Object::EndpointSliceImport(distributed_slice("member-3", &emptied(number)));
         steps_of(|| (0..slices).for_each(|number| drop(apply(&mut view, applied(copy(number)))))).0
     });
 }
@@ -219,7 +219,7 @@ fn disputes_cost_linear_time_together_and_plan_only_what_they_are_about() {
 
 fn given(number: usize) -> HubSlice {
     let path = format!("work/app-{number:05}");
-    slice_import("member-1", &slice_export("member-2", &slice(&path).uid(&path))).marked()
+    distributed_slice("member-1", &slice_export("member-2", &slice(&path).uid(&path))).marked()
 }
 
 fn importer(slices: usize) -> member::View {

@@ -96,7 +96,7 @@ impl Fleet {
     /// that the hub does not distribute.
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
-        if self.view.owner_of_slice_import(slice).is_none() {
+        if self.view.owner_of_distributed_slice(slice).is_none() {
             self.observed.forget(slice); // its EndpointSliceImport was removed before the slice
         }
         known
@@ -128,7 +128,7 @@ impl Fleet {
             Key::MultiClusterService(name) => mcs(name),
             Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(mcs),
             Key::SliceImport(name) => {
-                self.view.multi_cluster_services_of_import(&self.view.owner_of_slice_import(name)?).find_map(mcs)
+                self.view.multi_cluster_services_of_import(&self.view.owner_of_distributed_slice(name)?).find_map(mcs)
             }
             Key::Heartbeat => None,
         }
@@ -215,7 +215,7 @@ impl Fleet {
     /// Returns the reason why the distributed slice of this key is not imported yet; `None` if it is.
     fn why_not_imported(&self, key: &Key) -> Option<NotImported> {
         let Key::SliceImport(slice) = key else { return None };
-        let service = self.view.owner_of_slice_import(slice)?;
+        let service = self.view.owner_of_distributed_slice(slice)?;
         let imported = ObjectName::new(self.view.settings.fleet_system_namespace.clone(), slice.clone());
         let kinds = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::MultiClusterService, Kind::Service];
         if !self.view.watches.complete(&kinds) || self.view.slices.get(&imported).is_some() {
@@ -267,7 +267,7 @@ impl Fleet {
                 FlowId::of(&name.namespace)
             }
             Key::SliceImport(name) => {
-                self.view.origin_of_slice_import(name).map_or(FlowId::default(), |c| FlowId::of(c))
+                self.view.origin_of_distributed_slice(name).map_or(FlowId::default(), |c| FlowId::of(c))
             }
             Key::Heartbeat => FlowId::of("heartbeat"),
         }

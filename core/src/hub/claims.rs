@@ -70,7 +70,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
             }
         }
     };
-    let claims = || live(&view.internal_imports, view.internal_imports_of.get(service));
+    let claims = || live(&view.claims, view.claims_of.get(service));
     // fault F8.2: .filter(understands) ~> ; let _ = understands
     let claimers = || claims().filter(may_claim).filter(understands);
     let alone =
@@ -154,7 +154,7 @@ fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTree
 
 /// Returns the member namespaces that have a shared claim of a Service.
 fn sharers<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
-    let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
+    let claims = live(&view.claims, view.claims_of.get(service));
     claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
 }
 
@@ -172,13 +172,13 @@ pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Righ
 /// of the Service.
 pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
     view.undecodable.any_in(Kind::InternalServiceImport, namespace)
-        && view.internal_imports_of.get(service).all(|claim| claim.namespace != *namespace)
+        && view.claims_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
 /// Returns the recorded importers that have a claim, or may have an undecodable one. Anybody with access can edit the record,
 /// so an importer without a claim is about to be removed from it.
 pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
-    let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
+    let claims = live(&view.claims, view.claims_of.get(service));
     let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
     // fault T34.3: || may_be(view, service, namespace) ~>
     let is_claimed = |namespace: &&Text| claims.contains(namespace) || may_be(view, service, namespace);
@@ -201,8 +201,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     let sharers = sharers(view, service);
     let mut plan = Plan::default();
     let mut recorded = Rightful::default();
-    let names = view.internal_imports_of.get(service);
-    for claim in names.filter_map(|name| view.internal_imports.get(name)) {
+    let names = view.claims_of.get(service);
+    for claim in names.filter_map(|name| view.claims.get(name)) {
         let namespace = &claim.meta.name.namespace;
         let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &sharers));
         match rightful.cluster_of(claim).filter(|_| !claim.meta.deleting) {

@@ -83,7 +83,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     let others = view.slice_exports_of.get(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let copy = view.slice_imports.live(&at).map(|copy| &copy.spec.content);
+        let copy = view.distributed_slices.live(&at).map(|copy| &copy.spec.content);
         let told = view.features_of(importer, now).slice(&other.spec.content);
         // fault T32.3: (is_given_more || copy.is_some()) && ~>
         (is_given_more || copy.is_some())
@@ -116,7 +116,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         let features = view.features_of(importer, now);
         // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
         let content = features.slice(&export.spec.content);
-        let copy = view.slice_imports.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
+        let copy = view.distributed_slices.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
         // fault U7.4: plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref()))) ~> let _ = copy
         plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref())));
         if let Some(content) = content {
@@ -169,7 +169,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
 /// member repairs that.
 fn without_import(view: &View, export: &HubSlice) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
-    let claims = live(&view.internal_imports, view.internal_imports_of.get(owner));
+    let claims = live(&view.claims, view.claims_of.get(owner));
     let claiming: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
     let claims = |namespace: &Text| claiming.contains(namespace) || claims::may_be(view, owner, namespace);
     let mut plan = Plan::default();
@@ -217,7 +217,7 @@ impl Told<'_> {
 }
 
 fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
-    match view.slice_imports.get(&at) {
+    match view.distributed_slices.get(&at) {
         None if view.undecodable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
         // fault T15.3: None if !is_granted => Plan::default(), ~>
         None if !is_granted => Plan::default(),
@@ -255,7 +255,7 @@ fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice>
 
 /// Returns all distributed slices with this name, also those of undecodable exports.
 fn all_copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy))
+    view.distributed_slices_named.get(name).filter_map(|copy| view.distributed_slices.get(copy))
 }
 
 /// True if a distributed slice belongs to an undecodable export. If a decodable export has the same name, only slices from the

@@ -51,31 +51,31 @@ pub struct View {
     pub(crate) undecodable: Undecodable,
     pub internal_exports: Table<InternalServiceExport>,
     /// Claims (InternalServiceImports) of all members.
-    pub internal_imports: Table<InternalServiceImport>,
+    pub claims: Table<InternalServiceImport>,
     /// ServiceImports: the outcome of conflict resolution for each Service, in the Service's namespace.
     pub imports: Table<ServiceImport>,
     /// Exported slices of all members.
     pub slice_exports: Table<HubSlice>,
     /// Distributed slices, one for each importing member.
-    pub slice_imports: Table<HubSlice>,
+    pub distributed_slices: Table<HubSlice>,
     /// Namespaces of the hub. Their annotations may list exporters and importers. A new one requeues what waited for it.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
 
     /// From each Service to its InternalServiceExports.
     pub(crate) internal_exports_of: Index<ObjectName>,
-    pub(crate) internal_imports_of: Index<ObjectName>,
+    pub(crate) claims_of: Index<ObjectName>,
     pub(crate) slice_exports_of: Index<ObjectName>,
     /// From the name of a slice to its exports: one, unless two members use the same name.
     pub(crate) slice_exports_named: Index<Text>,
     /// From each Service to its exported slices that are being deleted or have no endpoints.
-    going_slices_of: Index<ObjectName>,
+    withdrawn_slices_of: Index<ObjectName>,
     /// From a source slice to its exports: those of one member, unless two members claim the same source slice.
     slice_exports_from: Index<Source>,
     /// From a source slice to the one export that is distributed.
     pub(crate) holders: Holders,
     /// From the name of a slice to its distributed slices.
-    pub(crate) slice_imports_named: Index<Text>,
+    pub(crate) distributed_slices_named: Index<Text>,
     /// From each member namespace to its member's announcement.
     announced: BTreeMap<Text, Announced>,
     /// Writes of the hub agent that other writers undo, by Service.
@@ -157,10 +157,10 @@ impl View {
     /// Pushes every key that may need a write.
     pub fn all_keys(&self, requeue: &mut Vec<Key>) {
         requeue.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
-        requeue.extend(self.internal_imports.iter().map(|claim| Key::Service(claim.reference.source.clone())));
+        requeue.extend(self.claims.iter().map(|claim| Key::Service(claim.reference.source.clone())));
         requeue.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
         requeue.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
-        requeue.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
+        requeue.extend(self.distributed_slices.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         requeue.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
     }
 
@@ -191,9 +191,9 @@ impl View {
             Object::InternalServiceImport(claim) => {
                 let after = claim.reference.source.clone();
                 let name = claim.meta.name.clone();
-                let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
+                let Taken::Changed(before) = self.claims.take(claim) else { return };
                 let before = before.map(|old| old.reference.source);
-                self.internal_imports_of.shift(before.clone(), Some(after.clone()), &name);
+                self.claims_of.shift(before.clone(), Some(after.clone()), &name);
                 self.requeue_for_claim(before, Some(after), requeue);
             }
             Object::ServiceImport(import) => {
@@ -211,8 +211,8 @@ impl View {
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, requeue),
             Object::EndpointSliceImport(slice) => {
                 let name = slice.meta.name.clone();
-                if let Taken::Changed(_) = self.slice_imports.take(slice) {
-                    self.slice_imports_named.insert(name.name.clone(), name.clone());
+                if let Taken::Changed(_) = self.distributed_slices.take(slice) {
+                    self.distributed_slices_named.insert(name.name.clone(), name.clone());
                     self.requeue_waiting_slices(self.replacing_under(&name.name), requeue);
                     requeue.push(Key::Slice(name.name));
                 }
@@ -254,10 +254,10 @@ impl View {
         let source_before = before.as_ref().and_then(Source::of);
         let before = before.map(|old| old.spec.owner);
         if let Some(before) = &before {
-            self.going_slices_of.remove(before, &name);
+            self.withdrawn_slices_of.remove(before, &name);
         }
         if goes {
-            self.going_slices_of.insert(after.clone(), name.clone());
+            self.withdrawn_slices_of.insert(after.clone(), name.clone());
         }
         self.slice_exports_of.shift(before, Some(after), &name);
         self.slice_exports_named.insert(name.name.clone(), name.clone());
@@ -271,7 +271,7 @@ impl View {
     fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, requeue: &mut Vec<Key>) {
         let services = self.replacing_under(&name.name);
         let Some(before) = self.slice_exports.remove(name, uid) else { return };
-        self.going_slices_of.remove(&before.spec.owner, name);
+        self.withdrawn_slices_of.remove(&before.spec.owner, name);
         self.slice_exports_of.remove(&before.spec.owner, name);
         // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
         self.slice_exports_named.remove(&name.name, name);
@@ -289,8 +289,8 @@ impl View {
                 requeue.push(Key::Service(before.reference.source));
             }
             Kind::InternalServiceImport => {
-                let Some(before) = self.internal_imports.remove(name, uid) else { return };
-                self.internal_imports_of.remove(&before.reference.source, name);
+                let Some(before) = self.claims.remove(name, uid) else { return };
+                self.claims_of.remove(&before.reference.source, name);
                 self.requeue_for_claim(Some(before.reference.source), None, requeue);
             }
             Kind::ServiceImport => {
@@ -302,8 +302,8 @@ impl View {
             }
             Kind::EndpointSliceExport => self.forget_slice_export(name, uid, requeue),
             Kind::EndpointSliceImport => {
-                if self.slice_imports.remove(name, uid).is_some() {
-                    self.slice_imports_named.remove(&name.name, name);
+                if self.distributed_slices.remove(name, uid).is_some() {
+                    self.distributed_slices_named.remove(&name.name, name);
                     // fault A5.1: requeue.push(Key::Slice(name.name.clone())); ~>
                     requeue.push(Key::Slice(name.name.clone()));
                 }
@@ -380,7 +380,7 @@ impl View {
     fn requeue_for_rights(&mut self, namespace: &Text, requeue: &mut Vec<Key>) {
         let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
         let exported = self.internal_exports_of.keys_in(namespace);
-        let claimed = self.internal_imports_of.keys_in(namespace);
+        let claimed = self.claims_of.keys_in(namespace);
         requeue.extend(imports.chain(exported).chain(claimed).cloned().map(Key::Service));
         let services = self.slice_exports_of.keys_in(namespace);
         let slices: BTreeSet<Text> =
@@ -396,14 +396,14 @@ impl View {
 
     /// Requeues the distributed slices in a member namespace.
     fn requeue_distributed_slices_in(&self, namespace: &Text, requeue: &mut Vec<Key>) {
-        let copies = self.slice_imports.in_namespace(namespace);
+        let copies = self.distributed_slices.in_namespace(namespace);
         requeue.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
     }
 
     /// Requeues the keys whose writes failed because this namespace did not exist.
     fn requeue_for_namespace(&self, namespace: &Text, requeue: &mut Vec<Key>) {
         requeue.extend(self.internal_exports_of.keys_in(namespace).cloned().map(Key::Service));
-        let claims = self.internal_imports.in_namespace(namespace).map(|claim| &claim.reference.source);
+        let claims = self.claims.in_namespace(namespace).map(|claim| &claim.reference.source);
         for service in claims.collect::<BTreeSet<_>>() {
             self.requeue_slices_of(service, requeue);
         }

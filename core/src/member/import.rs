@@ -40,7 +40,7 @@ fn binding_of_undecodable<'a>(view: &'a View, imported: &ObjectName) -> Option<&
     if view.undecodable.is_empty() {
         return None;
     }
-    let given = view.slice_imports_of.get(imported).map(|given| view.in_system(given.name.clone()));
+    let given = view.distributed_slices_of.get(imported).map(|given| view.in_system(given.name.clone()));
     let held = given.filter_map(|at| view.slices.live(&at)).filter(|held| held.imported);
     let services = held.filter_map(|held| view.services.live(&view.in_system(held.service.clone()?)));
     let mut services = services.filter(|service| {

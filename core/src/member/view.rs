@@ -93,11 +93,11 @@ pub struct View {
     /// InternalServiceExports of this member in the hub.
     pub internal_exports: Table<InternalServiceExport>,
     /// Claims (InternalServiceImports) of this member in the hub.
-    pub internal_imports: Table<InternalServiceImport>,
+    pub claims: Table<InternalServiceImport>,
     /// EndpointSliceExports of this member in the hub.
     pub slice_exports: Table<HubSlice>,
     /// Slices that the hub distributed to this member (EndpointSliceImports).
-    pub slice_imports: Table<HubSlice>,
+    pub distributed_slices: Table<HubSlice>,
     /// MemberAgents in the member namespace.
     pub member_agents: Table<MemberAgent>,
 
@@ -118,13 +118,13 @@ pub struct View {
     /// From the name of a derived Service to the MultiClusterServices whose label has that name.
     pub(crate) mcs_of_derived_name: Index<Text>,
     /// From each ServiceImport to its claims in the hub.
-    pub(crate) internal_imports_of: Index<ObjectName>,
+    pub(crate) claims_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices.
-    pub(crate) slice_imports_of: Index<ObjectName>,
+    pub(crate) distributed_slices_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices that are being deleted or have no endpoint to import.
-    going_slice_imports_of: Index<ObjectName>,
+    withdrawn_slices_of: Index<ObjectName>,
     /// From each exporting member to the slices distributed from it.
-    pub(crate) slice_imports_from: Index<ClusterId>,
+    pub(crate) distributed_slices_from: Index<ClusterId>,
     /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
     /// Exports and imports that wait because other objects have their names in the hub.
@@ -155,9 +155,9 @@ impl View {
             imports: Table::default(),
             multi_cluster_services: Table::default(),
             internal_exports: Table::default(),
-            internal_imports: Table::default(),
+            claims: Table::default(),
             slice_exports: Table::default(),
-            slice_imports: Table::default(),
+            distributed_slices: Table::default(),
             member_agents: Table::default(),
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
@@ -167,10 +167,10 @@ impl View {
             imports_of: Index::default(),
             derived_of: Index::default(),
             mcs_of_derived_name: Index::default(),
-            internal_imports_of: Index::default(),
-            slice_imports_of: Index::default(),
-            going_slice_imports_of: Index::default(),
-            slice_imports_from: Index::default(),
+            claims_of: Index::default(),
+            distributed_slices_of: Index::default(),
+            withdrawn_slices_of: Index::default(),
+            distributed_slices_from: Index::default(),
             stamps: Stamps::default(),
             nameless: Nameless::default(),
             rejections: BTreeMap::new(),
@@ -273,8 +273,8 @@ impl View {
             self.multi_cluster_services.iter().map(|object| Key::MultiClusterService(object.meta.name.clone())),
         );
         requeue.extend(self.imports.iter().map(|object| Key::Import(object.meta.name.clone())));
-        requeue.extend(self.internal_imports.iter().map(|object| Key::Import(object.reference.source.clone())));
-        requeue.extend(self.slice_imports.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
+        requeue.extend(self.claims.iter().map(|object| Key::Import(object.reference.source.clone())));
+        requeue.extend(self.distributed_slices.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
         let system = &self.settings.fleet_system_namespace;
         requeue.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
     }
@@ -288,20 +288,20 @@ impl View {
     }
 
     /// Returns the exported Service of a distributed slice.
-    pub fn owner_of_slice_import(&self, name: &Text) -> Option<ObjectName> {
-        Some(self.slice_imports.get(&self.in_hub(name.clone()))?.spec.owner.clone())
+    pub fn owner_of_distributed_slice(&self, name: &Text) -> Option<ObjectName> {
+        Some(self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.owner.clone())
     }
 
     /// Returns the exporting cluster that a distributed slice names.
-    pub fn origin_of_slice_import(&self, name: &Text) -> Option<&ClusterId> {
-        Some(&self.slice_imports.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
+    pub fn origin_of_distributed_slice(&self, name: &Text) -> Option<&ClusterId> {
+        Some(&self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
     /// True if this member imports a Service or a slice from that cluster. Metrics about other clusters are removed.
     pub fn is_origin(&self, cluster: &ClusterId) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
-        // fault T27.1: self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported) ~> { let _ = imported; self.slice_imports_from.get(cluster).next().is_some() }
-        self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported)
+        // fault T27.1: self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported) ~> { let _ = imported; self.distributed_slices_from.get(cluster).next().is_some() }
+        self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported)
     }
 
     /// Returns the Service that a slice belongs to, by its label.
@@ -317,7 +317,7 @@ impl View {
         let given = || {
             let at = self.in_hub(name.name.clone());
             // fault T26.3: is_some_and(|given| given.meta.finalizers.ours ~> is_some(
-            let is_marked = self.slice_imports.get(&at).is_some_and(|given| given.meta.finalizers.ours);
+            let is_marked = self.distributed_slices.get(&at).is_some_and(|given| given.meta.finalizers.ours);
             is_marked || self.undecodable.has(Kind::EndpointSliceImport, &at)
         };
         // fault E11.2: given()) } ~> given() && false) }

@@ -1,8 +1,8 @@
 //! Tests of the validation of distributed slices (addresses, ports, names and labels) before they are imported.
 
 use crate::support::build::{
-    Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, found, imported_slice,
-    in_hub_of, mcs, named, port, resolved, service, service_import, slice, slice_export, slice_import,
+    Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, distributed_slice,
+    found, imported_slice, in_hub_of, mcs, named, port, resolved, service, service_import, slice, slice_export,
 };
 use crate::support::view::{SEEN, blocking_reasons, gone, member_view, planned, told, told_by, writes};
 use crate::support::world::settings;
@@ -23,7 +23,7 @@ fn imported() -> [Object; 3] {
 
 /// Returns a slice of member-2's Service `work/app` as the hub distributes it, with this source generation.
 fn given(addresses: &[&str], generation: i64) -> HubSlice {
-    let mut given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let mut given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     given.spec.content = content(addresses);
     given.spec.reference.generation = generation;
     given
@@ -160,7 +160,7 @@ fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() 
     };
     assert_eq!(made.content, content(&[]));
 
-    let mut going = slice_import("member-1", &slice_export("member-2", &slice("work/app-2"))).marked().deleting();
+    let mut going = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-2"))).marked().deleting();
     going.spec.content = content(&["10.0.0.7"]);
     let stands = EndpointSlice { content: content(&["10.0.0.7"]), ..imported_slice(&going.meta.name.name, "work-app") };
     let goes = Write::delete(Kind::EndpointSlice, &stands.meta);
@@ -176,7 +176,7 @@ fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() 
 fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its_place() {
     let unfit = given(&["127.0.0.1"], 5);
     let mut view = view_of(&unfit, Some(held(&unfit, &["10.0.0.1"], 4)));
-    let other = slice_import("member-1", &slice_export("member-2", &slice("work/app-2"))).marked();
+    let other = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-2"))).marked();
     let requeue = told(&mut view, Object::EndpointSliceImport(other.clone()));
     assert!(requeue.contains(&key(&unfit)), "{requeue:?}");
     assert_eq!(writes(&view, &key(&unfit)), [], "the other takes over first");

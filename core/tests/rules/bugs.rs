@@ -3,9 +3,9 @@
 use crate::support::agent::removed;
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, BuildSlice,
-    IntoObject, SYSTEM, accepted_export, claim, content, derived_service, imported_slice, in_hub_of, internal_export,
-    mcs, named, no_conflict, not_found, pending, port, resolved, seconds, service, service_export, service_import,
-    slice, slice_export, slice_import, valid,
+    IntoObject, SYSTEM, accepted_export, claim, content, derived_service, distributed_slice, imported_slice, in_hub_of,
+    internal_export, mcs, named, no_conflict, not_found, pending, port, resolved, seconds, service, service_export,
+    service_import, slice, slice_export, valid,
 };
 use crate::support::cluster::Answer;
 use crate::support::oracle::assert_settled;
@@ -423,7 +423,7 @@ fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
 
 #[test]
 fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes_over() {
-    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let name = given.meta.name.name.clone();
     let old = mcs("work/old").importing("app").taken_on().deriving("work-old").deleting();
     let new = mcs("work/new").importing("app").taken_on().deriving("work-new");
@@ -451,7 +451,7 @@ fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes
 
 #[test]
 fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_there_is_something_to_bind_it_to() {
-    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let key = Key::SliceImport(given.meta.name.name.clone());
     let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
     assert_eq!(writes(&view, &key), []);

@@ -3,7 +3,8 @@
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, content, derived_service,
-    found, imported_slice, mcs, named, resolved, seconds, service, service_import, slice, slice_export, slice_import,
+    distributed_slice, found, imported_slice, mcs, named, resolved, seconds, service, service_import, slice,
+    slice_export,
 };
 use crate::support::view::{claimed_hub_view, gone, member_view, told, writes};
 use fleetnet_core::hub;
@@ -16,7 +17,7 @@ use fleetnet_types::Timestamp;
 fn imported() -> (Key, EndpointSlice, View) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let held = imported_slice(&given.meta.name.name, "work-app").version(5);
     let key = Key::SliceImport(given.meta.name.name.clone());
     let derived = derived_service("work-app", "work/app");
@@ -96,7 +97,7 @@ fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
 fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::View) {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
-    let mut copy = slice_import("member-2", &export);
+    let mut copy = distributed_slice("member-2", &export);
     change(&mut copy);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let key = hub::Key::Slice(export.meta.name.name.clone());
@@ -106,7 +107,7 @@ fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::
 
 #[test]
 fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
-    let expected = slice_import("member-2", &slice_export("member-1", &slice("work/app-1"))).spec;
+    let expected = distributed_slice("member-2", &slice_export("member-1", &slice("work/app-1"))).spec;
     type Case = (&'static str, fn(&mut HubSlice), usize);
     let table: [Case; 4] = [
         ("as we wrote it", |_| {}, 0),

@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export,
-    condition, conflict, content, in_hub_of, internal_export, member_agent, named, no_conflict, pending, port,
-    reference, seconds, service, service_export, slice, slice_export, slice_import, valid,
+    condition, conflict, content, distributed_slice, in_hub_of, internal_export, member_agent, named, no_conflict,
+    pending, port, reference, seconds, service, service_export, slice, slice_export, valid,
 };
 use crate::support::view::{NOW, SEEN, blocking_reasons, events, gone, hub_view, member_view, planned, told, writes};
 use fleetnet_core::features::Features;
@@ -336,7 +336,7 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     let with = |export: ServiceExport| vec![service("work/app").object(), export.object()];
     let accepted = || with(accepted_export("work/app"));
     let imported_here = Object::EndpointSliceImport(
-        slice_import("member-1", &slice_export("member-2", &source)).called("app-1").marked(),
+        distributed_slice("member-1", &slice_export("member-2", &source)).called("app-1").marked(),
     );
     let mut v6 = source.clone();
     v6.content.address_type = AddressType::IPv6;

@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
-    derived_service, found, internal_export, mcs, member_agent, named, no_conflict, pending, port, resolved, seconds,
-    service, service_export, service_import, slice, slice_export, slice_import, valid,
+    derived_service, distributed_slice, found, internal_export, mcs, member_agent, named, no_conflict, pending, port,
+    resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::oracle::assert_settled;
 use crate::support::property::for_any;
@@ -212,7 +212,7 @@ fn a_derived_service_has_its_imports_session_affinity() {
 fn given_six() -> Object {
     let mut six = slice("work/app-1");
     six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
-    Object::EndpointSliceImport(slice_import("member-1", &slice_export("member-2", &six)))
+    Object::EndpointSliceImport(distributed_slice("member-1", &slice_export("member-2", &six)))
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported
     let given = |addresses: &[&str]| {
         let mut six = slice("work/app-1");
         six.content = SliceContent { address_type: AddressType::IPv6, ..content(addresses) };
-        Object::EndpointSliceImport(slice_import("member-1", &slice_export("member-2", &six)))
+        Object::EndpointSliceImport(distributed_slice("member-1", &slice_export("member-2", &six)))
     };
     let status = || resolved(&["member-1"]);
     for unfit in [given(&["::1", "fe80::1"]), given(&[])] {

@@ -3,8 +3,8 @@
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
-    derived_service, found, imported_slice, in_hub_of, mcs, named, port, resolved, service, service_import, slice,
-    slice_export, slice_import,
+    derived_service, distributed_slice, found, imported_slice, in_hub_of, mcs, named, port, resolved, service,
+    service_import, slice, slice_export,
 };
 use crate::support::oracle::assert_settled;
 use crate::support::view::{claimed_hub_view, gone, hub_view, member_view, told, writes};
@@ -97,7 +97,7 @@ fn exports<const N: usize>(slices: [&str; N]) -> [HubSlice; N] {
 fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
-    let copies = ["member-2", "member-3"].map(|importer| slice_import(importer, &old));
+    let copies = ["member-2", "member-3"].map(|importer| distributed_slice(importer, &old));
     let mut view = hub_view([
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new.clone()),
@@ -107,11 +107,11 @@ fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
 
-    let requeue = told(&mut view, Object::EndpointSliceImport(slice_import("member-3", &new)));
+    let requeue = told(&mut view, Object::EndpointSliceImport(distributed_slice("member-3", &new)));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     let withdrawal = |copy| Write::delete(Kind::EndpointSliceImport, copy);
     assert_eq!(writes(&view, &hub_key(&old)), [withdrawal(&copies[1].meta)], "each importer for itself");
-    told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
+    told(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
     assert_eq!(writes(&view, &hub_key(&old)), copies.each_ref().map(|copy| withdrawal(&copy.meta)));
 }
 
@@ -127,7 +127,7 @@ fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_c
         ("no claim", new.clone(), import),
         ("nothing to say", HubSlice { spec: new.clone().carrying(&[], 1).spec, ..new }, claimed),
     ];
-    let copy = slice_import("member-2", &old);
+    let copy = distributed_slice("member-2", &old);
     for (why, other, import) in table {
         let view = hub_view([
             Object::EndpointSliceExport(old.clone().deleting()),
@@ -144,7 +144,7 @@ fn an_export_is_let_go_only_when_its_copies_are() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let dying = old.clone().deleting();
-    let going = slice_import("member-2", &old).deleting();
+    let going = distributed_slice("member-2", &old).deleting();
     let view = hub_view([
         Object::EndpointSliceExport(dying.clone()),
         Object::EndpointSliceExport(new),
@@ -159,7 +159,7 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let emptied = HubSlice { spec: old.clone().carrying(&[], 2).spec, ..old.clone() };
-    let copy = slice_import("member-2", &old);
+    let copy = distributed_slice("member-2", &old);
     let mut view = claimed_hub_view([
         Object::EndpointSliceExport(emptied),
         Object::EndpointSliceExport(new.clone()),
@@ -167,7 +167,7 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
         Object::EndpointSliceImport(copy),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
-    let requeue = told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
+    let requeue = told(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert!(matches!(writes(&view, &hub_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
@@ -176,7 +176,7 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
 fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let copy = slice_import("member-2", &old);
+    let copy = distributed_slice("member-2", &old);
     let mut view = hub_view([
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new.clone()),
@@ -198,7 +198,7 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
     let rightful = slice_export("member-3", &slice("work/web-1")).marked();
     let new = new.called(&rightful.meta.name.name);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let copy = slice_import("member-2", &old);
+    let copy = distributed_slice("member-2", &old);
     let mut view = hub_view([
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new),
@@ -225,7 +225,7 @@ fn bound() -> Vec<Object> {
 }
 
 fn given(source: &str) -> HubSlice {
-    slice_import("member-1", &slice_export("member-2", &slice(source))).marked()
+    distributed_slice("member-1", &slice_export("member-2", &slice(source))).marked()
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_importe
 #[test]
 fn an_imported_slice_waits_for_its_own_cluster_only() {
     let old = given("work/app-1");
-    let other = slice_import("member-1", &slice_export("member-3", &slice("work/app-2"))).marked();
+    let other = distributed_slice("member-1", &slice_export("member-3", &slice("work/app-2"))).marked();
     let held = imported_slice(&old.meta.name.name, "work-app");
     let objects = [
         Object::EndpointSliceImport(old.clone().deleting()),

@@ -3,8 +3,8 @@
 use crate::support::agent::{View as _, removed};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
-    endpoint, internal_export, member_agent, named, namespace, no_conflict, resolved, seconds, service, service_import,
-    slice, slice_export, slice_import,
+    distributed_slice, endpoint, internal_export, member_agent, named, namespace, no_conflict, resolved, seconds,
+    service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, gone, hub_view, member_view, planned, told, writes};
 use crate::support::world::settings;
@@ -157,7 +157,7 @@ fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
         Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1").endpoints(&["a", "b"]))),
         Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-2").endpoints(&["c"]))),
         Object::EndpointSliceExport(theirs.clone()),
-        Object::EndpointSliceImport(slice_import("member-1", &theirs)),
+        Object::EndpointSliceImport(distributed_slice("member-1", &theirs)),
         claim("member-1", &import).answered(resolved(&["member-2"])).object(),
         claim("member-1", &import).called("work-other").object(),
     ];
@@ -293,8 +293,8 @@ fn the_hub_tells_each_importer_what_that_announced_and_takes_the_rest_back() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &rich).marked();
     let key = slice_key(&export);
-    let full = slice_import("member-2", &export);
-    let go = slice_import("member-2", &slice_export("member-1", &plain));
+    let full = distributed_slice("member-2", &export);
+    let go = distributed_slice("member-2", &slice_export("member-1", &plain));
     let table = [
         (Some(Features::ALL), None, vec![rich.content.clone()]),
         (Some(Features::NONE), None, vec![plain.content.clone()]),
@@ -318,7 +318,7 @@ fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
     let without = Some(Features::ALL.without(Feature::IPv6));
     assert_eq!(writes(&given(&export, without, None), &key), [], "nor is it marked for nobody");
     let marked = export.marked();
-    let copy = slice_import("member-2", &marked);
+    let copy = distributed_slice("member-2", &marked);
     let view = given(&marked, without, Some(&copy));
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
     assert_eq!(writes(&given(&marked, Some(Features::ALL), Some(&copy)), &key), []);
@@ -341,7 +341,7 @@ fn a_member_speaks_for_itself_only() {
 fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_no_longer() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &rich).marked();
-    let (key, copy) = (slice_key(&export), slice_import("member-2", &export));
+    let (key, copy) = (slice_key(&export), distributed_slice("member-2", &export));
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let mut view = given(&export, Some(Features::ALL), Some(&copy));
     let requeue = gone(&mut view, &agent); // the deletion is seen at second 20

@@ -3,8 +3,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
-    content, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service,
-    service_import, slice, slice_export, slice_import,
+    content, distributed_slice, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds,
+    service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::Key;
@@ -402,7 +402,7 @@ fn a_slice_is_marked_once_then_given_to_every_importer() {
     };
     assert_eq!(writes(&view, &key), [create("member-2"), create("member-3")]);
 
-    let copy = slice_import("member-2", &marked);
+    let copy = distributed_slice("member-2", &marked);
     let changed = marked.clone().carrying(&["10.0.0.9"], 2);
     let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
     let view = claimed_hub_view(objects.into_iter().chain([import.object()]));
@@ -423,7 +423,7 @@ fn a_slice_that_nobody_imports_costs_nothing() {
 #[test]
 fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
-    let copy = slice_import("member-2", &export).marked();
+    let copy = distributed_slice("member-2", &export).marked();
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let both = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
     let view = hub_view(both.iter().cloned().chain([import.clone().object()]));
@@ -447,7 +447,7 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
 #[test]
 fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
     let dying = slice_export("member-1", &slice("work/app-1")).marked().deleting();
-    let copies = ["member-2", "member-3"].map(|importer| slice_import(importer, &dying));
+    let copies = ["member-2", "member-3"].map(|importer| distributed_slice(importer, &dying));
     let mut objects: Vec<Object> = copies
         .iter()
         .map(|copy| {
@@ -469,7 +469,7 @@ fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
 fn stamps_that_differ_below_the_second_are_equal() {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
-    let mut copy = slice_import("member-2", &export);
+    let mut copy = distributed_slice("member-2", &export);
     copy.spec.reference.exported_since = Some(seconds(5)); // as a Go hub cuts it to seconds
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let with = |copy: &HubSlice| {
@@ -509,7 +509,7 @@ fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first
 #[test]
 fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
-    let dying = Object::EndpointSliceImport(slice_import("member-2", &export).deleting());
+    let dying = Object::EndpointSliceImport(distributed_slice("member-2", &export).deleting());
     let changed = export.carrying(&["10.0.0.9"], 2);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let mut view = claimed_hub_view([Object::EndpointSliceExport(changed.clone()), dying.clone(), import.object()]);
@@ -525,7 +525,7 @@ fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
 fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let key = slice_key(&export);
-    let copy = slice_import("member-2", &export).marked();
+    let copy = distributed_slice("member-2", &export).marked();
     let dying = copy.clone().deleting();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let objects = |copy: &HubSlice, others: &[Object]| {
@@ -557,7 +557,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     let others = dying.held_by("example.com/other");
     let view = objects(&others, &[goes.clone().object()]);
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &others.meta, false)]);
-    let unmarked = slice_import("member-2", &export).deleting();
+    let unmarked = distributed_slice("member-2", &export).deleting();
     assert_eq!(writes(&objects(&unmarked, &[goes.object()]), &key), []);
 }
 

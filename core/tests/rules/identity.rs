@@ -3,8 +3,8 @@
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, accepted_export, derived_service,
-    imported_slice, in_hub_of, internal_export, mcs, member_agent, named, namespace, no_conflict, seconds, service,
-    service_export, service_import, slice, slice_export, slice_import,
+    distributed_slice, imported_slice, in_hub_of, internal_export, mcs, member_agent, named, namespace, no_conflict,
+    seconds, service, service_export, service_import, slice, slice_export,
 };
 use crate::support::view::blocking_reasons;
 use crate::support::world::settings;
@@ -88,7 +88,7 @@ fn owned_by(uid: &str) -> MemberAgent {
 /// Returns an exported Service, a Service whose import is being withdrawn, and the keys that they concern.
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
-    let given = slice_import("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
+    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
     let wanted = mcs("work/db").deriving("work-db");
     let imported = imported_slice(&given.meta.name.name, "work-db");
     let given_name = given.meta.name.name.clone();

@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
-    claim, condition, content, derived_service, found, imported_slice, in_hub_of, mcs, named, not_found, port,
-    reference, resolved, seconds, service, service_import, slice, slice_export, slice_import,
+    claim, condition, content, derived_service, distributed_slice, found, imported_slice, in_hub_of, mcs, named,
+    not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
     NOW, SEEN, blocking_reasons, events, gone, member_view, planned, told, told_by, undecodable, writes,
@@ -377,7 +377,7 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 
 /// Returns a slice of member-2's `work/app` as the hub distributes it, and all objects that it can belong to.
 fn given() -> (HubSlice, Vec<Object>) {
-    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
+    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
     let (_, objects) = standing(derived_service("work-app", "work/app"));
     (given, objects)
 }

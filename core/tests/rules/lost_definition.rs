@@ -3,8 +3,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,
-    content, endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds, service, service_import,
-    slice, slice_export, slice_import,
+    content, distributed_slice, endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds,
+    service, service_import, slice, slice_export,
 };
 use crate::support::view::{blocking_reasons, events, gone, hub_view, member_view, planned, told, writes};
 use fleetnet_core::features::Features;
@@ -83,7 +83,7 @@ fn key_of(export: &HubSlice) -> hub::Key {
 #[test]
 fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     let export = slice_export("member-1", &changed()).marked();
-    let copy = slice_import("member-2", &slice_export("member-1", &rich()));
+    let copy = distributed_slice("member-2", &slice_export("member-1", &rich()));
     let view = hub_without(&export, Some(&copy), true);
     let in_time = view.plan(&key_of(&export), seconds(79));
     assert_eq!((carried(&in_time.writes), in_time.again), (vec![changed().content], Some(seconds(80))));
@@ -98,7 +98,7 @@ fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
 #[test]
 fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
     let export = slice_export("member-1", &rich()).marked();
-    let copy = slice_import("member-2", &export);
+    let copy = distributed_slice("member-2", &export);
     let mut half = copy.clone();
     half.spec.content.draining.clear();
     for copy in [copy, half] {
@@ -110,7 +110,7 @@ fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
 #[test]
 fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
     let export = slice_export("member-1", &six("fd00::2")).marked();
-    let copy = slice_import("member-2", &slice_export("member-1", &six("fd00::1")));
+    let copy = distributed_slice("member-2", &slice_export("member-1", &six("fd00::1")));
     for was_there in [true, false] {
         let mut view = hub_without(&export, Some(&copy), was_there);
         assert_eq!(view.plan(&key_of(&export), seconds(900)), Plan::default(), "{was_there}");
@@ -125,7 +125,7 @@ fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
 #[test]
 fn a_peer_has_six_minutes_for_its_first_announcement() {
     let export = slice_export("member-1", &six("fd00::1")).marked();
-    let copy = slice_import("member-2", &export);
+    let copy = distributed_slice("member-2", &export);
     let mut view = hub_without(&export, Some(&copy), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     let waits = Plan { again: Some(seconds(460)), ..Plan::default() };

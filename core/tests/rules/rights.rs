@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, condition,
-    in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service, service_import, slice,
-    slice_export, slice_import,
+    distributed_slice, in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service,
+    service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, undecodable, writes};
 use crate::support::world::{Who, World, fleet};
@@ -144,7 +144,7 @@ fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
     let export = marked_slice("member-2");
     let key = slice_key(&export);
     let import = import_of(&["member-1"]).claimed_by(&["member-3"]);
-    let copy = slice_import("member-3", &export);
+    let copy = distributed_slice("member-3", &export);
     let objects = [Object::EndpointSliceExport(export.clone()), import.object(), exporters("member-1")];
     let unmark = Write::finalizer(Kind::EndpointSliceExport, &export.meta, false);
     assert_eq!(writes(&hub_view(objects.clone()), &key), std::slice::from_ref(&unmark));
@@ -261,7 +261,7 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_decoded() {
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, struck)]);
 
     let export = marked_slice("member-1");
-    let copy = slice_import("member-2", &export);
+    let copy = distributed_slice("member-2", &export);
     let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
     let mut view = hub_view(objects.into_iter().chain([import_of(&["member-1"]).object(), importers("")]));
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
@@ -320,7 +320,7 @@ fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
 #[test]
 fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
     let given = marked_slice("member-1");
-    let copy = slice_import("member-2", &given);
+    let copy = distributed_slice("member-2", &given);
     let changed = given.carrying(&["10.0.0.9"], 2);
     let key = slice_key(&changed);
     let at = in_hub_of("member-3", &changed.meta.name.name);

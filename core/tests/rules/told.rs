@@ -2,9 +2,9 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
-    BuildService, IntoObject, accepted_export, claim, conflict, derived_service, found, imported_slice,
-    internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port, resolved, seconds, service,
-    service_export, service_import, slice, slice_export, slice_import, valid,
+    BuildService, IntoObject, accepted_export, claim, conflict, derived_service, distributed_slice, found,
+    imported_slice, internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port, resolved,
+    seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, undecodable};
 use fleetnet_core::features::{Feature, Features};
@@ -386,7 +386,7 @@ fn of_given_slices() -> Vec<Case> {
     let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
-    let given = || slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let given = || distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let plan = |objects: Vec<Object>, name: &Text| {
         let around = [mcs.clone().object(), import.clone().object(), service.clone().object()];
         planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(name.clone()))
@@ -581,7 +581,7 @@ fn of_slices_in_the_hub() -> Vec<Case> {
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
     let name = &held.meta.name.name;
     let squatter = slice_export("member-2", &slice("work/other-1")).called(name).marked().created(seconds(1));
-    let copy = slice_import("member-3", &squatter);
+    let copy = distributed_slice("member-3", &squatter);
     let import = shown(&["member-1"]).claimed_by(&["member-3"]);
     let plan = |objects: Vec<Object>, name: &Text| {
         let all = [Object::EndpointSliceExport(held.clone()), import.clone().object()].into_iter().chain(objects);

@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject,
-    claim, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service, service_import,
-    slice, slice_export, slice_import,
+    claim, distributed_slice, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds,
+    service, service_import, slice, slice_export,
 };
 use crate::support::view::{
     blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, told_by, undecodable,
@@ -34,7 +34,7 @@ fn shared() -> ServiceImport {
 /// Returns an export of member-1 with its finalizer, and its distributed slice for member-3.
 fn standing() -> [Object; 3] {
     let export = held();
-    let copy = slice_import("member-3", &export);
+    let copy = distributed_slice("member-3", &export);
     [Object::EndpointSliceExport(export), Object::EndpointSliceImport(copy), claimed().object()]
 }
 
@@ -59,7 +59,7 @@ fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
     };
     assert_eq!(&*spec.reference.cluster, "member-1");
 
-    let mut copied = slice_import("member-3", &liar);
+    let mut copied = distributed_slice("member-3", &liar);
     let view = claimed_hub_view([
         Object::EndpointSliceExport(liar.clone()),
         Object::EndpointSliceImport(copied.clone()),
@@ -154,7 +154,7 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_refused_and_told_s
 #[test]
 fn the_copies_of_an_export_that_turns_out_to_be_second_go_and_that_is_told_with_them() {
     let second = second_of_slice().marked();
-    let copy = slice_import("member-3", &second);
+    let copy = distributed_slice("member-3", &second);
     let view = hub_view(
         standing()
             .into_iter()
@@ -296,7 +296,7 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
     assert_eq!(planned(Vec::new()), [at("member-3")]);
 
     // A distributed slice stays until the record on the ServiceImport no longer has the claim.
-    let copy = slice_import("member-2", &held);
+    let copy = distributed_slice("member-2", &held);
     assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
 
     let claimed = claim("member-2", &service_import("work/app")).east_west();
@@ -379,14 +379,14 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
 
     // An importer that has the slice already gets its changes until member-2 sees the outcome and withdraws the slice.
     let given = fresh.marked();
-    let copy = Object::EndpointSliceImport(slice_import("member-3", &given));
+    let copy = Object::EndpointSliceImport(distributed_slice("member-3", &given));
     let mut view = view_of([given.clone().carrying(&["10.0.0.9"], 2)]);
     told(&mut view, copy);
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
     // A withdrawn slice does not wait for its replacement.
-    let (going, copy) = (given.clone().deleting(), slice_import("member-3", &given));
+    let (going, copy) = (given.clone().deleting(), distributed_slice("member-3", &given));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
     for (import, expected) in [(claimed(), vec![withdrawal]), (shared(), vec![])] {
@@ -430,7 +430,7 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
 
 #[test]
 fn copies_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_exports() {
-    let (export, copy) = (held(), slice_import("member-3", &held()));
+    let (export, copy) = (held(), distributed_slice("member-3", &held()));
     let mut edited = export;
     edited.spec.owner = named("work/another");
     let key = slice_key(&edited);
@@ -452,7 +452,7 @@ fn claims_of(cluster: &str) -> BTreeMap<Text, ClusterId> {
 #[test]
 fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() {
     let origins = |view: &member::View| ["member-2", "member-3"].map(|cluster| view.is_origin(&cluster.into()));
-    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
     assert_eq!(origins(&view), [true, false]);
     let mut of_other = given.version(2);

@@ -3,8 +3,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
-    accepted_export, claim, conflict, derived_service, found, imported_slice, in_hub_of, internal_export, mcs, named,
-    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
+    accepted_export, claim, conflict, derived_service, distributed_slice, found, imported_slice, in_hub_of,
+    internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
     blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, undecodable, writes,
@@ -29,7 +29,7 @@ fn hub_slice(slice: &HubSlice) -> hub::Key {
 /// Returns the export of `work/app-1` by member-1, and its distributed slice for member-2.
 fn exported() -> (HubSlice, HubSlice) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
-    let copy = slice_import("member-2", &export);
+    let copy = distributed_slice("member-2", &export);
     (export, copy)
 }
 
@@ -88,7 +88,7 @@ fn an_export_that_cannot_be_decoded_holds_up_its_own_copies_only() {
 #[test]
 fn a_copy_that_cannot_be_decoded_is_not_made_twice_and_the_others_are_made() {
     let (export, copy) = exported();
-    let other = slice_import("member-3", &export);
+    let other = distributed_slice("member-3", &export);
     let import = claimed_import(&["member-2", "member-3"]);
     let mut view = claimed_hub_view([import.object(), Object::EndpointSliceExport(export.clone())]);
     undecodable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
@@ -152,7 +152,7 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
         offer("member-1", 80).object(),
         Object::EndpointSliceExport(export.clone()),
         Object::EndpointSliceImport(copy.clone()),
-        Object::EndpointSliceImport(slice_import("member-3", &export)),
+        Object::EndpointSliceImport(distributed_slice("member-3", &export)),
     ]);
     let keep = |clusters: &[&str]| {
         let claims = claimed_import(clusters).claims;
@@ -248,7 +248,7 @@ fn slice_key(given: &HubSlice) -> member::Key {
 }
 
 fn given(source: &str) -> HubSlice {
-    slice_import("member-1", &slice_export("member-2", &slice(source))).marked()
+    distributed_slice("member-1", &slice_export("member-2", &slice(source))).marked()
 }
 
 /// Objects of member-1 for an import of `work/app`, except its slices.

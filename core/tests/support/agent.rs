@@ -94,9 +94,9 @@ impl View for member::View {
         held.extend(self.imports.iter().cloned().map(Object::ServiceImport));
         held.extend(self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService));
         held.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
-        held.extend(self.internal_imports.iter().cloned().map(Object::InternalServiceImport));
+        held.extend(self.claims.iter().cloned().map(Object::InternalServiceImport));
         held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
-        held.extend(self.slice_imports.iter().cloned().map(Object::EndpointSliceImport));
+        held.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         held
     }
@@ -143,9 +143,9 @@ impl View for hub::View {
         let mut held = Vec::new();
         held.extend(self.imports.iter().cloned().map(Object::ServiceImport));
         held.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
-        held.extend(self.internal_imports.iter().cloned().map(Object::InternalServiceImport));
+        held.extend(self.claims.iter().cloned().map(Object::InternalServiceImport));
         held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
-        held.extend(self.slice_imports.iter().cloned().map(Object::EndpointSliceImport));
+        held.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         held.extend(self.namespaces.iter().cloned().map(Object::Namespace));
         held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         held

@@ -474,7 +474,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
 }
 
 /// Returns the distributed slice of an export for an importer.
-pub(crate) fn slice_import(importer: &str, export: &HubSlice) -> HubSlice {
+pub(crate) fn distributed_slice(importer: &str, export: &HubSlice) -> HubSlice {
     let name = &export.meta.name.name;
     let at = in_hub_of(importer, name);
     HubSlice { meta: Meta { uid: format!("uid-copy-{name}").into(), ..meta(at, 1) }, ..export.clone() }

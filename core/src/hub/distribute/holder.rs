@@ -100,7 +100,7 @@ pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSli
 /// True if a write changes a distributed slice of this export.
 fn is_copy(view: &View, write: &Write, export: &HubSlice) -> bool {
     let cluster = names::cluster_of(&export.meta.name.namespace);
-    view.slice_imports.get(&write.at).is_some_and(|copy| Some(&copy.spec.reference.cluster) == cluster.as_ref())
+    view.distributed_slices.get(&write.at).is_some_and(|copy| Some(&copy.spec.reference.cluster) == cluster.as_ref())
 }
 
 fn unmark(export: &HubSlice) -> Plan {

@@ -125,7 +125,7 @@ impl View {
     /// Requeues the slices of these Services whose removal waits for a replacement.
     pub(super) fn requeue_waiting_slices(&self, services: BTreeSet<ObjectName>, requeue: &mut Vec<Key>) {
         for service in &services {
-            requeue.extend(self.going_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));
+            requeue.extend(self.withdrawn_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));
         }
     }
 }

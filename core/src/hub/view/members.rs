@@ -48,13 +48,13 @@ impl View {
         // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
         self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
         if changed {
-            for claim in self.internal_imports.in_namespace(namespace) {
+            for claim in self.claims.in_namespace(namespace) {
                 // fault U6.3: self.requeue_slices_of(&claim.reference.source, requeue); ~>
                 self.requeue_slices_of(&claim.reference.source, requeue);
                 // fault F7.2: requeue.push(Key::Service(claim.reference.source.clone())); ~>
                 requeue.push(Key::Service(claim.reference.source.clone()));
             }
-            let copies = self.slice_imports.in_namespace(namespace);
+            let copies = self.distributed_slices.in_namespace(namespace);
             requeue.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
         }
         requeue.push(Key::Member(name.name.clone().into()));

@@ -187,8 +187,8 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
         return None;
     }
-    // fault N1.2: find(|at| view.internal_imports.get(at).is_none() ~> next(
-    view.names_in_hub(name, uid).find(|at| view.internal_imports.get(at).is_none())
+    // fault N1.2: find(|at| view.claims.get(at).is_none() ~> next(
+    view.names_in_hub(name, uid).find(|at| view.claims.get(at).is_none())
 }
 
 /// Returns the message for an import without a claim because other claims have all its names (B3 in docs/behaviour.md). The
@@ -205,7 +205,7 @@ fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }
-    let held = view.names_in_hub(name, uid).filter_map(|at| view.internal_imports.get(&at));
+    let held = view.names_in_hub(name, uid).filter_map(|at| view.claims.get(&at));
     let held: Vec<String> = held
         .filter(|held| held.reference.source != *name)
         .map(|held| format!("{} (of service {})", held.meta.name, held.reference.source))
@@ -232,5 +232,5 @@ fn reference(view: &View, import: &ServiceImport) -> Reference {
 }
 
 fn claims_of<'a>(view: &'a View, import: &ObjectName) -> impl Iterator<Item = &'a InternalServiceImport> {
-    view.internal_imports_of.get(import).filter_map(|name| view.internal_imports.get(name))
+    view.claims_of.get(import).filter_map(|name| view.claims.get(name))
 }

@@ -437,7 +437,8 @@ fn desired(
     standing: Option<&Service>,
     waits_for_load_balancer: bool,
 ) -> DerivedService {
-    let given = view.slice_imports_of.get(&import.meta.name).filter_map(|slice| view.slice_imports.live(slice));
+    let given =
+        view.distributed_slices_of.get(&import.meta.name).filter_map(|slice| view.distributed_slices.live(slice));
     let gives_six = |slice: &HubSlice| admission::gives_six(view, slice);
     let headless = import.status.is_headless();
     DerivedService {

@@ -33,7 +33,7 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         return Plan::default();
     }
     let held = view.slices.get(&held_at);
-    match view.slice_imports.get(&given_at) {
+    match view.distributed_slices.get(&given_at) {
         None => held.filter(|held| held.imported).map_or_else(Plan::default, |held| orphan(view, held, now)),
         Some(given) if given.meta.deleting => withdraw(view, given, held),
         Some(given) => match binding(view, &given.spec.owner) {
@@ -73,7 +73,8 @@ fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan
 fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
     let Some(service) = binding(view, &given.spec.owner) else { return false };
     let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
-    let others = view.slice_imports_of.get(&given.spec.owner).filter_map(|other| view.slice_imports.live(other));
+    let others =
+        view.distributed_slices_of.get(&given.spec.owner).filter_map(|other| view.distributed_slices.live(other));
     // fault P10.3: other| other.spec.reference.cluster == given.spec.reference.cluster ~> _| true
     others.filter(|other| other.spec.reference.cluster == given.spec.reference.cluster).any(|other| {
         let held = view.slices.live(&view.in_system(other.meta.name.name.clone()));
@@ -188,7 +189,7 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
         return None;
     }
     let mut held_by_others = Vec::new();
-    for given in view.slice_imports_of.get(imported).filter_map(|given| view.slice_imports.live(given)) {
+    for given in view.distributed_slices_of.get(imported).filter_map(|given| view.distributed_slices.live(given)) {
         let at = view.in_system(given.meta.name.name.clone());
         if view.undecodable.has(Kind::EndpointSlice, &at) {
             return None;

@@ -20,9 +20,9 @@ impl View {
             Object::ServiceImport(import) => self.take_import(import, at, requeue),
             Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, at, requeue),
             Object::InternalServiceExport(export) => self.take_internal_export(export, at, requeue),
-            Object::InternalServiceImport(import) => self.take_internal_import(import, at, requeue),
+            Object::InternalServiceImport(import) => self.take_claim(import, at, requeue),
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, requeue),
-            Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, requeue),
+            Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, at, requeue),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, requeue),
             Object::Namespace(namespace) => self.take_namespace(namespace),
         }
@@ -36,9 +36,9 @@ impl View {
             Kind::ServiceImport => self.forget_import(name, uid, at, requeue),
             Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, at, requeue),
             Kind::InternalServiceExport => self.forget_internal_export(name, uid, at, requeue),
-            Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, requeue),
+            Kind::InternalServiceImport => self.forget_claim(name, uid, at, requeue),
             Kind::EndpointSliceExport => self.forget_slice_export(name, uid, at, requeue),
-            Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, requeue),
+            Kind::EndpointSliceImport => self.forget_distributed_slice(name, uid, at, requeue),
             Kind::MemberAgent => self.forget_member_agent(name, uid, at, requeue),
             Kind::Namespace => {}
         }
@@ -123,7 +123,7 @@ impl View {
     }
 
     pub(super) fn requeue_distributed_slices_of(&self, imported: &ObjectName, requeue: &mut Vec<Key>) {
-        requeue.extend(self.slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
+        requeue.extend(self.distributed_slices_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
         requeue.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
     }
 
@@ -187,7 +187,7 @@ impl View {
             if let Some(replaced) = self.replaced_by_import(&self.in_hub(name.name.clone())) {
                 self.requeue_waiting_imports(&replaced, requeue);
             }
-            if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
+            if let Some(given) = self.distributed_slices.get(&self.in_hub(name.name.clone())) {
                 // fault P5.4: self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue); ~>
                 self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue);
             }
@@ -389,12 +389,12 @@ impl View {
 
     // === Claims and distributed slices ===
 
-    fn take_internal_import(&mut self, claim: InternalServiceImport, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn take_claim(&mut self, claim: InternalServiceImport, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = claim.meta.name.clone();
         let import = claim.reference.source.clone();
-        let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
+        let Taken::Changed(before) = self.claims.take(claim) else { return };
         let import_before = before.map(|old| old.reference.source);
-        self.internal_imports_of.shift(import_before.clone(), Some(import.clone()), &name);
+        self.claims_of.shift(import_before.clone(), Some(import.clone()), &name);
         for import in import_before.iter().chain([&import]) {
             self.note_fulfilled(import, at);
             // The type of the granted claim decides the type of the derived Service, which the MultiClusterService's key
@@ -406,15 +406,15 @@ impl View {
         requeue.push(Key::Import(import));
     }
 
-    fn forget_internal_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
-        let Some(before) = self.internal_imports.remove(name, uid) else { return };
+    fn forget_claim(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
+        let Some(before) = self.claims.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
             // The deleted claim named another ServiceImport at the end. Any import may have waited for its name.
             // fault A6.5: requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
-        self.internal_imports_of.shift(Some(import.clone()), None, name);
+        self.claims_of.shift(Some(import.clone()), None, name);
         self.note_fulfilled(&import, at);
         // fault R6.2: self.import_name_freed(requeue); ~>
         self.import_name_freed(requeue);
@@ -424,43 +424,43 @@ impl View {
     }
 
     fn note_fulfilled(&mut self, import: &ObjectName, at: Timestamp) {
-        let claims = self.internal_imports_of.get(import).filter_map(|claim| self.internal_imports.live(claim));
+        let claims = self.claims_of.get(import).filter_map(|claim| self.claims.live(claim));
         let fulfilled = claims.map(|claim| &claim.status.clusters).any(|clusters| !clusters.is_empty());
         self.stamps.set_fulfilled(import, fulfilled, at);
     }
 
-    fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn take_distributed_slice(&mut self, slice: HubSlice, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
         let origin = slice.spec.reference.cluster.clone();
         let generation = slice.spec.reference.generation;
         // fault P10.4: = self.replaced_by_import(&name) ~> : Option<ObjectName> = None
         let mut replaced = self.replaced_by_import(&name);
-        let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
+        let Taken::Changed(before) = self.distributed_slices.take(slice) else { return };
         if let Some(before) = &before {
-            self.going_slice_imports_of.remove(&before.spec.owner, &name);
+            self.withdrawn_slices_of.remove(&before.spec.owner, &name);
         }
-        if let Some(slice) = self.slice_imports.get(&name) {
+        if let Some(slice) = self.distributed_slices.get(&name) {
             let admitted = admitted(self, slice);
             if slice.meta.deleting || admitted.content.endpoints.is_empty() {
-                self.going_slice_imports_of.insert(owner.clone(), name.clone());
+                self.withdrawn_slices_of.insert(owner.clone(), name.clone());
             }
             let not_imported = admitted.not_imported;
             self.stamps.set_not_imported(&name.name, not_imported, generation);
         }
-        let is_six = self.slice_imports.get(&name).is_some_and(|slice| gives_six(self, slice));
+        let is_six = self.distributed_slices.get(&name).is_some_and(|slice| gives_six(self, slice));
         // fault F4.2: before ~> false && before
         // fault F4.4: || !gives_six(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
             requeue.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
         }
-        self.slice_imports_from.shift(
+        self.distributed_slices_from.shift(
             before.as_ref().map(|old| old.spec.reference.cluster.clone()),
             Some(origin),
             &name,
         );
         let owner_before = before.map(|old| old.spec.owner);
-        self.slice_imports_of.shift(owner_before.clone(), Some(owner.clone()), &name);
+        self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
         // Slices may wait for this one in its old Service and in its new Service.
         let replaces = self.replaced_by_import(&name);
@@ -472,14 +472,14 @@ impl View {
         requeue.push(Key::SliceImport(name.name));
     }
 
-    fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn forget_distributed_slice(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let replaced = self.replaced_by_import(name);
-        let Some(before) = self.slice_imports.remove(name, uid) else { return };
-        self.going_slice_imports_of.remove(&before.spec.owner, name);
+        let Some(before) = self.distributed_slices.remove(name, uid) else { return };
+        self.withdrawn_slices_of.remove(&before.spec.owner, name);
         // fault T22.3: self.stamps.set_not_imported(&name.name, NotImported::default(), 0); ~>
         self.stamps.set_not_imported(&name.name, NotImported::default(), 0);
-        self.slice_imports_from.remove(&before.spec.reference.cluster, name);
-        self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
+        self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
+        self.distributed_slices_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
         replaced.iter().for_each(|service| self.requeue_waiting_imports(service, requeue));
         self.requeue_for_slice_name(&name.name, &before.spec.owner, requeue);

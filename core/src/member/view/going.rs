@@ -18,13 +18,13 @@ impl View {
 
     /// Returns the Service whose slices may wait for the import of this slice; `None` if this slice is itself being removed.
     pub(super) fn replaced_by_import(&self, given: &ObjectName) -> Option<ObjectName> {
-        let owner = &self.slice_imports.get(given)?.spec.owner;
-        (!self.going_slice_imports_of.holds(owner, given)).then(|| owner.clone())
+        let owner = &self.distributed_slices.get(given)?.spec.owner;
+        (!self.withdrawn_slices_of.holds(owner, given)).then(|| owner.clone())
     }
 
     /// Requeues the imported slices of a Service whose removal waits for a replacement.
     pub(super) fn requeue_waiting_imports(&self, imported: &ObjectName, requeue: &mut Vec<Key>) {
-        // fault T35.7: going_slice_imports_of.get(imported ~> slice_imports_of.get(imported).filter(|slice| self.going_slice_imports_of.holds(imported, slice)
-        requeue.extend(self.going_slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
+        // fault T35.7: withdrawn_slices_of.get(imported ~> distributed_slices_of.get(imported).filter(|slice| self.withdrawn_slices_of.holds(imported, slice)
+        requeue.extend(self.withdrawn_slices_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
     }
 }

@@ -24,8 +24,8 @@ impl View {
     pub(super) fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
         let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
         let given_as = self.in_hub(slice.clone());
-        let given =
-            self.slice_imports.get(&given_as).is_some() || self.undecodable.has(Kind::EndpointSliceImport, &given_as);
+        let given = self.distributed_slices.get(&given_as).is_some()
+            || self.undecodable.has(Kind::EndpointSliceImport, &given_as);
         let known = self.watches.complete(&[Kind::EndpointSliceImport]);
         if !held || given {
             self.stamps.set_orphaned(slice, false, at);

@@ -26,7 +26,7 @@ impl View {
             Kind::EndpointSlice => {
                 requeue.push(Key::SliceExport(name.clone()));
                 requeue.push(Key::SliceImport(name.name.clone()));
-                if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
+                if let Some(given) = self.distributed_slices.get(&self.in_hub(name.name.clone())) {
                     self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue);
                 }
             }
@@ -76,7 +76,7 @@ impl View {
 
     /// Requeues all distributed slices, and all imported slices that the hub no longer distributes.
     fn requeue_all_distributed_slices(&self, requeue: &mut Vec<Key>) {
-        let given = self.slice_imports.iter().map(|given: &HubSlice| given.meta.name.name.clone());
+        let given = self.distributed_slices.iter().map(|given: &HubSlice| given.meta.name.name.clone());
         requeue.extend(given.chain(self.stamps.orphans().cloned()).map(Key::SliceImport));
     }
 
