@@ -48,17 +48,17 @@ fn main() -> anyhow::Result<()> {
     if smoke && matches!(what, What::EndpointSlice(_) | What::Compare(_)) {
         anyhow::bail!("--smoke is for control planes: here take --generate FOLDER --pods 10, and --milliseconds 1");
     }
-    let (churns, restarts, size) = match what {
-        What::Import(size) => (false, false, size),
-        What::Churn(size) => (true, false, size),
-        What::Restart(size) => (false, true, size),
-        What::All(size) => (true, true, size),
+    let (parts, size): (&[Part], Size) = match what {
+        What::Import(size) => (&[], size),
+        What::Churn(size) => (&[Part::Churn], size),
+        What::Restart(size) => (&[Part::Restart], size),
+        What::All(size) => (&[Part::Churn, Part::Restart], size),
         What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
     };
     let size = if smoke { SMOKE } else { size };
-    let report = fleetnet_tests::run(measure(churns, restarts, size))?;
+    let report = fleetnet_tests::run(measure(parts, size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}", report.table());
     if let Some(churn) = &report.churn {
@@ -74,12 +74,27 @@ fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(churns: bool, restarts: bool, size: Size) -> anyhow::Result<Report> {
+/// Part of the measurement after the import.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Churn,
+    Restart,
+}
+
+async fn measure(parts: &[Part], size: Size) -> anyhow::Result<Report> {
     let mut environment = Environment::take().await?;
     let users = Users::of(&environment, World::of_agents(&environment)).await?;
     let (import, baseline) = import::measure(&environment, &users, size).await?;
-    let churn = if churns { Some(churn::measure(&environment, &users, &baseline, size).await?) } else { None };
-    let restart = if restarts { Some(restart::measure(&mut environment, &users, size).await?) } else { None };
+    let churn = if parts.contains(&Part::Churn) {
+        Some(churn::measure(&environment, &users, &baseline, size).await?)
+    } else {
+        None
+    };
+    let restart = if parts.contains(&Part::Restart) {
+        Some(restart::measure(&mut environment, &users, size).await?)
+    } else {
+        None
+    };
     Ok(Report::new(size, import, churn, restart))
 }
 

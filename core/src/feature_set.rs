@@ -114,9 +114,9 @@ impl FeatureSet {
     }
 
     /// Returns the time at which this feature set expires and the plan must be made again. An expiring assumption matters only
-    /// to a plan that `keeps` something because of it.
-    pub(crate) fn again(self, keeps: bool) -> Option<Timestamp> {
-        self.until.filter(|_| keeps || !self.is_assumed)
+    /// to a plan that keeps something because of it (`kept`).
+    pub(crate) fn again<K>(self, kept: Option<K>) -> Option<Timestamp> {
+        self.until.filter(|_| kept.is_some() || !self.is_assumed)
     }
 
     /// Returns the slice reduced to what the peer supports; `None` if the peer supports no such slice.
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn only_what_ends_is_waited_for_and_an_assumption_only_by_who_keeps_something() {
-        assert_eq!(certain(Features::ALL, Some(9)).again(false), Some(at(9)));
-        assert_eq!(go_form_assumed(Some(9)).again(false), None);
-        assert_eq!(go_form_assumed(Some(9)).again(true), Some(at(9)));
+        assert_eq!(certain(Features::ALL, Some(9)).again(None::<()>), Some(at(9)));
+        assert_eq!(go_form_assumed(Some(9)).again(None::<()>), None);
+        assert_eq!(go_form_assumed(Some(9)).again(Some(())), Some(at(9)));
     }
 }

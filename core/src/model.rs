@@ -61,10 +61,16 @@ pub struct Finalizers {
 }
 
 impl Finalizers {
-    /// Returns the list with our finalizer added or removed.
+    /// Returns the list with our finalizer.
     #[must_use]
-    pub fn with_ours(&self, ours: bool) -> Self {
-        Self { ours, others: self.others.clone() }
+    pub fn with_ours(&self) -> Self {
+        Self { ours: true, others: self.others.clone() }
+    }
+
+    /// Returns the list without our finalizer.
+    #[must_use]
+    pub fn without_ours(&self) -> Self {
+        Self { ours: false, others: self.others.clone() }
     }
 }
 
@@ -190,8 +196,10 @@ pub struct Owner {
     pub block_owner_deletion: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Type of an imported Service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImportType {
+    #[default]
     ClusterSetIp,
     Headless,
 }

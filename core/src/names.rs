@@ -2,7 +2,7 @@
 //! name.
 
 use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
-use crate::model::ServicePort;
+use crate::model::{ImportType, ServicePort};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -146,10 +146,13 @@ pub(crate) fn is_qualified_name(name: &str) -> bool {
 }
 
 /// Returns a fingerprint of what accepted exports of one Service have in common: their ports, and whether they are headless.
-pub fn offer_fingerprint(ports: &[ServicePort], headless: bool) -> Text {
+pub fn offer_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Text {
     let ports = ports_fingerprint(ports);
-    // fault F6.1: if headless { format!("{ports}-headless").into() } else { ~> { let _ = headless;
-    if headless { format!("{ports}-headless").into() } else { ports }
+    match import_type {
+        // fault F6.1: format!("{ports}-headless").into() ~> ports
+        ImportType::Headless => format!("{ports}-headless").into(),
+        ImportType::ClusterSetIp => ports,
+    }
 }
 
 /// Returns a fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not count,
@@ -287,8 +290,8 @@ mod tests {
             (vec![dns], "484bb95ee2"),
             (vec![], "e3b0c44298"),
         ] {
-            assert_eq!(&*offer_fingerprint(&ports, false), fingerprint);
-            assert_eq!(&*offer_fingerprint(&ports, true), format!("{fingerprint}-headless"));
+            assert_eq!(&*offer_fingerprint(&ports, ImportType::ClusterSetIp), fingerprint);
+            assert_eq!(&*offer_fingerprint(&ports, ImportType::Headless), format!("{fingerprint}-headless"));
         }
         assert_eq!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short), "member-1-work-app-x7k2p-2e6cd");
         assert_eq!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Long), "member-1-work-app-x7k2p-2e6cd637eb");

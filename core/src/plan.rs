@@ -112,9 +112,14 @@ impl Write {
         Self::new(meta.name.clone(), Action::Delete { kind, uid: meta.uid.clone() })
     }
 
-    /// Returns a write that adds our cleanup finalizer to an object (`ours`) or removes it.
-    pub fn finalizer(kind: Kind, meta: &Meta, ours: bool) -> Self {
-        Self::patch(meta, Patch::Finalizers { kind, finalizers: meta.finalizers.with_ours(ours) })
+    /// Returns a write that adds our cleanup finalizer to an object.
+    pub fn add_finalizer(kind: Kind, meta: &Meta) -> Self {
+        Self::patch(meta, Patch::Finalizers { kind, finalizers: meta.finalizers.with_ours() })
+    }
+
+    /// Returns a write that removes our cleanup finalizer from an object.
+    pub fn remove_finalizer(kind: Kind, meta: &Meta) -> Self {
+        Self::patch(meta, Patch::Finalizers { kind, finalizers: meta.finalizers.without_ours() })
     }
 
     /// Returns the kind of the object, which also determines the cluster (hub or member).

@@ -162,8 +162,10 @@ impl Fleet {
     /// Records whether the watch of EndpointSlices has contact with the API server. Without contact, this cluster stops its
     /// heartbeat, because its slices may be out of date.
     pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, requeue: &mut Vec<Key>) {
-        if source == Kind::EndpointSlice {
-            self.view.slices_followed(in_touch, requeue);
+        match source {
+            Kind::EndpointSlice if in_touch => self.view.slices_followed(requeue),
+            Kind::EndpointSlice => self.view.slices_lost(requeue),
+            _ => {}
         }
     }
 

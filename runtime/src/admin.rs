@@ -307,14 +307,10 @@ mod tests {
     /// Limit in real time for operations that normally take a moment, so that a hung test fails.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    fn check(ok: bool, required: bool, detail: &str) -> Check {
-        Check { ok, required, detail: detail.to_owned() }
-    }
-
-    fn readiness(local: bool, hub: bool) -> Readiness {
+    fn readiness([local, hub]: [bool; 2]) -> Readiness {
         let checks = [
-            ("member".to_owned(), check(local, true, "3 of 3 watches")),
-            ("hub".to_owned(), check(hub, false, "0 of 2 watches")),
+            ("member".to_owned(), Check { ok: local, required: true, detail: "3 of 3 watches".to_owned() }),
+            ("hub".to_owned(), Check { ok: hub, required: false, detail: "0 of 2 watches".to_owned() }),
         ];
         Readiness { checks: checks.into() }
     }
@@ -330,7 +326,7 @@ mod tests {
 
     async fn start(addresses: &[&str]) -> Result<AdminServer, AdminError> {
         let addresses: Vec<BindAddress> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness(true, true))))).await
+        AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness([true, true]))))).await
     }
 
     /// Sends one request. Returns the status line, headers and body of the answer as text.
@@ -388,7 +384,7 @@ mod tests {
 
     #[tokio::test]
     async fn readiness_needs_what_is_required_and_shows_the_rest() {
-        let state = Arc::new(Mutex::new(readiness(true, false)));
+        let state = Arc::new(Mutex::new(readiness([true, false])));
         let server = AdminServer::start(&["127.0.0.1:0".parse().unwrap()], sources(&state)).await.unwrap();
         let address = server.addresses()[0];
         let answer = ask(address, "GET", "/readyz").await;
@@ -396,7 +392,7 @@ mod tests {
         let body = "[-]hub: 0 of 2 watches (not required)\n[+]member: 3 of 3 watches\nready\n";
         assert!(answer.ends_with(body), "{answer}");
 
-        *state.lock().unwrap() = readiness(false, true);
+        *state.lock().unwrap() = readiness([false, true]);
         let answer = ask(address, "GET", "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
         assert!(answer.ends_with("[+]hub: 0 of 2 watches\n[-]member: 3 of 3 watches\nnot ready\n"), "{answer}");

@@ -33,6 +33,7 @@ const RULES: &[Rule] = &[
     },
     Rule { asks: "core has no dependency on Kubernetes, tokio or a clock", broken: architecture::impure_dependencies },
     Rule { asks: "core has no clock, input, output, thread or random order", broken: architecture::impure_core },
+    Rule { asks: "no function of core takes a bool", broken: architecture::bool_parameters },
     Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },
     Rule { asks: "in the runtime each kind of request has its one module", broken: architecture::requests_in_runtime },
     Rule { asks: "only api names what is written on objects of our group", broken: architecture::names_outside_api },

@@ -188,9 +188,16 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
+/// Exports of a Service: some, or none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exports {
+    Some,
+    None,
+}
+
 /// Plans the claims of a Service. `beside` has the other writes of the same plan, since a plan writes each object once. If the
-/// Service is exported (`offered`) but its ServiceImport is gone with its namespace, the claims stay as they are.
-pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan, now: Timestamp) -> Plan {
+/// Service is exported but its ServiceImport is gone with its namespace, the claims stay as they are.
+pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
         return Plan::default(); // the status of a claim depends on the member's features, which are not known yet
     }
@@ -221,35 +228,35 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 }
                 // fault C6.2: && (granted || granting.is_some()) ~>
                 if !is_marked && (granted || granting.is_some()) {
-                    plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
+                    plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
                 }
                 // A claim that was granted before the ServiceImport was created again is recorded first, and then gets its
                 // status.
-                if is_marked && (granted || !offered) {
+                if is_marked && (granted || exports == Exports::None) {
                     plan.join(answer(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
-            // fault H19.1: None if offered && !alive && !claim.meta.deleting => {} ~>
-            None if offered && !alive && !claim.meta.deleting => {}
+            // fault H19.1: None if exports == Exports::Some && !alive && !claim.meta.deleting => {} ~>
+            None if exports == Exports::Some && !alive && !claim.meta.deleting => {}
             None => {
                 // A claim that is not granted leaves the record first. A record of its member may be that of another claim,
                 // which is granted.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
                 // fault C11.1: && !rightful.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !rightful.importers.contains_key(namespace);
+                let unrecorded = Some(claim).filter(|_| !is_in_record);
                 // fault C7.1: deleting { plan ~> deleting && granting.is_none() { continue; } if claim.meta.deleting { plan
                 if claim.meta.deleting {
-                    plan.join(release(claim, is_in_record));
+                    plan.join(unrecorded.map_or_else(Plan::default, release));
                     continue;
                 }
                 match right(view, service, namespace) {
                     Right::Granted => {
-                        plan.join(
-                            release(claim, is_in_record).blocked_by(waiting(view, claim, import, &rightful, now)),
-                        );
+                        plan.join(unrecorded.map_or_else(Plan::default, release));
+                        plan.join(Plan::default().blocked_by(waiting(view, claim, import, &rightful, now)));
                     }
-                    Right::Denied => plan.join(deny(claim, is_in_record)),
-                    // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(release(claim, is_in_record)), } } }
+                    Right::Denied => plan.join(unrecorded.map_or_else(Plan::default, deny)),
+                    // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(unrecorded.map_or_else(Plan::default, release)), } } }
                     Right::Unknown => {}
                 }
             }
@@ -275,7 +282,7 @@ fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, feature
     let is_kept = import
         // fault U12.4: (import.status.is_headless() || claim.status == import.status ~> import.status.is_headless(
         .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
-    let again = features.again(is_kept && (claim.status != status || status.is_headless()));
+    let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
     let mut plan = if is_kept { Plan::default() } else { say(claim, status) };
     plan.look_again(again);
     plan
@@ -289,30 +296,26 @@ fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     Plan::one(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status)))
 }
 
-/// Revokes a claim that is not, or no longer, granted: removes it from the record first, then clears its status, then removes
-/// its finalizer.
-fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
-    if is_in_record {
-        return Plan::default();
-    }
+/// Revokes a claim that is not, or no longer, granted and not in the record: clears its status, then removes its finalizer.
+fn release(claim: &InternalServiceImport) -> Plan {
     // fault C5.1: !claim.meta.deleting && claim.status != ImportStatus::default() ~> false && !claim.meta.deleting
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
         return say(claim, ImportStatus::default());
     }
     if claim.meta.finalizers.ours {
-        return Plan::one(Write::finalizer(Kind::InternalServiceImport, &claim.meta, false));
+        return Plan::one(Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta));
     }
     Plan::default()
 }
 
 /// Denies a claim of a cluster that has no right to import. Emits the Event once; the finalizer records that.
-fn deny(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
-    if is_in_record || names::cluster_of(&claim.meta.name.namespace).is_none() {
+fn deny(claim: &InternalServiceImport) -> Plan {
+    if names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
     }
     let mut plan = say(claim, ImportStatus::default());
     if plan.writes.is_empty() && !claim.meta.finalizers.ours {
-        plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
+        plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
     }
     // fault T14.2: plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim))); ~>
     plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim)));
@@ -378,6 +381,8 @@ fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>)
         return Plan::default();
     }
     let event = importers_event(import, &importers);
-    let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.with_ours(ours) };
+    let held = &import.meta.finalizers;
+    let finalizers = if ours { held.with_ours() } else { held.without_ours() };
+    let patch = Patch::Claims { importers, load_balancer, finalizers };
     Plan::one(Write::patch(&import.meta, patch).with_events(event))
 }

@@ -7,7 +7,7 @@
 mod outcome;
 
 use crate::conditions::{self, CONFLICT};
-use crate::hub::claims;
+use crate::hub::claims::{self, Exports};
 use crate::hub::rights::{self, Right};
 use crate::hub::{View, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
@@ -55,8 +55,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     if !undecided {
         plan.join(outcome::set_outcomes(view, service, resolution.as_ref(), now));
     }
-    let offered = resolution.is_some() || undecided;
-    plan.join(claims::plan(view, service, offered, &plan, now));
+    let exports = if resolution.is_some() || undecided { Exports::Some } else { Exports::None };
+    plan.join(claims::plan(view, service, exports, &plan, now));
     plan
 }
 
@@ -65,8 +65,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
 pub(crate) struct Resolution {
     /// Ports of the winning export, in its order.
     pub(crate) ports: Vec<ServicePort>,
-    /// True if the winning export is of a headless Service.
-    pub(crate) headless: bool,
+    /// Type of the winning export's Service.
+    pub(crate) import_type: ImportType,
     /// Session affinity of the winning export.
     pub(crate) session_affinity: SessionAffinity,
     /// Clusters of the accepted exports, which have the winner's ports. The one with the oldest port set comes first.
@@ -77,7 +77,7 @@ impl Resolution {
     /// Returns the outcome as the status of the ServiceImport.
     fn status(&self) -> ImportStatus {
         ImportStatus {
-            import_type: Some(if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }),
+            import_type: Some(self.import_type),
             ports: self.ports.clone(),
             session_affinity: self.session_affinity,
             clusters: self.accepted.clone(),
@@ -111,7 +111,7 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     let accepted = offers.iter().filter(|(.., export)| same(export)).map(|(_, cluster, _)| cluster.clone()).collect();
     Some(Resolution {
         ports: winner.ports.clone(),
-        headless: winner.headless,
+        import_type: winner.import_type(),
         session_affinity: winner.session_affinity,
         accepted,
     })
@@ -119,7 +119,7 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
 
 /// Returns a fingerprint of what accepted exports of one Service have in common: the ports, and whether they are headless.
 fn fingerprint(export: &InternalServiceExport) -> Text {
-    names::offer_fingerprint(&export.ports, export.headless)
+    names::offer_fingerprint(&export.ports, export.import_type())
 }
 
 /// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export and no decodable one of
@@ -140,8 +140,8 @@ fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
 /// present ports stay.
 fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], offers: &[Offer<'_>]) -> Resolution {
     let status = &import.status;
-    let headless = status.is_headless();
-    let offered = names::offer_fingerprint(&status.ports, headless);
+    let import_type = status.import_type.unwrap_or_default();
+    let offered = names::offer_fingerprint(&status.ports, import_type);
     let same = |export: &InternalServiceExport| fingerprint(export) == offered;
     let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
     let offers_it = |cluster: &ClusterId| offering.iter().find(|(_, other, _)| other == cluster);
@@ -152,7 +152,7 @@ fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], offers: 
     let winner = accepted.first().and_then(offers_it);
     Resolution {
         ports: winner.map_or(&status.ports, |(.., winner)| &winner.ports).clone(),
-        headless,
+        import_type,
         session_affinity: winner.map_or(status.session_affinity, |(.., winner)| winner.session_affinity),
         accepted,
     }
@@ -230,7 +230,8 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
     (export.offered.is_none() || current_offer(export).is_none() && is_accepted())
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
-                && names::offer_fingerprint(&import.status.ports, import.status.is_headless()) == fingerprint(export)
+                && names::offer_fingerprint(&import.status.ports, import.status.import_type.unwrap_or_default())
+                    == fingerprint(export)
         })
 }
 
@@ -252,8 +253,8 @@ fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         }
         let since = offered_since(view, service, &cluster, export).unwrap_or(now);
         let offered = PortsOffered { since, ports: fingerprint(export) };
-        // fault H1.1: with_ours(true ~> clone(
-        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+        // fault H1.1: with_ours ~> clone
+        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), offered };
         plan.push(Write::patch(&export.meta, patch));
     }
     plan
@@ -327,8 +328,8 @@ fn release(view: &View, service: &ObjectName) -> Plan {
         // fault H12.1: ) { plan ~> ) || true { plan
         // fault H12.2: offered_anew || !import.is_some_and(named ~> import.is_none_or(|import| !import.status.ports.is_empty()) && (offered_anew || !import.is_some_and(named)
         if offered_anew || !import.is_some_and(named) {
-            // fault A1.1: plan.push(Write::finalizer(Kind::InternalServiceExport, &export.meta, false)); ~>
-            plan.push(Write::finalizer(Kind::InternalServiceExport, &export.meta, false));
+            // fault A1.1: plan.push(Write::remove_finalizer(Kind::InternalServiceExport, &export.meta)); ~>
+            plan.push(Write::remove_finalizer(Kind::InternalServiceExport, &export.meta));
         }
     }
     plan

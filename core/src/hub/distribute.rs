@@ -54,7 +54,7 @@ fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     // fault D4.1: !copied(view, name) && ~>
     if !copied(view, name) && export.meta.finalizers.ours {
-        return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
+        return Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta));
     }
     let mut plan = Plan::default();
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !awaits_successor(view, export, copy, now)) {
@@ -117,8 +117,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
         let content = features.slice(&export.spec.content);
         let copy = view.distributed_slices.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
-        // fault U7.4: plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref()))) ~> let _ = copy
-        plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref())));
+        // fault U7.4: plan.look_again(features.again(copy.filter(|copy| Some(&copy.spec.content) != content.as_deref()))) ~> let _ = copy
+        plan.look_again(features.again(copy.filter(|copy| Some(&copy.spec.content) != content.as_deref())));
         if let Some(content) = content {
             takers.insert(importer, Told { cluster: &cluster, export: &export.spec, features, content });
         } else if features.keeps(&export.spec.content) {
@@ -129,13 +129,16 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     // fault D2.1: !takers.is_empty() && ~>
     // fault W2.1: !takers.is_empty() && (is_granted || copied(view, name)) && ~>
     if !takers.is_empty() && (is_granted || copied(view, name)) && !export.meta.finalizers.ours {
-        return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true));
+        return Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta));
     }
     // fault D1.2: &takers ~> takers.iter().take(1)
     for (namespace, told) in &takers {
         let at = ObjectName { namespace: (*namespace).clone(), name: name.clone() };
-        // fault D7.1: plan.join(give(view, export, told, at, is_granted, now)); ~> if plan.writes.is_empty() { plan.join(give(view, export, told, at, is_granted, now)); }
-        plan.join(give(view, export, told, at, is_granted, now));
+        // fault T15.3: is_granted || view ~> true || view
+        if is_granted || view.distributed_slices.get(&at).is_some() {
+            // fault D7.1: plan.join(give(view, export, told, at, now)); ~> if plan.writes.is_empty() { plan.join(give(view, export, told, at, now)); }
+            plan.join(give(view, export, told, at, now));
+        }
     }
     // A claim that is about to be granted again, after its ServiceImport was created again, keeps its distributed slices.
     let rightful = claims::rightful(view, owner, now).importers;
@@ -159,7 +162,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     // fault D3.2: plan.writes.is_empty() ~> false
     // fault W9.1: takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) ~> false
     if plan.writes.is_empty() && takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) {
-        plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
+        plan.push(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta));
     }
     plan
 }
@@ -216,11 +219,9 @@ impl Told<'_> {
     }
 }
 
-fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
+fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, now: Timestamp) -> Plan {
     match view.distributed_slices.get(&at) {
         None if view.undecodable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
-        // fault T15.3: None if !is_granted => Plan::default(), ~>
-        None if !is_granted => Plan::default(),
         None => {
             let desired = Desired::EndpointSliceImport(told.spec());
             // fault N1.5, T28.2: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }

@@ -40,9 +40,10 @@ pub(crate) enum Right {
 /// Returns the right of a cluster to export a Service. While the policy is unknown, exporters that are already accepted stay
 /// allowed.
 pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
-    match rule(view, &service.namespace) {
-        Some(namespace) => named(namespace.and_then(|namespace| namespace.exporters.as_ref()), cluster),
-        None => {
+    match policy(view, &service.namespace) {
+        Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
+        Policy::Open => Right::Granted,
+        Policy::Unknown => {
             let accepted = view.imports.get(service).is_some_and(|import| import.status.clusters.contains(cluster));
             // fault T15.2: if accepted { Right::Granted } else { ~> { let _ = accepted;
             if accepted { Right::Granted } else { Right::Unknown }
@@ -52,21 +53,31 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId
 
 /// Returns the right of a cluster to import a Service.
 pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
-    rule(view, &service.namespace).map_or(Right::Unknown, |namespace| {
-        named(namespace.and_then(|namespace| namespace.importers.as_ref()), cluster)
-    })
+    match policy(view, &service.namespace) {
+        Policy::Of(namespace) => named(namespace.importers.as_ref(), cluster),
+        Policy::Open => Right::Granted,
+        Policy::Unknown => Right::Unknown,
+    }
 }
 
-/// Returns the namespace whose annotations decide, if it exists. The outer `None` means that it is unknown.
-fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
-    // fault T16.1: if view.namespace_policy == NamespacePolicy::Off { return Some(None); } ~>
+/// Policy of a namespace of the hub.
+enum Policy<'a> {
+    /// The annotations of this namespace decide.
+    Of(&'a Namespace),
+    /// Every member has all rights: the namespace does not exist, or policies are not enforced.
+    Open,
+    Unknown,
+}
+
+fn policy<'a>(view: &'a View, namespace: &Text) -> Policy<'a> {
+    // fault T16.1: if view.namespace_policy == NamespacePolicy::Off { return Policy::Open; } ~>
     if view.namespace_policy == NamespacePolicy::Off {
-        return Some(None);
+        return Policy::Open;
     }
     let name = ObjectName::new("", namespace.clone());
     let is_known = view.watches.complete(&[Kind::Namespace]) && !view.undecodable.has(Kind::Namespace, &name);
-    // fault T15.1: is_known.then(|| view.namespaces.get(&name ~> Some(is_known.then(|| view.namespaces.get(&name)).flatten(
-    is_known.then(|| view.namespaces.get(&name))
+    // fault T15.1: Policy::Unknown ~> Policy::Open
+    if is_known { view.namespaces.get(&name).map_or(Policy::Open, Policy::Of) } else { Policy::Unknown }
 }
 
 fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {

@@ -1,7 +1,7 @@
 //! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources in members, and
 //! MemberAgents.
 
-use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
+use super::{Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
 use crate::features::Features;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
@@ -49,6 +49,11 @@ pub struct InternalServiceExport {
 }
 
 impl InternalServiceExport {
+    /// Returns the type of an import of the exported Service.
+    pub fn import_type(&self) -> ImportType {
+        if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }
+    }
+
     /// True if the outcome of conflict resolution is for the present generation of the export.
     pub fn has_outcome(&self) -> bool {
         conditions::find(&self.conditions, conditions::CONFLICT)

@@ -460,7 +460,7 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
     assert_eq!(writes(&view, &key), [], "a Service without its MultiClusterService is nobody's");
     let requeue = told(&mut view, mcs.object());
     assert!(requeue.contains(&key), "the MultiClusterService requeues its slices: {requeue:?}");
-    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &given.meta, true)]);
+    assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceImport, &given.meta)]);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn b14_an_importer_that_cannot_be_written_to_holds_up_no_other() {
 #[test]
 fn b15_an_export_that_goes_does_not_wait_for_the_import_to_be_resolved() {
     let dying = internal_export("member-1", &service("work/app")).offered_since(seconds(2)).deleting();
-    let release = [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)];
+    let release = [Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta)];
     let of_another = internal_export("member-2", &service("work/app"));
     let view = hub_view([dying.object(), of_another.object(), service_import("work/app").object()]);
     let planned = writes(&view, &hub::Key::Service(named("work/app")));

@@ -135,7 +135,7 @@ fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
 fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
     let key = hub::Key::Service(named("work/app"));
     let dying = claim("member-2", &service_import("work/app")).marked().deleting();
-    let unmark = Write::finalizer(Kind::InternalServiceImport, &dying.meta, false);
+    let unmark = Write::remove_finalizer(Kind::InternalServiceImport, &dying.meta);
     let waits = internal_export("member-1", &service("work/app")).marked();
     let of_claim = |import: Option<fleetnet_core::model::ServiceImport>| -> Vec<Write> {
         let objects = [dying.clone().object(), waits.clone().object()];
@@ -149,7 +149,7 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
     let struck = Patch::Claims {
         importers: Default::default(),
         load_balancer: None,
-        finalizers: granted.meta.finalizers.with_ours(false),
+        finalizers: granted.meta.finalizers.without_ours(),
     };
     let struck = Write::patch(&granted.meta, struck);
     assert_eq!(of_claim(Some(granted)), [struck], "it is struck out first");

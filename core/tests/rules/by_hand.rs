@@ -120,7 +120,7 @@ fn an_import_that_others_own_is_adopted_beside_them() {
     let patch = Patch::ServiceImportOwners {
         others: vec![tool],
         controller: Controller { name: "app".into(), uid: "uid-mcs-work/app".into() },
-        finalizers: import.meta.finalizers.with_ours(true),
+        finalizers: import.meta.finalizers.with_ours(),
     };
     let write = Write::patch(&import.meta, patch);
     assert_eq!(writes(&view, &Key::MultiClusterService(named("work/app"))), [write]);

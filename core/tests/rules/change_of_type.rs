@@ -419,6 +419,6 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&held, &[&shared, &answered_before, &holder]), [taken_back]);
     assert_eq!(
         planned(&held, &[&shared, &second, &holder]),
-        [Write::finalizer(Kind::InternalServiceImport, &second.meta, false)]
+        [Write::remove_finalizer(Kind::InternalServiceImport, &second.meta)]
     );
 }

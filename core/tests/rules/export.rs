@@ -54,7 +54,7 @@ fn a_new_export_is_told_then_marked_then_offered() {
 
     let said = fresh.saying(&[valid("work/app"), pending("work/app")]);
     let view = member_view([source.clone().object(), said.clone().object()]);
-    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::ServiceExport, &said.meta, true)]);
+    assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::ServiceExport, &said.meta)]);
 
     let view = member_view([source.clone().object(), said.marked().object()]);
     let desired = Desired::InternalServiceExport { reference: exported(&source), offer: offer(80) };
@@ -167,7 +167,7 @@ fn what_may_not_be_exported_is_withdrawn_and_told() {
         assert_eq!(writes(&view, &app()), [delete], "{case}");
         let dying = internal.deleting();
         let view = member_view(objects().chain([said.clone().object(), dying.object()]));
-        let unmark = Write::finalizer(Kind::ServiceExport, &said.meta, false);
+        let unmark = Write::remove_finalizer(Kind::ServiceExport, &said.meta);
         assert_eq!(writes(&view, &app()), [unmark], "{case}: withdrawn, so unmarked");
     }
 }
@@ -258,7 +258,7 @@ fn a_deleted_export_is_withdrawn_then_unmarked() {
     let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
     assert_eq!(writes(&view, &app()), std::slice::from_ref(&delete));
     let view = member_view([source.clone().object(), dying.clone().object(), internal.clone().deleting().object()]);
-    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::ServiceExport, &dying.meta, false)]);
+    assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::ServiceExport, &dying.meta)]);
     let view = member_view([source.clone().object(), service_export("work/app").held_by("theirs").deleting().object()]);
     assert_eq!(writes(&view, &app()), [], "not marked, so nothing to undo");
     let view = member_view([source.object(), internal.object()]);

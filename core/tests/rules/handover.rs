@@ -151,7 +151,7 @@ fn an_export_is_let_go_only_when_its_copies_are() {
         import.object(),
         Object::EndpointSliceImport(going),
     ]);
-    assert_eq!(writes(&view, &hub_key(&old)), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
+    assert_eq!(writes(&view, &hub_key(&old)), [Write::remove_finalizer(Kind::EndpointSliceExport, &dying.meta)]);
 }
 
 #[test]

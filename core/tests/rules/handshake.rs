@@ -3,8 +3,8 @@
 use crate::support::agent::{View as _, removed};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
-    distributed_slice, endpoint, internal_export, member_agent, named, namespace, no_conflict, resolved, seconds,
-    service, service_import, slice, slice_export,
+    distributed_slice, endpoint, finalizers_of, internal_export, member_agent, named, namespace, no_conflict, resolved,
+    seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, gone, hub_view, member_view, planned, told, writes};
 use crate::support::world::settings;
@@ -108,9 +108,9 @@ fn only_who_follows_this_clusters_slices_says_so() {
     let due = MemberAgent { stopped: Some(seconds(1)), ..held() };
     let mut view = speaking([due.clone().object()]);
     let mut requeue = Vec::new();
-    view.slices_followed(false, &mut requeue);
+    view.slices_lost(&mut requeue);
     assert_eq!((requeue, planned(&view, &Key::Heartbeat)), (vec![Key::Heartbeat], Plan::default()));
-    view.slices_followed(true, &mut Vec::new());
+    view.slices_followed(&mut Vec::new());
     assert_eq!(planned(&view, &Key::Heartbeat), renewal(&due));
     for kind in [Kind::EndpointSlice, Kind::MemberAgent] {
         for state in [WatchState::Incomplete, WatchState::Unknown, WatchState::Absent] {
@@ -456,13 +456,13 @@ fn a_headless_service_is_for_members_that_understand_it() {
     };
     let claims = |import: &ServiceImport, clusters: &[&str]| {
         let importers = clusters.iter().map(|it| (names::member_namespace(it), ClusterId::from(*it))).collect();
-        let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
+        let finalizers = finalizers_of(&import.meta, !clusters.is_empty());
         Write::patch(&import.meta, Patch::Claims { importers, load_balancer: None, finalizers })
     };
     let free = service_import("work/app").showing(headless.clone());
     assert_eq!(planned(&free, &claim, Features::ALL), [claims(&free, &["member-2"])]);
     let without = Features::ALL.without(Feature::Headless);
-    let unmarked = Write::finalizer(Kind::InternalServiceImport, &claim.meta, false);
+    let unmarked = Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(planned(&free, &claim, without), [unmarked], "others would make a load balancer of it");
     let held = free.claimed_by(&["member-2"]);
     let answered = claim.answered(headless);

@@ -3,8 +3,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
-    content, distributed_slice, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds,
-    service, service_import, slice, slice_export,
+    content, distributed_slice, finalizers_of, in_hub_of, internal_export, named, namespace, no_conflict, port,
+    resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::Key;
@@ -28,7 +28,7 @@ fn export_of(cluster: &str, ports: &[ServicePort]) -> InternalServiceExport {
 
 fn stamped(export: &InternalServiceExport, since: Timestamp) -> Write {
     let offered = PortsOffered { since, ports: names::ports_fingerprint(&export.ports) };
-    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), offered };
     Write::patch(&export.meta, patch)
 }
 
@@ -216,7 +216,7 @@ fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, status)]);
     let view = hub_view([stays.object(), dying.clone().object(), import.showing(resolved(&["member-1"])).object()]);
-    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)]);
+    assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta)]);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn the_import_goes_with_its_last_export() {
     let view = hub_view([dying.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &import.meta)]);
     let view = hub_view([dying.clone().object()]);
-    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)]);
+    assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta)]);
 }
 
 // === The hub agent grants claims ===
@@ -242,13 +242,17 @@ fn claims_of(clusters: &[&str]) -> BTreeMap<Text, ClusterId> {
 }
 
 fn recorded(import: &ServiceImport, clusters: &[&str]) -> Write {
-    let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
+    let finalizers = finalizers_of(&import.meta, !clusters.is_empty());
     let patch = Patch::Claims { importers: claims_of(clusters), load_balancer: None, finalizers };
     Write::patch(&import.meta, patch)
 }
 
 fn mark(claim: &InternalServiceImport, ours: bool) -> Write {
-    Write::finalizer(Kind::InternalServiceImport, &claim.meta, ours)
+    if ours {
+        Write::add_finalizer(Kind::InternalServiceImport, &claim.meta)
+    } else {
+        Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta)
+    }
 }
 
 fn answer(claim: &InternalServiceImport, status: ImportStatus) -> Write {
@@ -392,7 +396,7 @@ fn a_slice_is_marked_once_then_given_to_every_importer() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
     let view = claimed_hub_view([Object::EndpointSliceExport(export.clone()), import.clone().object()]);
     let key = slice_key(&export);
-    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &export.meta, true)]);
+    assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceExport, &export.meta)]);
 
     let marked = export.marked();
     let view = claimed_hub_view([Object::EndpointSliceExport(marked.clone()), import.clone().object()]);
@@ -431,7 +435,7 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
     let dying = Object::EndpointSliceImport(copy.clone().deleting());
     let view = hub_view([both[0].clone(), dying, import.object()]);
-    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &export.meta, false)]);
+    assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta)]);
 
     let waiting = claim_of("member-2").marked();
     let view = hub_view(both.iter().cloned().chain([waiting.clone().object()]));
@@ -462,7 +466,7 @@ fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
     objects.push(Object::EndpointSliceExport(dying.clone()));
     assert_eq!(writes(&hub_view(objects), &key), delete);
     let view = hub_view([Object::EndpointSliceExport(dying.clone())]);
-    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
+    assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceExport, &dying.meta)]);
 }
 
 #[test]
@@ -537,7 +541,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
         )
     };
     let [stays, goes] = [namespace("fleet-member-member-2"), namespace("fleet-member-member-2").deleting()];
-    let released = [Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false)];
+    let released = [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)];
     // The result does not depend on the order in which the agent sees the objects.
     let mut view = objects(&dying, &[stays.clone().object()]);
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
@@ -556,7 +560,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     assert_eq!(writes(&view, &key), []);
     let others = dying.held_by("example.com/other");
     let view = objects(&others, &[goes.clone().object()]);
-    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &others.meta, false)]);
+    assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceImport, &others.meta)]);
     let unmarked = distributed_slice("member-2", &export).deleting();
     assert_eq!(writes(&objects(&unmarked, &[goes.object()]), &key), []);
 }

@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
-    claim, condition, content, derived_service, distributed_slice, found, imported_slice, in_hub_of, mcs, named,
-    not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
+    claim, condition, content, derived_service, distributed_slice, finalizers_of, found, imported_slice, in_hub_of,
+    mcs, named, not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
     NOW, SEEN, blocking_reasons, events, gone, member_view, planned, told, told_by, undecodable, writes,
@@ -32,7 +32,7 @@ fn in_system(name: &str) -> ObjectName {
 
 fn labels(mcs: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
     let patch = Patch::MultiClusterService {
-        finalizers: mcs.meta.finalizers.with_ours(ours),
+        finalizers: finalizers_of(&mcs.meta, ours),
         import_label: Some(import.into()),
         derived_label: derived.map(Text::from),
     };
@@ -89,7 +89,7 @@ fn an_import_without_controller_is_adopted() {
     let patch = Patch::ServiceImportOwners {
         others: Vec::new(),
         controller: Controller { name: "app".into(), uid: "uid-mcs-work/app".into() },
-        finalizers: import.meta.finalizers.with_ours(true),
+        finalizers: import.meta.finalizers.with_ours(),
     };
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, patch)]);
 }
@@ -293,7 +293,7 @@ fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume
         let mcs = mcs("work/app").consumed_as(consumer_type).taken_on();
         let unmarked = service_import("work/app");
         let view = member_view([mcs.clone().object(), unmarked.clone().object()]);
-        assert_eq!(writes(&view, &import()), [Write::finalizer(Kind::ServiceImport, &unmarked.meta, true)]);
+        assert_eq!(writes(&view, &import()), [Write::add_finalizer(Kind::ServiceImport, &unmarked.meta)]);
         let marked = service_import("work/app").controlled_by(&mcs).version(7);
         let view = member_view([mcs.object(), marked.clone().object()]);
         let reference = reference("member-1", &marked.meta, Some(seconds(1)));
@@ -339,7 +339,7 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     let import = service_import("work/app").marked();
     let dying = import.clone().deleting();
     let plan = |view: &fleetnet_core::member::View| view.plan_unclaimed_import(&name).writes;
-    let let_go = Write::finalizer(Kind::ServiceImport, &dying.meta, false);
+    let let_go = Write::remove_finalizer(Kind::ServiceImport, &dying.meta);
     assert_eq!(plan(&member_view([dying.clone().object()])), [let_go]);
     assert_eq!(plan(&member_view([import.clone().object()])), [], "it is wanted");
     assert_eq!(plan(&member_view([service_import("work/app").deleting().held_by("x").object()])), [], "it is let go");
@@ -362,7 +362,7 @@ fn a_claim_goes_with_its_import_then_the_mark() {
     let view = member_view([dying.clone().object(), standing.clone().object()]);
     assert_eq!(writes(&view, &import()), std::slice::from_ref(&delete));
     let view = member_view([dying.clone().object(), standing.clone().deleting().object()]);
-    assert_eq!(writes(&view, &import()), [Write::finalizer(Kind::ServiceImport, &dying.meta, false)]);
+    assert_eq!(writes(&view, &import()), [Write::remove_finalizer(Kind::ServiceImport, &dying.meta)]);
     assert_eq!(
         writes(&member_view([standing.clone().object()]), &import()),
         std::slice::from_ref(&delete),
@@ -406,7 +406,7 @@ fn a_given_slice_is_marked_then_written_and_measured_once() {
     let mut unmarked = given.clone();
     unmarked.meta.finalizers.ours = false;
     let view = view_of(Some(&unmarked), None, &objects);
-    assert_eq!(writes(&view, &key(&given)), [Write::finalizer(Kind::EndpointSliceImport, &unmarked.meta, true)]);
+    assert_eq!(writes(&view, &key(&given)), [Write::add_finalizer(Kind::EndpointSliceImport, &unmarked.meta)]);
 
     let view = view_of(Some(&given), None, &objects);
     let at = in_system(&given.meta.name.name);
@@ -447,7 +447,7 @@ fn a_withdrawn_slice_is_deleted_then_let_go() {
     assert_eq!(writes(&view, &key(&given)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
     let view = view_of(Some(&dying), Some(&held.clone().deleting()), &objects);
     assert_eq!(writes(&view, &key(&given)), [], "it may still be routed to");
-    let unmark = Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false);
+    let unmark = Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta);
     assert_eq!(writes(&view_of(Some(&dying), None, &objects), &key(&given)), std::slice::from_ref(&unmark));
     let theirs = EndpointSlice { imported: false, service: None, ..held.clone() };
     assert_eq!(writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&given)), [unmark], "not ours to delete");

@@ -158,7 +158,7 @@ fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
     let other = fresh.clone().marked().answered(ImportStatus { clusters: vec!["member-3".into()], ..headless() });
     assert_eq!(service_plan(&headless(), &other, true), [], "nor changed");
     assert_eq!(service_plan(&headless(), &fresh, false), []);
-    let unmark = Write::finalizer(Kind::InternalServiceImport, &fresh.clone().marked().meta, false);
+    let unmark = Write::remove_finalizer(Kind::InternalServiceImport, &fresh.clone().marked().meta);
     assert_eq!(service_plan(&headless(), &fresh.marked(), false), [unmark]);
 }
 

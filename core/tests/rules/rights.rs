@@ -83,7 +83,7 @@ fn an_export_that_is_not_allowed_does_not_count_and_is_told_so_once() {
 
     let dying = told.marked().deleting();
     let view = hub_view([dying.clone().object(), exporters("member-1")]);
-    let unmark = Write::finalizer(Kind::InternalServiceExport, &dying.meta, false);
+    let unmark = Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta);
     assert_eq!(writes(&view, &app()), [unmark], "nothing holds up its end");
 }
 
@@ -146,7 +146,7 @@ fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
     let import = import_of(&["member-1"]).claimed_by(&["member-3"]);
     let copy = distributed_slice("member-3", &export);
     let objects = [Object::EndpointSliceExport(export.clone()), import.object(), exporters("member-1")];
-    let unmark = Write::finalizer(Kind::EndpointSliceExport, &export.meta, false);
+    let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta);
     assert_eq!(writes(&hub_view(objects.clone()), &key), std::slice::from_ref(&unmark));
     let view = hub_view(objects.into_iter().chain([Object::EndpointSliceImport(copy.clone())]));
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta), unmark]);
@@ -185,7 +185,7 @@ fn a_claim_that_is_not_allowed_is_not_rightful_and_is_told_so_once() {
     let import = import_of(&["member-1"]);
     let (first, next) = (claim_of("member-2").created(seconds(1)), claim_of("member-3").created(seconds(2)));
     let view = claimed(&import, &[&first, &next], importers("member-3"));
-    let mark = |claim: &InternalServiceImport| Write::finalizer(Kind::InternalServiceImport, &claim.meta, true);
+    let mark = |claim: &InternalServiceImport| Write::add_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(writes(&view, &app()), [mark(&first), mark(&next)], "the next one gets it");
     let plan = planned(&view, &app());
     let told: Vec<(&str, &str)> = plan
@@ -201,7 +201,7 @@ fn a_claim_that_is_not_allowed_is_not_rightful_and_is_told_so_once() {
     let told = first.marked();
     assert_eq!(writes(&claimed(&import, &[&told], importers("member-3")), &app()), [], "its mark remembers it");
     let dying = told.deleting();
-    let unmark = Write::finalizer(Kind::InternalServiceImport, &dying.meta, false);
+    let unmark = Write::remove_finalizer(Kind::InternalServiceImport, &dying.meta);
     assert_eq!(writes(&claimed(&import, &[&dying], importers("member-3")), &app()), [unmark]);
 }
 
@@ -213,7 +213,7 @@ fn a_claim_that_is_not_allowed_any_more_is_struck_out_then_told_so() {
     let patch = Patch::Claims {
         importers: Default::default(),
         load_balancer: None,
-        finalizers: import.meta.finalizers.with_ours(false),
+        finalizers: import.meta.finalizers.without_ours(),
     };
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, patch)]);
     assert_eq!(events(&view, &app()), ["ImportersChanged"]);
@@ -237,7 +237,7 @@ fn only_members_claim() {
     stranger.meta.name = named("default/work-app");
     let next = claim_of("member-3").created(seconds(2));
     let view = claimed(&import, &[&stranger, &next], namespace("work").object());
-    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceImport, &next.meta, true)]);
+    assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::InternalServiceImport, &next.meta)]);
 }
 
 // === Undecodable objects of a cluster that may not export or import ===
@@ -256,7 +256,7 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_decoded() {
     let struck = Patch::Claims {
         importers: Default::default(),
         load_balancer: None,
-        finalizers: import.meta.finalizers.with_ours(false),
+        finalizers: import.meta.finalizers.without_ours(),
     };
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, struck)]);
 
@@ -361,7 +361,7 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     let mut view = hub_view([export.clone().object(), exporters("member-1")]);
     view.namespace_policy = NamespacePolicy::Off;
     let offered = PortsOffered { since: NOW, ports: names::ports_fingerprint(&export.ports) };
-    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), offered };
     let stamped = [Write::patch(&export.meta, patch)];
     assert_eq!(writes(&view, &app()), stamped);
     for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {

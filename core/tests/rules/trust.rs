@@ -76,7 +76,7 @@ fn who_is_no_member_exports_no_slices_and_stands_in_nobodys_way() {
     let mut stranger = held().created(seconds(1)).uid("stranger");
     stranger.meta.name.namespace = "default".into();
     let view = view_of([stranger.clone()]);
-    let unmark = Write::finalizer(Kind::EndpointSliceExport, &stranger.meta, false);
+    let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &stranger.meta);
     assert_eq!(writes(&view, &slice_key(&stranger)), [unmark], "the copies of member-1 stay");
     stranger.meta.finalizers.ours = false;
     assert_eq!(writes(&view_of([stranger.clone()]), &slice_key(&stranger)), []);
@@ -118,7 +118,7 @@ fn second_of_slice() -> HubSlice {
 fn a_second_export_under_a_name_that_another_namespace_holds_is_refused_and_told_so_once() {
     let second = second_of_name();
     let plan = planned(&view_of([second.clone()]), &slice_key(&second));
-    let marking = Write::finalizer(Kind::EndpointSliceExport, &second.meta, true);
+    let marking = Write::add_finalizer(Kind::EndpointSliceExport, &second.meta);
     assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
     let holder = held().meta.name;
     let message = format!(
@@ -136,7 +136,7 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_refused_and_told_s
     let second = second_of_slice();
     assert_ne!(second.meta.name.name, held().meta.name.name);
     let plan = planned(&view_of([second.clone()]), &slice_key(&second));
-    let marking = Write::finalizer(Kind::EndpointSliceExport, &second.meta, true);
+    let marking = Write::add_finalizer(Kind::EndpointSliceExport, &second.meta);
     assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
     let holder = held().meta.name;
     let message = format!(
@@ -170,7 +170,7 @@ fn the_copies_of_an_export_that_turns_out_to_be_second_go_and_that_is_told_with_
 fn the_deletion_of_a_refused_export_is_not_held_up() {
     for second in [second_of_name(), second_of_slice()] {
         let dying = second.marked().deleting();
-        let unmark = Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false);
+        let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &dying.meta);
         assert_eq!(writes(&view_of([dying.clone()]), &slice_key(&dying)), [unmark]);
         let unmarked =
             HubSlice { meta: fleetnet_core::model::Meta { finalizers: Default::default(), ..dying.meta }, ..dying };
@@ -314,7 +314,7 @@ fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let held = held();
     let mut view = hub_view([Object::EndpointSliceExport(held.clone()), recorded.object()]);
-    let unmark = Write::finalizer(Kind::EndpointSliceExport, &held.meta, false);
+    let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &held.meta);
     assert_eq!(writes(&view, &slice_key(&held)), std::slice::from_ref(&unmark));
     let claim_name = in_hub_of("member-2", "work-app");
     undecodable(&mut view, Kind::InternalServiceImport, &claim_name);
@@ -337,7 +337,7 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
         let objects = [Object::EndpointSliceExport(held()), recorded.object(), claimed.object()];
         assert_eq!(
             writes(&hub_view(objects), &slice_key(&held())),
-            [Write::finalizer(Kind::EndpointSliceExport, &held().meta, false)],
+            [Write::remove_finalizer(Kind::EndpointSliceExport, &held().meta)],
             "{namespace:?}"
         );
     }
@@ -375,7 +375,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let mut view = view_of([fresh.clone()]);
     assert_eq!(writes(&view, &slice_key(&fresh)), [], "nor marked");
     assert!(told(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
-    assert_eq!(writes(&view, &slice_key(&fresh)), [Write::finalizer(Kind::EndpointSliceExport, &fresh.meta, true)]);
+    assert_eq!(writes(&view, &slice_key(&fresh)), [Write::add_finalizer(Kind::EndpointSliceExport, &fresh.meta)]);
 
     // An importer that has the slice already gets its changes until member-2 sees the outcome and withdraws the slice.
     let given = fresh.marked();
@@ -424,7 +424,7 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
     let waiting = |cluster: &str, at: i64| claim(cluster, &service_import("work/app")).created(seconds(at));
     let (mut second, waits) = (waiting("member-2", 9), waiting("member-3", 5));
     second.meta.name.name = "second".into();
-    let mark = Write::finalizer(Kind::InternalServiceImport, &waits.meta, true);
+    let mark = Write::add_finalizer(Kind::InternalServiceImport, &waits.meta);
     assert_eq!(planned(&alone, &[&shared, &waits, &second]), [mark]);
 }
 

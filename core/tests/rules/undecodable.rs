@@ -3,8 +3,9 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
-    accepted_export, claim, conflict, derived_service, distributed_slice, found, imported_slice, in_hub_of,
-    internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
+    accepted_export, claim, conflict, derived_service, distributed_slice, finalizers_of, found, imported_slice,
+    in_hub_of, internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_import, slice,
+    slice_export,
 };
 use crate::support::view::{
     blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, undecodable, writes,
@@ -156,7 +157,7 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     ]);
     let keep = |clusters: &[&str]| {
         let claims = claimed_import(clusters).claims;
-        let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
+        let finalizers = finalizers_of(&import.meta, !clusters.is_empty());
         [Write::patch(&import.meta, Patch::Claims { importers: claims.importers, load_balancer: None, finalizers })]
     };
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&[]));
@@ -186,7 +187,7 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_decoded
     let mut view = hub_view(objects);
     let at = in_hub_of("member-2", "work-app");
     undecodable(&mut view, Kind::InternalServiceImport, &at);
-    let mark = |claim: &InternalServiceImport| Write::finalizer(Kind::InternalServiceImport, &claim.meta, true);
+    let mark = |claim: &InternalServiceImport| Write::add_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(writes(&view, &hub_service("work/app")), [mark(&shared)], "any number may be among many");
     let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(requeue, [hub_service("work/app")]);
@@ -199,7 +200,7 @@ fn a_claim_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
     let import = claimed_import(&["member-2"]);
     let mut view = hub_view([import.clone().object(), offer("member-1", 80).object(), dying.object()]);
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
-    let finalizers = import.meta.finalizers.with_ours(false);
+    let finalizers = import.meta.finalizers.without_ours();
     let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, load_balancer: None, finalizers };
     assert_eq!(writes(&view, &hub_service("work/app")), [Write::patch(&import.meta, patch)]);
 }

@@ -409,7 +409,8 @@ pub(crate) trait BuildInternalExport {
 
 impl BuildInternalExport for InternalServiceExport {
     fn offered_since(mut self, at: Timestamp) -> Self {
-        self.offered = Some(PortsOffered { since: at, ports: names::offer_fingerprint(&self.ports, self.headless) });
+        self.offered =
+            Some(PortsOffered { since: at, ports: names::offer_fingerprint(&self.ports, self.import_type()) });
         self.marked()
     }
     fn judged(mut self, verdict: Condition) -> Self {
@@ -555,4 +556,9 @@ impl BuildNamespace for Namespace {
         self.importers = Some(Self::clusters(clusters));
         self
     }
+}
+
+/// Returns the finalizers of an object, with ours or without.
+pub(crate) fn finalizers_of(meta: &Meta, ours: bool) -> Finalizers {
+    if ours { meta.finalizers.with_ours() } else { meta.finalizers.without_ours() }
 }

@@ -27,8 +27,10 @@ pub(super) struct Tracked {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     generation: i64,
-    /// resourceVersion in the last answer. `None` if no write of the slice was answered yet.
-    version: Option<Option<u64>>,
+    /// True if a write of the slice was answered.
+    is_answered: bool,
+    /// Newest resourceVersion in an answer.
+    version: Option<u64>,
     pub(super) is_deleting: bool,
     pub(super) updates: usize,
 }
@@ -69,7 +71,8 @@ impl Tracked {
         }
         let known = self.slices.entry(metadata.uid.clone()).or_default();
         known.generation = known.generation.max(metadata.generation);
-        known.version = Some(known.version.flatten().max(version(&metadata.resource_version)));
+        known.is_answered = true;
+        known.version = known.version.max(version(&metadata.resource_version));
     }
 
     /// Drops the expected result of a write. Forgets a slice without any other record: it may have been deleted before the
@@ -77,7 +80,7 @@ impl Tracked {
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
-        if known.version.is_none() && known.updates == 0 {
+        if !known.is_answered && known.updates == 0 {
             self.slices.remove(uid);
         }
     }
@@ -117,7 +120,7 @@ impl Tracked {
         self.gone.clear();
         let early = std::mem::take(&mut self.early);
         let is_own = |(uid, generation): &(Text, i64)| {
-            self.slices.get(uid).is_some_and(|known| known.version.is_some() && known.generation >= *generation)
+            self.slices.get(uid).is_some_and(|known| known.is_answered && known.generation >= *generation)
         };
         !early.into_iter().all(|shown| is_own(&shown))
     }
@@ -142,7 +145,7 @@ impl Tracked {
     pub(super) fn forget_unlisted(&mut self, listed_at: u64, is_listed: impl Fn(&str) -> bool) -> bool {
         let mut is_bereft = false;
         self.slices.retain(|uid, known| {
-            let is_older = known.version.flatten().is_some_and(|version| version <= listed_at);
+            let is_older = known.version.is_some_and(|version| version <= listed_at);
             let is_gone = (is_older || known.is_deleting) && known.updates == 0 && !is_listed(uid);
             is_bereft |= is_gone && !known.is_deleting;
             !is_gone

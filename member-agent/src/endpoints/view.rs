@@ -235,20 +235,28 @@ impl View {
         let moved = self.zones.insert(&node);
         let shares = self.nodes.get(&*name).is_none_or(|old| counts_otherwise(old, &node));
         self.nodes.insert(name.clone(), node);
-        self.after_node(&name, moved, shares && with_hints)
+        let mut touched = if shares && with_hints { self.share_anew() } else { Touched::new() };
+        if moved {
+            touched.extend(self.node_moved(&name));
+        }
+        touched
     }
 
     pub(super) fn remove_node(&mut self, name: &str, with_hints: bool) -> Touched {
         let was_there = self.nodes.remove(name).is_some();
         self.undecodable_nodes.remove(name);
         let moved = self.zones.remove(name);
-        self.after_node(name, moved, was_there && with_hints)
+        let mut touched = if was_there && with_hints { self.share_anew() } else { Touched::new() };
+        if moved {
+            touched.extend(self.node_moved(name));
+        }
+        touched
     }
 
-    fn after_node(&mut self, name: &str, moved: bool, shares: bool) -> Touched {
-        let mut touched = if shares { self.share_anew() } else { Touched::new() };
-        let pods = self.pods_on.get(name).into_iter().flatten().filter(|_| moved);
-        for (space, pod) in pods {
+    /// Updates the endpoints of the pods on a Node whose zone changed. Returns their Services.
+    fn node_moved(&mut self, name: &str) -> Touched {
+        let mut touched = Touched::new();
+        for (space, pod) in self.pods_on.get(name).into_iter().flatten() {
             let Some(held) = self.namespaces.get_mut(space) else { continue };
             let Some(pod) = held.pods.get(pod) else { continue };
             for service in held.selectors.selecting(&pod.metadata.labels) {

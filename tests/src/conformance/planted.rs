@@ -102,7 +102,11 @@ impl PlantedFault {
     pub async fn client(&self) -> anyhow::Result<Client> {
         let server: MemKube = match self.kind {
             Kind::Cleaning(fault) => {
-                servers::ours_cleaned_by(fault != Cleaning::KeepsNamespaces, fault != Cleaning::KeepsGarbage).await?
+                servers::ours_cleaned_by(servers::Cleaners {
+                    namespaces: fault != Cleaning::KeepsNamespaces,
+                    garbage: fault != Cleaning::KeepsGarbage,
+                })
+                .await?
             }
             _ => servers::ours().await?,
         };

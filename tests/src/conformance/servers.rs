@@ -106,19 +106,27 @@ impl Policy for OfMasters {
 /// depend on the calls alone.
 pub async fn ours() -> anyhow::Result<MemKube> {
     // No controllers, because the real server runs without kube-controller-manager too.
-    ours_cleaned_by(false, false).await
+    ours_cleaned_by(Cleaners { namespaces: false, garbage: false }).await
 }
 
 /// Starts memkube as [`ours`] does, with the controllers that empty deleted namespaces and collect garbage.
 pub async fn ours_cleaned() -> anyhow::Result<MemKube> {
-    ours_cleaned_by(true, true).await
+    ours_cleaned_by(Cleaners { namespaces: true, garbage: true }).await
 }
 
-/// Starts memkube as [`ours`] does, with the controllers for which the argument is true.
-pub async fn ours_cleaned_by(namespace_controller: bool, garbage_collector: bool) -> anyhow::Result<MemKube> {
+/// Controllers of memkube that delete objects.
+pub struct Cleaners {
+    /// True to empty deleted namespaces.
+    pub namespaces: bool,
+    /// True to collect garbage.
+    pub garbage: bool,
+}
+
+/// Starts memkube as [`ours`] does, with these controllers.
+pub async fn ours_cleaned_by(cleaners: Cleaners) -> anyhow::Result<MemKube> {
     let clock = memkube::clock::TokioClock::starting_at(EPOCH.parse()?);
     let mut options = memkube::Options::new(Arc::new(clock), 1);
-    (options.namespace_controller, options.garbage_collector) = (namespace_controller, garbage_collector);
+    (options.namespace_controller, options.garbage_collector) = (cleaners.namespaces, cleaners.garbage);
     options.policy = Arc::new(OfMasters);
     let server = MemKube::new(options);
     server.set_token(TOKEN, Some(admin()));

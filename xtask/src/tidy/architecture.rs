@@ -2,6 +2,7 @@
 
 use super::source::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
+use syn::visit::{self, Visit};
 
 /// Direct dependencies that core may have, each with its reason.
 const CORE_MAY: &[&str] = &[
@@ -27,6 +28,9 @@ const CORE_MUST_NOT: &[&str] = &[
     "fleetnet-api",
     "fleetnet-runtime",
 ];
+
+/// Crates without I/O, clock, thread or random order.
+const PURE: [&str; 2] = ["core", "types"];
 
 /// Words that must not occur in the code of a crate that does no I/O.
 const IMPURE: &[&str] = &[
@@ -114,10 +118,47 @@ pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
 
 pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
-    for file in ["core", "types"].iter().flat_map(|pure| tree.sources(pure)) {
+    for file in PURE.iter().flat_map(|pure| tree.sources(pure)) {
         places.extend(IMPURE.iter().flat_map(|word| file.places(&file.code, word)));
     }
     places
+}
+
+/// Returns the functions of core and types that take a bool. A call of such a function does not say what `true` means.
+pub(super) fn bool_parameters(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in PURE.iter().flat_map(|pure| tree.sources(pure)) {
+        let mut found = BoolParameters::default();
+        if let Ok(parsed) = syn::parse_file(&file.text) {
+            found.visit_file(&parsed);
+        }
+        places.extend(found.functions.iter().map(|(line, name)| format!("{}:{line}: {name}", file.path)));
+    }
+    places
+}
+
+/// Functions with a parameter of type `bool`, each with its line. Functions of test modules do not count.
+#[derive(Default)]
+struct BoolParameters {
+    functions: Vec<(usize, String)>,
+}
+
+impl<'ast> Visit<'ast> for BoolParameters {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if module.ident != "tests" {
+            visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        let is_bool = |argument: &syn::FnArg| {
+            matches!(argument, syn::FnArg::Typed(typed)
+                if matches!(&*typed.ty, syn::Type::Path(path) if path.path.is_ident("bool")))
+        };
+        if signature.inputs.iter().any(is_bool) {
+            self.functions.push((signature.ident.span().start().line, signature.ident.to_string()));
+        }
+    }
 }
 
 pub(super) fn requests_in_agents(tree: &Tree) -> Vec<String> {

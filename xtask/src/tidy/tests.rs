@@ -107,6 +107,14 @@ fn a_clock_in_core_is_found_but_not_in_its_tests_or_comments() {
 }
 
 #[test]
+fn a_bool_parameter_in_core_is_found_but_not_one_of_its_tests_or_of_another_crate() {
+    let text = "struct S { b: bool }\nimpl S {\n    fn f(self, n: u8, b: bool) {}\n}\nfn g() -> bool { true }\n\
+                mod tests {\n    fn h(b: bool) {}\n}\n";
+    let tree = tree(&[("core/src/lib.rs", text), ("core/tests/all.rs", text), ("api/src/lib.rs", text)]);
+    assert_eq!(architecture::bool_parameters(&tree), ["core/src/lib.rs:3: f"]);
+}
+
+#[test]
 fn requests_are_found_in_agents_and_in_modules_of_the_runtime_that_have_no_business_with_them() {
     let text = "fn f() { let pods: Api<Pod> = g(); }\n";
     let tree = tree(&[

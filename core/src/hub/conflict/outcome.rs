@@ -5,7 +5,7 @@ use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, r
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::{Key, View, live};
-use crate::model::{InternalServiceExport, Kind, ServiceImport, ServicePort};
+use crate::model::{ImportType, InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -73,7 +73,7 @@ fn conflict_condition(
     cluster: &str,
     resolution: &Resolution,
 ) -> DesiredCondition {
-    if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
+    if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.import_type) {
         let condition = DesiredCondition::new(CONFLICT, ConditionValue::conflict(service), EXPORT_COMPONENT);
         // fault H8.1: return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution) ~> let _ = conflict_message(export, cluster, resolution); return condition.event_per_generation().without_event(
         return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution));
@@ -113,10 +113,13 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
         if only.is_empty() { "nothing".to_owned() } else { only.join(", ") }
     };
     let winner = resolution.accepted.first().map_or("", |winner| winner);
-    let kind_of = |headless: bool| if headless { "headless" } else { "not headless" };
-    let differs = export.headless != resolution.headless;
+    let kind_of = |import_type| match import_type {
+        ImportType::Headless => "headless",
+        ImportType::ClusterSetIp => "not headless",
+    };
+    let differs = export.import_type() != resolution.import_type;
     let kinds = if differs {
-        format!("{cluster}'s is {}, {winner}'s is {}; ", kind_of(export.headless), kind_of(resolution.headless))
+        format!("{cluster}'s is {}, {winner}'s is {}; ", kind_of(export.import_type()), kind_of(resolution.import_type))
     } else {
         String::new()
     };
@@ -134,8 +137,8 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
 /// the write of the ServiceImport emits the Events.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
-    let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
-    let same_offer = names::offer_fingerprint(&status.ports, status.is_headless()) == offered;
+    let offered = names::offer_fingerprint(&resolution.ports, resolution.import_type);
+    let same_offer = names::offer_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == offered;
     let Some(before) = status.clusters.first() else { return Vec::new() };
     // fault R9.1: same_offer ~> true || same_offer
     if same_offer && resolution.accepted.first() == Some(before) {

@@ -91,7 +91,7 @@ pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSli
             // fault T3.2: None if export.meta.finalizers.ours => {} ~>
             None if export.meta.finalizers.ours => {}
             // fault T3.1: .with_events([event]) ~>
-            None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).with_events([event])),
+            None => plan.push(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta).with_events([event])),
         }
     }
     plan
@@ -107,7 +107,7 @@ fn unmark(export: &HubSlice) -> Plan {
     if !export.meta.finalizers.ours {
         return Plan::default();
     }
-    Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false))
+    Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
 }
 
 /// Returns the reason why an export is not distributed, and the export that holds its name or its source slice.

@@ -12,7 +12,7 @@ pub(super) fn release(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
     let copies = super::all_copies(view, name);
     for copy in copies.filter(|copy| copy.meta.deleting && copy.meta.finalizers.ours && leaves(view, copy)) {
-        plan.push(Write::finalizer(Kind::EndpointSliceImport, &copy.meta, false));
+        plan.push(Write::remove_finalizer(Kind::EndpointSliceImport, &copy.meta));
     }
     plan
 }

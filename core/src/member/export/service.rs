@@ -116,8 +116,8 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
         if let Some(undecodable) = view.undecodable_in_hub(Kind::InternalServiceExport, name, service) {
             return Plan::held_by_undecodable(Kind::ServiceExport, name, Kind::InternalServiceExport, &undecodable);
         }
-        // fault S12.2: plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false)); ~>
-        plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false));
+        // fault S12.2: plan.push(Write::remove_finalizer(Kind::ServiceExport, &export.meta)); ~>
+        plan.push(Write::remove_finalizer(Kind::ServiceExport, &export.meta));
     }
     plan
 }
@@ -173,7 +173,7 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
         // fault S24.7: .chain(withdrawal::over(export, COMPONENT)) ~>
         let wanted: Vec<DesiredCondition> = again.into_iter().chain(withdrawal::over(export, COMPONENT)).collect();
         let write = set_conditions(view, export, &wanted, now)
-            .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
+            .unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta));
         return Plan::one(write);
     }
     keep_offering(view, export, service, valid, now)
@@ -194,9 +194,9 @@ fn keep_offering(
         && let Some(hub) = view.hub_features(now)
     {
         to_hub = export_to_hub(view, service, hub, now);
-        let is_fuller = |held: &InternalServiceExport| held.headless || !offers(held, &offer_of(service, hub));
-        // fault U14.3: to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller))) ~> let _ = is_fuller
-        to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller)));
+        let is_fuller = |held: &&InternalServiceExport| held.headless || !offers(held, &offer_of(service, hub));
+        // fault U14.3: to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
+        to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
     let valid = unless_blocked(view, export, service, valid, held.as_deref());
     let rejection = rejection.filter(|_| !to_hub.writes.is_empty());

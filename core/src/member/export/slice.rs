@@ -33,9 +33,9 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
         Some((source, export)) => ensure(view, &source, export, hub),
     };
     let told = view.slices.live(slice).map(|slice| hub.understands.slice(&slice.content));
-    let is_other = |export: &HubSlice| told.as_ref().is_some_and(|told| told.as_deref() != Some(&export.spec.content));
-    // fault U14.4: plan.look_again(hub.understands.again(exports_of(view, slice).any(is_other))) ~> let _ = is_other
-    plan.look_again(hub.understands.again(exports_of(view, slice).any(is_other)));
+    let is_other = |export: &&HubSlice| told.as_ref().is_some_and(|told| told.as_deref() != Some(&export.spec.content));
+    // fault U14.4: plan.look_again(hub.understands.again(exports_of(view, slice).find(is_other))) ~> let _ = is_other
+    plan.look_again(hub.understands.again(exports_of(view, slice).find(is_other)));
     plan
 }
 
@@ -262,7 +262,7 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
     // The latency of a change counts from the time when its slice became exportable.
-    let exportable_since = view.stamps.exportable_since(&export.meta.name);
+    let exportable_since = view.stamps.exportable.get(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
     let kept = held.and_then(|held| held.spec.reference.exported_since); // the source did not change, so the time stamp stays

@@ -22,7 +22,7 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
             if plan.writes.is_empty() && import.meta.finalizers.ours { let_go(view, import) } else { plan }
         }
         Some(import) if !import.meta.finalizers.ours => {
-            Plan::one(Write::finalizer(Kind::ServiceImport, &import.meta, true))
+            Plan::one(Write::add_finalizer(Kind::ServiceImport, &import.meta))
         }
         Some(import) => claim(view, import),
     }
@@ -58,7 +58,7 @@ fn let_go(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
         Some(claim) => Plan::held_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
-        None => Plan::one(Write::finalizer(Kind::ServiceImport, &import.meta, false)),
+        None => Plan::one(Write::remove_finalizer(Kind::ServiceImport, &import.meta)),
     }
 }
 

@@ -55,12 +55,12 @@ fn unimport(view: &View, mcs: &MultiClusterService) -> Plan {
         return Plan::held_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
-    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.with_ours(false), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
+    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
     if plan.writes.is_empty() {
         let event =
             event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs)));
         let patch = Patch::MultiClusterService {
-            finalizers: mcs.meta.finalizers.with_ours(false),
+            finalizers: mcs.meta.finalizers.without_ours(),
             import_label: mcs.import_label.clone(),
             derived_label: mcs.derived_label.clone(),
         };
@@ -100,7 +100,7 @@ fn marked(mcs: &MultiClusterService) -> bool {
 
 fn mark(mcs: &MultiClusterService, derived_label: Option<Text>) -> Write {
     let patch = Patch::MultiClusterService {
-        finalizers: mcs.meta.finalizers.with_ours(true),
+        finalizers: mcs.meta.finalizers.with_ours(),
         // fault W3.1: Some( ~> mcs.meta.finalizers.ours.then(||
         import_label: Some(mcs.import_name.clone()),
         derived_label,
@@ -172,7 +172,7 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
         // fault M2.2: import.owners.clone ~> Vec::new
         others: import.owners.clone(),
         controller: controller(mcs),
-        finalizers: import.meta.finalizers.with_ours(true),
+        finalizers: import.meta.finalizers.with_ours(),
     };
     Write::patch(&import.meta, patch)
 }
@@ -190,9 +190,9 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
     // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
     // fault M18.3: standing ~> derived_service
     if let Some(service) = standing(view, mcs) {
-        // fault M10.2: since = view.stamps.unresolved_since(import).unwrap_or(now) ~> _ = view.stamps.unresolved_since(import); let since = now
-        // fault M11.1: since = view.stamps.unresolved_since(import).unwrap_or(now ~> _ = view.stamps.unresolved_since(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |held| held.last_transition
-        let since = view.stamps.unresolved_since(import).unwrap_or(now);
+        // fault M10.2: since = view.stamps.unresolved.get(import).unwrap_or(now) ~> _ = view.stamps.unresolved.get(import); let since = now
+        // fault M11.1: since = view.stamps.unresolved.get(import).unwrap_or(now ~> _ = view.stamps.unresolved.get(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |held| held.last_transition
+        let since = view.stamps.unresolved.get(import).unwrap_or(now);
         // fault M10.1: .plus_micros(view.settings.derived_service_grace_micros) ~>
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
@@ -324,7 +324,10 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
     let waits = waits_for_load_balancer(view, mcs, import, standing);
-    let desired = desired(view, mcs, import, standing, waits);
+    // fault I7.1: waits { Con ~> waits && false { Con
+    // fault M4.1: else { mcs.consumer_type } ~> else { ConsumerType::default() }
+    let consumer_type = if waits { ConsumerType::ClusterIp } else { mcs.consumer_type };
+    let desired = desired(view, mcs, import, standing, consumer_type);
     let Some(service) = view.services.get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
         // fault R14.2: plan.join(show_rejection(view, mcs, now).unwrap_or_default()); ~>
@@ -435,7 +438,7 @@ fn desired(
     mcs: &MultiClusterService,
     import: &ServiceImport,
     standing: Option<&Service>,
-    waits_for_load_balancer: bool,
+    consumer_type: ConsumerType,
 ) -> DerivedService {
     let given =
         view.distributed_slices_of.get(&import.meta.name).filter_map(|slice| view.distributed_slices.live(slice));
@@ -443,9 +446,7 @@ fn desired(
     let headless = import.status.is_headless();
     DerivedService {
         derived_from: mcs.meta.name.clone(),
-        // fault I7.1: || waits_for_load_balancer ~>
-        // fault M4.1: mcs.consumer_type ~> ConsumerType::default()
-        consumer_type: if headless || waits_for_load_balancer { ConsumerType::ClusterIp } else { mcs.consumer_type },
+        consumer_type: if headless { ConsumerType::ClusterIp } else { consumer_type },
         ports: import.status.ports.clone(),
         headless,
         // fault T29.1: admission::fit_affinity(import.status.session_affinity) ~> import.status.session_affinity

@@ -62,7 +62,7 @@ fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan
         Some(held) if held.meta.deleting || awaits_successor(view, given, held) => Plan::default(),
         Some(held) => Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)),
         None if given.meta.finalizers.ours => {
-            Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, false))
+            Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &given.meta))
         }
         None => Plan::default(),
     }
@@ -150,7 +150,7 @@ fn ensure(
     }
     // fault P1.1: if !given ~> if false && !given
     if !given.meta.finalizers.ours {
-        return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
+        return Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, &given.meta));
     }
     let wanted = || ImportedSlice {
         service: service_name.name.clone(),
@@ -266,11 +266,11 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta));
     };
     let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
-    let Some(fulfilled_since) = view.stamps.fulfilled_since(&import) else {
+    let Some(fulfilled_since) = view.stamps.fulfilled.get(&import) else {
         // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &held.meta));
         return Plan::default(); // the change of the claim's status requeues this key
     };
-    let orphaned_since = view.stamps.orphaned_since(&held.meta.name.name).unwrap_or(now);
+    let orphaned_since = view.stamps.orphaned.get(&held.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
     // fault P9.1: if now < until { return Plan { again: Some(until), ..Plan::default() }; } ~>
     if now < until {

@@ -8,9 +8,16 @@ use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::borrow::Cow;
 
 impl View {
-    /// Records that the watch of this cluster's slices lost or regained contact with the API server.
-    pub fn slices_followed(&mut self, followed: bool, requeue: &mut Vec<Key>) {
-        if std::mem::replace(&mut self.slices_followed, followed) != followed {
+    /// Records that the watch of this cluster's slices lost contact with the API server.
+    pub fn slices_lost(&mut self, requeue: &mut Vec<Key>) {
+        if std::mem::take(&mut self.slices_followed) {
+            requeue.push(Key::Heartbeat);
+        }
+    }
+
+    /// Records that the watch of this cluster's slices has contact with the API server again.
+    pub fn slices_followed(&mut self, requeue: &mut Vec<Key>) {
+        if !std::mem::replace(&mut self.slices_followed, true) {
             requeue.push(Key::Heartbeat);
         }
     }
@@ -42,19 +49,19 @@ impl View {
         if agent.meta.name != self.own_member_agent() {
             return; // not this member's own MemberAgent
         }
-        let acted = self.acts_in_hub(at);
+        let before = self.ownership(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {
             self.note_renewal(at);
             self.hear_hub(at, requeue);
-            self.requeue_if_ownership_changed(acted, at, requeue);
+            self.requeue_if_ownership_changed(&before, at, requeue);
         }
     }
 
     pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
-        let acted = self.acts_in_hub(at);
+        let before = self.ownership(at);
         if self.member_agents.remove(name, uid).is_some() {
             self.hear_hub(at, requeue);
-            self.requeue_if_ownership_changed(acted, at, requeue);
+            self.requeue_if_ownership_changed(&before, at, requeue);
         }
     }
 

@@ -107,7 +107,8 @@ impl View {
     /// Requeues the slices of a Service when the Service becomes exportable, or no longer is.
     fn requeue_if_exportable_changed(&mut self, service: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let exportable = export::exportable(self, service, at).is_some();
-        if self.stamps.set_exportable(service, exportable, at) {
+        let since = &mut self.stamps.exportable;
+        if if exportable { since.begin(service, at) } else { since.end(service) } {
             requeue.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
             self.requeue_waiting_exports(service, requeue);
         }
@@ -124,7 +125,7 @@ impl View {
 
     pub(super) fn requeue_distributed_slices_of(&self, imported: &ObjectName, requeue: &mut Vec<Key>) {
         requeue.extend(self.distributed_slices_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
-        requeue.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
+        requeue.extend(self.stamps.orphaned.keys().map(|slice| Key::SliceImport(slice.clone())));
     }
 
     // === EndpointSlices: sources and imported ones ===
@@ -143,8 +144,10 @@ impl View {
         let is_told_anew = |old: &EndpointSlice, slice: &EndpointSlice| {
             old.content != slice.content && self.told_to_hub(old, at) != self.told_to_hub(slice, at)
         };
-        if new || before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| is_told_anew(old, slice)) {
-            self.stamps.slice_changed(&name, generation, at, new);
+        if new {
+            self.stamps.slice_created(&name, generation, at);
+        } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| is_told_anew(old, slice)) {
+            self.stamps.slice_changed(&name, generation, at);
         } else {
             self.stamps.slice_touched(&name, generation);
         }
@@ -368,13 +371,17 @@ impl View {
     /// Records the time since which an existing or requested ServiceImport has no exporter.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.mcs_of_import.get(import).next().is_none() {
-            self.stamps.import_forgotten(import);
+            self.stamps.unresolved.end(import);
             return;
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
         // The exporters of an undecodable ServiceImport are unknown, so its grace period does not run.
         let unknown = self.undecodable.has(Kind::ServiceImport, import);
-        self.stamps.set_resolved(import, resolved || unknown, at);
+        if resolved || unknown {
+            self.stamps.unresolved.end(import);
+        } else {
+            self.stamps.unresolved.begin(import, at);
+        }
     }
 
     fn requeue_for_import(&self, name: &ObjectName, requeue: &mut Vec<Key>) {
@@ -402,7 +409,7 @@ impl View {
             requeue.extend(self.mcs_of_import.get(import).cloned().map(Key::MultiClusterService));
         }
         requeue.extend(import_before.filter(|old| *old != import).map(Key::Import));
-        requeue.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
+        requeue.extend(self.stamps.orphaned.keys().map(|slice| Key::SliceImport(slice.clone())));
         requeue.push(Key::Import(import));
     }
 
@@ -425,8 +432,11 @@ impl View {
 
     fn note_fulfilled(&mut self, import: &ObjectName, at: Timestamp) {
         let claims = self.claims_of.get(import).filter_map(|claim| self.claims.live(claim));
-        let fulfilled = claims.map(|claim| &claim.status.clusters).any(|clusters| !clusters.is_empty());
-        self.stamps.set_fulfilled(import, fulfilled, at);
+        if claims.map(|claim| &claim.status.clusters).any(|clusters| !clusters.is_empty()) {
+            self.stamps.fulfilled.begin(import, at);
+        } else {
+            self.stamps.fulfilled.end(import);
+        }
     }
 
     fn take_distributed_slice(&mut self, slice: HubSlice, at: Timestamp, requeue: &mut Vec<Key>) {

@@ -28,9 +28,9 @@ impl View {
             || self.undecodable.has(Kind::EndpointSliceImport, &given_as);
         let known = self.watches.complete(&[Kind::EndpointSliceImport]);
         if !held || given {
-            self.stamps.set_orphaned(slice, false, at);
+            self.stamps.orphaned.end(slice);
         } else if known {
-            self.stamps.set_orphaned(slice, true, at);
+            self.stamps.orphaned.begin(slice, at);
         }
     }
 }

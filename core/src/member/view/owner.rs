@@ -182,27 +182,27 @@ impl View {
 
     /// Records that the hub accepted a renewal of this process. The server's answer is already in the view.
     pub fn renewal_written(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let acted = self.acts_in_hub(at);
+        let before = self.ownership(at);
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
         // fault O7.1: is_known ~> false && is_known
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
-        self.requeue_if_ownership_changed(acted, at, requeue);
+        self.requeue_if_ownership_changed(&before, at, requeue);
     }
 
     /// Records that the hub rejects or denies this process's renewals. Exports and imports continue if no other cluster owns
     /// the id.
     pub fn renewal_denied(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let acted = self.acts_in_hub(at);
+        let before = self.ownership(at);
         self.owners.is_denied = true;
-        self.requeue_if_ownership_changed(acted, at, requeue);
+        self.requeue_if_ownership_changed(&before, at, requeue);
     }
 
     /// Requeues all keys if this cluster gained or lost the right to write to the hub.
-    pub(super) fn requeue_if_ownership_changed(&self, acted: bool, at: Timestamp, requeue: &mut Vec<Key>) {
-        // fault O3.4: acted { self ~> acted && requeue.is_empty() { self
-        if self.acts_in_hub(at) != acted {
+    pub(super) fn requeue_if_ownership_changed(&self, before: &Ownership, at: Timestamp, requeue: &mut Vec<Key>) {
+        // fault O3.4: Own) { self ~> Own) && requeue.is_empty() { self
+        if self.acts_in_hub(at) != (*before == Ownership::Own) {
             self.all_keys(requeue);
         }
     }

@@ -15,20 +15,55 @@ pub struct ServiceLatency {
     pub outcome_at: Timestamp,
 }
 
+/// Objects that have a property, each with the time since when it has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Since<K>(BTreeMap<K, Timestamp>);
+
+impl<K: Clone + Ord> Since<K> {
+    /// Records that the object has the property. Returns true if it did not have it before.
+    pub(crate) fn begin(&mut self, object: &K, at: Timestamp) -> bool {
+        if self.0.contains_key(object) {
+            return false;
+        }
+        self.0.insert(object.clone(), at);
+        true
+    }
+
+    /// Records that the object does not have the property. Returns true if it had it before.
+    pub(crate) fn end(&mut self, object: &K) -> bool {
+        self.0.remove(object).is_some()
+    }
+
+    pub(crate) fn get(&self, object: &K) -> Option<Timestamp> {
+        self.0.get(object).copied()
+    }
+
+    /// Returns the objects that have the property.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.0.keys()
+    }
+}
+
+impl<K> Default for Since<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     /// For each source slice: changes of its content that the hub may lack, oldest first, as generation and time.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
-    /// For each Service: time at which its slices became exportable.
-    exportable_since: BTreeMap<ObjectName, Timestamp>,
+    /// Services whose slices are exportable.
+    pub(crate) exportable: Since<ObjectName>,
     /// For each Service: time of the last change of its exported content.
     service_changed: BTreeMap<ObjectName, Timestamp>,
-    /// For each ServiceImport without an exporter: time since when.
-    unresolved_since: BTreeMap<ObjectName, Timestamp>,
-    /// For each ServiceImport with a granted claim: time since when.
-    fulfilled_since: BTreeMap<ObjectName, Timestamp>,
-    /// For each imported slice that the hub no longer distributes: time since when.
-    orphaned_since: BTreeMap<Text, Timestamp>,
+    /// ServiceImports without an exporter.
+    pub(crate) unresolved: Since<ObjectName>,
+    /// ServiceImports with a granted claim.
+    pub(crate) fulfilled: Since<ObjectName>,
+    /// Imported slices that the hub no longer distributes.
+    pub(crate) orphaned: Since<Text>,
     /// For each distributed slice with parts that are not imported: these parts, and the first source generation that had them.
     not_imported: BTreeMap<Text, (NotImported, i64)>,
     /// Services that were exported and have not got the hub's outcome since.
@@ -40,23 +75,21 @@ impl Stamps {
     /// Moves all times by a step of the wall clock.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
-        let by_name = [
-            &mut self.exportable_since,
-            &mut self.service_changed,
-            &mut self.unresolved_since,
-            &mut self.fulfilled_since,
-        ];
-        let since = by_name.into_iter().flat_map(BTreeMap::values_mut).chain(self.orphaned_since.values_mut());
+        let by_name =
+            [&mut self.exportable.0, &mut self.service_changed, &mut self.unresolved.0, &mut self.fulfilled.0];
+        let since = by_name.into_iter().flat_map(BTreeMap::values_mut).chain(self.orphaned.0.values_mut());
         // fault A13.1: micros) ~> micros * 0)
         changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
     }
 
-    /// Records a change of a slice's content. A new slice (`new`) under an old name drops the earlier changes.
-    pub(crate) fn slice_changed(&mut self, slice: &ObjectName, generation: i64, at: Timestamp, new: bool) {
+    /// Records the content of a new slice. Drops the changes of an earlier slice with its name.
+    pub(crate) fn slice_created(&mut self, slice: &ObjectName, generation: i64, at: Timestamp) {
+        self.changes.insert(slice.clone(), vec![(generation, at)]);
+    }
+
+    /// Records a change of a slice's content.
+    pub(crate) fn slice_changed(&mut self, slice: &ObjectName, generation: i64, at: Timestamp) {
         let changes = self.changes.entry(slice.clone()).or_default();
-        if new {
-            changes.clear();
-        }
         let full = changes.len() >= PENDING_CHANGES_MAX;
         match changes.last_mut() {
             Some(newest) if full || newest.1 == at => newest.0 = generation,
@@ -96,21 +129,6 @@ impl Stamps {
         self.changes.get(slice)?.first().map(|(_, at)| *at)
     }
 
-    /// Sets whether the slices of a Service are exportable. Returns true if that changed.
-    pub(crate) fn set_exportable(&mut self, service: &ObjectName, exportable: bool, at: Timestamp) -> bool {
-        if exportable {
-            let known = self.exportable_since.contains_key(service);
-            self.exportable_since.entry(service.clone()).or_insert(at);
-            !known
-        } else {
-            self.exportable_since.remove(service).is_some()
-        }
-    }
-
-    pub(crate) fn exportable_since(&self, service: &ObjectName) -> Option<Timestamp> {
-        self.exportable_since.get(service).copied()
-    }
-
     pub(crate) fn service_changed(&mut self, service: &ObjectName, at: Timestamp) {
         self.service_changed.insert(service.clone(), at);
     }
@@ -126,54 +144,6 @@ impl Stamps {
 
     pub(crate) fn service_changed_at(&self, service: &ObjectName) -> Option<Timestamp> {
         self.service_changed.get(service).copied()
-    }
-
-    /// Sets whether a ServiceImport has exporters.
-    pub(crate) fn set_resolved(&mut self, import: &ObjectName, resolved: bool, at: Timestamp) {
-        if resolved {
-            self.unresolved_since.remove(import);
-        } else {
-            self.unresolved_since.entry(import.clone()).or_insert(at);
-        }
-    }
-
-    pub(crate) fn import_forgotten(&mut self, import: &ObjectName) {
-        self.unresolved_since.remove(import);
-    }
-
-    pub(crate) fn unresolved_since(&self, import: &ObjectName) -> Option<Timestamp> {
-        self.unresolved_since.get(import).copied()
-    }
-
-    /// Sets whether the claim of a ServiceImport is granted.
-    pub(crate) fn set_fulfilled(&mut self, import: &ObjectName, fulfilled: bool, at: Timestamp) {
-        if fulfilled {
-            self.fulfilled_since.entry(import.clone()).or_insert(at);
-        } else {
-            self.fulfilled_since.remove(import);
-        }
-    }
-
-    pub(crate) fn fulfilled_since(&self, import: &ObjectName) -> Option<Timestamp> {
-        self.fulfilled_since.get(import).copied()
-    }
-
-    /// Sets whether the hub no longer distributes an imported slice.
-    pub(crate) fn set_orphaned(&mut self, slice: &Text, orphaned: bool, at: Timestamp) {
-        if orphaned {
-            self.orphaned_since.entry(slice.clone()).or_insert(at);
-        } else {
-            self.orphaned_since.remove(slice);
-        }
-    }
-
-    pub(crate) fn orphaned_since(&self, slice: &Text) -> Option<Timestamp> {
-        self.orphaned_since.get(slice).copied()
-    }
-
-    /// Returns all imported slices that the hub no longer distributes.
-    pub(crate) fn orphans(&self) -> impl Iterator<Item = &Text> {
-        self.orphaned_since.keys()
     }
 
     /// Sets the parts of a distributed slice that are not imported, as found at this source generation.
@@ -215,20 +185,20 @@ mod tests {
         let name = ObjectName::new("work", "app");
         for by in [-3_600_000_000, 3_600_000_000] {
             let (mut stamps, seen) = (Stamps::default(), Timestamp(7_000_000_000));
-            stamps.slice_changed(&name, 1, seen, true);
-            stamps.set_exportable(&name, true, seen);
+            stamps.slice_created(&name, 1, seen);
+            stamps.exportable.begin(&name, seen);
             stamps.service_changed(&name, seen);
-            stamps.set_resolved(&name, false, seen);
-            stamps.set_fulfilled(&name, true, seen);
-            stamps.set_orphaned(&"app-1".into(), true, seen);
+            stamps.unresolved.begin(&name, seen);
+            stamps.fulfilled.begin(&name, seen);
+            stamps.orphaned.begin(&"app-1".into(), seen);
             stamps.clock_set(by);
             let stamped = [
                 stamps.oldest_change(&name),
-                stamps.exportable_since(&name),
+                stamps.exportable.get(&name),
                 stamps.service_changed_at(&name),
-                stamps.unresolved_since(&name),
-                stamps.fulfilled_since(&name),
-                stamps.orphaned_since(&"app-1".into()),
+                stamps.unresolved.get(&name),
+                stamps.fulfilled.get(&name),
+                stamps.orphaned.get(&"app-1".into()),
             ];
             assert_eq!(stamped, [Some(Timestamp(7_000_000_000 + by)); 6]);
         }

@@ -77,7 +77,7 @@ impl View {
     /// Requeues all distributed slices, and all imported slices that the hub no longer distributes.
     fn requeue_all_distributed_slices(&self, requeue: &mut Vec<Key>) {
         let given = self.distributed_slices.iter().map(|given: &HubSlice| given.meta.name.name.clone());
-        requeue.extend(given.chain(self.stamps.orphans().cloned()).map(Key::SliceImport));
+        requeue.extend(given.chain(self.stamps.orphaned.keys().cloned()).map(Key::SliceImport));
     }
 
     /// True if the Service or its ServiceExport is undecodable, so that it is unknown whether the Service is exported.

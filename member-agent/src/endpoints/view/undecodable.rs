@@ -30,8 +30,9 @@ impl View {
             if let Some(zone) = self.shown_zone(&name) {
                 node.metadata.labels.insert(LABEL_ZONE, zone);
             }
-            let moved = self.zones.insert(&node);
-            touched.extend(self.after_node(&name, moved, false));
+            if self.zones.insert(&node) {
+                touched.extend(self.node_moved(&name));
+            }
         }
         for held in self.namespaces.values_mut().filter(|held| !held.undecodable_pods.is_empty()) {
             held.services.values_mut().for_each(|known| known.keep(&held.undecodable_pods));

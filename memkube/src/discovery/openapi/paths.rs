@@ -27,29 +27,25 @@ pub(super) fn of(root: &str, definition: &Definition, version: &str) -> Vec<(Str
         ("patch", "patch", Verb::Patch),
         ("delete", "delete", Verb::Delete),
     ];
-    let mut paths = vec![(place.clone(), path_item(operations(&collection), namespaced, false))];
+    let place_parameters = if namespaced { vec!["namespace"] } else { Vec::new() };
+    let object_parameters = [&place_parameters[..], &["name"]].concat();
+    let mut paths = vec![(place.clone(), path_item(operations(&collection), &place_parameters))];
     if namespaced {
         let across = operations(&[("get", "list", Verb::List)]);
-        paths.push((format!("/{root}/{plural}"), path_item(across, false, false)));
+        paths.push((format!("/{root}/{plural}"), path_item(across, &[])));
     }
-    paths.push((format!("{place}/{{name}}"), path_item(operations(&object), namespaced, true)));
+    paths.push((format!("{place}/{{name}}"), path_item(operations(&object), &object_parameters)));
     for subresource in &definition.subresources {
         let path = format!("{place}/{{name}}/{}", subresource.name());
-        paths.push((path, path_item(operations(&object[..3]), namespaced, true)));
+        paths.push((path, path_item(operations(&object[..3]), &object_parameters)));
     }
     paths.retain(|(_, item)| item.as_object().is_some_and(|item| item.keys().any(|key| key != "parameters")));
     paths
 }
 
-fn path_item(mut operations: Map<String, Value>, namespaced: bool, named: bool) -> Value {
+fn path_item(mut operations: Map<String, Value>, parameters: &[&str]) -> Value {
     let in_path = |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
-    let mut parameters = Vec::new();
-    if namespaced {
-        parameters.push(in_path("namespace"));
-    }
-    if named {
-        parameters.push(in_path("name"));
-    }
+    let parameters: Vec<Value> = parameters.iter().map(in_path).collect();
     if !parameters.is_empty() {
         operations.insert("parameters".to_owned(), json!(parameters));
     }
