@@ -39,14 +39,14 @@ impl Feature {
     }
 }
 
-/// Set of features.
+/// Set of features: one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features(u8);
+pub struct Features(u32);
 
 impl Features {
     pub const NONE: Self = Self(0);
     /// All features that this version of fleetnet supports.
-    pub const ALL: Self = Self((1 << Feature::ALL.len()) - 1);
+    pub const ALL: Self = Self((1 << Feature::ALL.len()) - 1); // does not compile with more than 31 features
 
     pub const fn has(self, feature: Feature) -> bool {
         self.0 & (1 << feature as u8) != 0
