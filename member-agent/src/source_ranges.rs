@@ -3,7 +3,7 @@
 
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::names;
-use fleetnet_core::ranges::Range;
+use fleetnet_core::ranges::{self, IpNet};
 use fleetnet_types::ClusterId;
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// Names the malformed part.
-pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<Range>>, UsageError> {
-    let mut all: BTreeMap<ClusterId, Vec<Range>> = BTreeMap::new();
+pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<IpNet>>, UsageError> {
+    let mut all: BTreeMap<ClusterId, Vec<IpNet>> = BTreeMap::new();
     for written in written {
         let (cluster, ranges) = of_cluster(written)
             .map_err(|why| UsageError(format!("--source-ranges {written:?} is not <cluster>=<CIDR>,…: {why}")))?;
@@ -21,13 +21,13 @@ pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<Range>
     Ok(all)
 }
 
-fn of_cluster(written: &str) -> Result<(&str, Vec<Range>), String> {
+fn of_cluster(written: &str) -> Result<(&str, Vec<IpNet>), String> {
     let (cluster, ranges) = written.split_once('=').ok_or("it has no =")?;
     let cluster = cluster.trim();
     if !names::is_cluster_id(cluster) {
         return Err(format!("{cluster:?} is not a cluster id"));
     }
-    let ranges: Result<Vec<Range>, _> = ranges.split(',').map(|range| range.trim().parse::<Range>()).collect();
+    let ranges: Result<Vec<IpNet>, _> = ranges.split(',').map(|range| ranges::parse(range.trim())).collect();
     Ok((cluster, ranges.map_err(|why| why.to_string())?))
 }
 
@@ -38,7 +38,7 @@ mod tests {
     fn parsed(written: &[&str]) -> Result<Vec<(String, Vec<String>)>, String> {
         let written: Vec<String> = written.iter().map(|one| (*one).to_owned()).collect();
         let all = parse(&written).map_err(|error| error.to_string())?;
-        let text = |ranges: Vec<Range>| ranges.iter().map(ToString::to_string).collect();
+        let text = |ranges: Vec<IpNet>| ranges.iter().map(ToString::to_string).collect();
         Ok(all.into_iter().map(|(cluster, ranges)| (cluster.to_string(), text(ranges))).collect())
     }
 

@@ -4,7 +4,7 @@ use crate::server::FLEET_SYSTEM;
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
-use fleetnet_core::ranges::Range;
+use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::lease::{self, LeaseConfig};
@@ -64,7 +64,7 @@ pub struct Setup {
     pub member_takeover_after: Duration,
     /// Address ranges that a member agent accepts for the endpoints of each other cluster. The hub agent ignores
     /// them.
-    pub source_ranges: BTreeMap<ClusterId, Vec<Range>>,
+    pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers. Member agents ignore it.
     pub namespace_policy: NamespacePolicy,
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::names::member_namespace;
-use fleetnet_core::ranges::Range;
+use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
@@ -46,7 +46,7 @@ pub struct Options {
     /// Time without a renewal after which a member agent takes over the id of another cluster.
     pub member_takeover_after: Duration,
     /// Address ranges that the member agents accept for the endpoints of each other cluster.
-    pub source_ranges: BTreeMap<ClusterId, Vec<Range>>,
+    pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
 }

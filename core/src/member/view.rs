@@ -28,7 +28,7 @@ use crate::model::{
     MultiClusterService, Object, Service, ServiceExport, ServiceImport,
 };
 use crate::plan::Plan;
-use crate::ranges::Range;
+use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{Change, ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid, WatchState};
@@ -50,7 +50,7 @@ pub struct Settings {
     /// Time for which a derived Service outlives its last exporter, in microseconds.
     pub derived_service_grace_micros: i64,
     /// Allowed address ranges of each exporting cluster's endpoints. A cluster without an entry may export any address.
-    pub source_ranges: BTreeMap<ClusterId, Vec<Range>>,
+    pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
     /// Identity of this process in its Leases, to tell two leaders apart.

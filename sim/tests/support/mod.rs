@@ -1,7 +1,7 @@
 //! Simulated fleet on memkube, as an environment for the shared scenarios.
 
 use anyhow::Context as _;
-use fleetnet_core::ranges::Range;
+use fleetnet_core::ranges::{self, IpNet};
 use fleetnet_tests::audit::{Entry, FleetLedger, FleetMark, Ledger, Mark};
 use fleetnet_tests::environment::{self, Backend, FleetSpec, Member};
 use kube::Client;
@@ -22,7 +22,7 @@ impl Backend for OnMemkube {
         let mut options = Options::members(spec.members);
         options.derived_service_grace = spec.derived_service_grace.unwrap_or(options.derived_service_grace);
         if let Some(ranges) = spec.source_ranges {
-            let ranges: Result<Vec<Range>, _> = ranges.split(',').map(str::parse).collect();
+            let ranges: Result<Vec<IpNet>, _> = ranges.split(',').map(ranges::parse).collect();
             options.source_ranges.insert("member-1".into(), ranges?);
         }
         Ok(Self(Fleet::new(options).await?))
