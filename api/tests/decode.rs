@@ -369,7 +369,7 @@ fn services_of_every_type_and_without_an_address() {
         let Object::Service(found) = read(Kind::Service, &json) else { panic!() };
         assert_eq!((found.service_type, found.headless), (expected, true));
         let port = &found.ports[0];
-        assert_eq!((&*port.name, &*port.protocol, port.port), ("", "UDP", 53));
+        assert_eq!((&*port.name, &*port.protocol, port.port.as_written()), ("", "UDP", 53));
         assert_eq!(port.target_port, Some(TargetPort::Name(text("dns"))));
         assert_eq!(port.app_protocol, Some(text("dns")));
     }
@@ -838,7 +838,7 @@ fn a_target_port_of_0_or_without_a_name_is_one_that_is_not_set() {
         (json!(0), None),
         (json!(""), None),
         (Value::Null, None),
-        (json!(8080), Some(TargetPort::Number(8080))),
+        (json!(8080), Some(TargetPort::Number(8080.into()))),
         (json!("web"), Some(TargetPort::Name(text("web")))),
     ] {
         let mut json = fixture("ServiceImport on the hub");

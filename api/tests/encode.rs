@@ -55,7 +55,7 @@ fn dns() -> ServicePort {
         name: text(""),
         protocol: text("UDP"),
         app_protocol: Some(text("dns")),
-        port: 53,
+        port: 53.into(),
         target_port: Some(TargetPort::Name(text("dns-udp"))),
     }
 }
@@ -557,7 +557,7 @@ fn a_multi_cluster_services_labels_are_set_and_removed() {
 
 #[test]
 fn a_multi_cluster_services_status_is_set_and_cleared() {
-    let port = LoadBalancerPort { port: 80, protocol: text("TCP"), error: Some(text("Refused")) };
+    let port = LoadBalancerPort { port: 80.into(), protocol: text("TCP"), error: Some(text("Refused")) };
     let ingress = LoadBalancerIngress {
         ip: Some(text("20.0.0.1")),
         hostname: None,

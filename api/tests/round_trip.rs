@@ -12,8 +12,8 @@ use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
     HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
-    Object, Owner, PortsOffered, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort, ServiceType,
-    SessionAffinity, SliceContent, TargetPort,
+    Object, Owner, PortNumber, PortsOffered, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
+    ServiceType, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -137,14 +137,18 @@ fn reference() -> impl Strategy<Value = Reference> {
         })
 }
 
+fn port_number() -> impl Strategy<Value = PortNumber> {
+    any::<i32>().prop_map(PortNumber::from)
+}
+
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
-    let target = prop_oneof![any::<i32>().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
+    let target = prop_oneof![port_number().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
     // Decoders read the target ports 0 and "" as not set, so they would not come back.
     let target = target.prop_filter("a target port that is set", |target| match target {
-        TargetPort::Number(number) => *number != 0,
+        TargetPort::Number(number) => number.as_written() != 0,
         TargetPort::Name(name) => !name.is_empty(),
     });
-    let port = (any_text(), any_text(), option::of(any_text()), any::<i32>(), option::of(target)).prop_map(
+    let port = (any_text(), any_text(), option::of(any_text()), port_number(), option::of(target)).prop_map(
         |(name, protocol, app_protocol, port, target_port)| ServicePort {
             name,
             protocol,
@@ -212,7 +216,7 @@ fn import_status() -> impl Strategy<Value = ImportStatus> {
 }
 
 fn load_balancer() -> impl Strategy<Value = LoadBalancerStatus> {
-    let port = (any::<i32>(), any_text(), option::of(any_text()))
+    let port = (port_number(), any_text(), option::of(any_text()))
         .prop_map(|(port, protocol, error)| LoadBalancerPort { port, protocol, error });
     let texts = (option::of(any_text()), option::of(any_text()), option::of(any_text()));
     let ingress = (texts, collection::vec(port, 0..2))
@@ -236,7 +240,7 @@ fn content() -> impl Strategy<Value = SliceContent> {
         },
     );
     let endpoints = || collection::vec(endpoint.clone(), 0..5);
-    let port = (any_text(), any_text(), option::of(any::<i32>()), option::of(any_text()))
+    let port = (any_text(), any_text(), option::of(port_number()), option::of(any_text()))
         .prop_map(|(name, protocol, port, app_protocol)| EndpointPort { name, protocol, port, app_protocol });
     (address_type, endpoints(), endpoints(), collection::vec(port, 0..3)).prop_map(
         |(address_type, endpoints, draining, ports)| SliceContent { address_type, endpoints, draining, ports },

@@ -5,6 +5,7 @@
 
 mod hub;
 mod object;
+mod port;
 mod slice;
 
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -15,6 +16,7 @@ pub use hub::{
     PortsOffered, Reference, Renewal,
 };
 pub use object::Object;
+pub use port::PortNumber;
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
 /// Kinds that the agents watch and write. Each agent watches a kind in one cluster only (hub or member).
@@ -82,15 +84,14 @@ pub struct ServicePort {
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: Text,
     pub app_protocol: Option<Text>,
-    /// Port number, 1 to 65535.
-    pub port: i32,
+    pub port: PortNumber,
     /// Target port of the Service (port of the pods).
     pub target_port: Option<TargetPort>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetPort {
-    Number(i32),
+    Number(PortNumber),
     Name(Text),
 }
 
@@ -133,7 +134,7 @@ pub struct LoadBalancerIngress {
 /// Port of a load balancer's address, with its error if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancerPort {
-    pub port: i32,
+    pub port: PortNumber,
     pub protocol: Text,
     pub error: Option<Text>,
 }

@@ -272,7 +272,13 @@ mod tests {
     }
 
     fn port(name: &str, number: i32) -> ServicePort {
-        ServicePort { name: name.into(), protocol: "TCP".into(), app_protocol: None, port: number, target_port: None }
+        ServicePort {
+            name: name.into(),
+            protocol: "TCP".into(),
+            app_protocol: None,
+            port: number.into(),
+            target_port: None,
+        }
     }
 
     /// The hub agent stores fingerprints in the annotation `ports-offered-since`. If an upgrade changed them, it would stamp
@@ -306,7 +312,7 @@ mod tests {
         assert_eq!(one, ports_fingerprint(&[port("admin", 81), port("http", 80)]));
         assert_ne!(one, ports_fingerprint(&[port("http", 80), port("admin", 82)]));
         let mut targeted = port("http", 80);
-        targeted.target_port = Some(crate::model::TargetPort::Number(8080));
+        targeted.target_port = Some(crate::model::TargetPort::Number(8080.into()));
         assert_eq!(ports_fingerprint(&[targeted]), ports_fingerprint(&[port("http", 80)]));
         let mut hinted = port("http", 80);
         hinted.app_protocol = Some("h2c".into());

@@ -3,7 +3,7 @@
 use super::lenient::{Few, Field, Short, records};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
 use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
-use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, SliceContent};
+use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, PortNumber, SliceContent};
 use fleetnet_types::Text;
 use serde::Deserialize;
 
@@ -80,7 +80,7 @@ fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     let port = |raw: RawEndpointPort| EndpointPort {
         name: raw.name.text().or_default(),
         protocol: raw.protocol.text().value().unwrap_or_else(|| "TCP".into()),
-        port: raw.port.value(),
+        port: raw.port.value().map(PortNumber::from),
         app_protocol: raw.app_protocol.text().value(),
     };
     ports.or_default().into_iter().map(port).collect()

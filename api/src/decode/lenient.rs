@@ -156,7 +156,7 @@ impl Shape for TargetPort {
     }
 
     fn number(number: i64) -> Option<Self> {
-        number.try_into().ok().map(Self::Number)
+        i32::try_from(number).ok().map(|number| Self::Number(number.into()))
     }
 }
 

@@ -201,7 +201,7 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
         name: raw.name.text().or_default(),
         protocol: raw.protocol.text().value().unwrap_or_else(|| TCP.into()),
         app_protocol: raw.app_protocol.text().value(),
-        port: raw.port.or_default(),
+        port: raw.port.or_default().into(),
         // fault X10.1: .filter(is_set) ~>
         target_port: raw.target_port.text().value().filter(is_set),
     };
@@ -212,7 +212,7 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
 /// False for 0 and "": Go writes them for a target port that is not set, and Kubernetes reads them so in a Service.
 fn is_set(target: &TargetPort) -> bool {
     match target {
-        TargetPort::Number(number) => *number != 0,
+        TargetPort::Number(number) => number.as_written() != 0,
         TargetPort::Name(name) => !name.is_empty(),
     }
 }
@@ -263,7 +263,7 @@ pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus,
 /// Returns `status.loadBalancer` of a Service or MultiClusterService.
 pub(super) fn load_balancer(raw: Field<RawLoadBalancer>) -> LoadBalancerStatus {
     let port = |raw: RawIngressPort| LoadBalancerPort {
-        port: raw.port.or_default(),
+        port: raw.port.or_default().into(),
         protocol: raw.protocol.value().unwrap_or_else(|| TCP.into()),
         error: raw.error.value(),
     };

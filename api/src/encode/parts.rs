@@ -5,7 +5,7 @@ use crate::resources::resource;
 use crate::times;
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, Endpoint, EndpointPort, Finalizers, ImportStatus, ImportType, Kind,
-    LoadBalancerIngress, LoadBalancerStatus, Owner, PortsOffered, Reference, ServicePort, SessionAffinity,
+    LoadBalancerIngress, LoadBalancerStatus, Owner, PortNumber, PortsOffered, Reference, ServicePort, SessionAffinity,
     SliceContent, TargetPort,
 };
 use fleetnet_core::plan::Controller;
@@ -64,11 +64,11 @@ pub(super) fn service_ports(ports: &[ServicePort]) -> Vec<Value> {
 }
 
 fn service_port(port: &ServicePort) -> Value {
-    let mut value = json!({ "protocol": *port.protocol, "port": port.port });
+    let mut value = json!({ "protocol": *port.protocol, "port": port.port.as_written() });
     put(&mut value, "name", Some(&*port.name).filter(|name| !name.is_empty()));
     put(&mut value, "appProtocol", port.app_protocol.as_deref());
     let target = port.target_port.as_ref().map(|target| match target {
-        TargetPort::Number(number) => json!(number),
+        TargetPort::Number(number) => json!(number.as_written()),
         TargetPort::Name(name) => json!(**name),
     });
     put(&mut value, "targetPort", target);
@@ -135,7 +135,7 @@ pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static st
 
 fn endpoint_port(port: &EndpointPort) -> Value {
     let mut value = json!({ "name": *port.name, "protocol": *port.protocol });
-    put(&mut value, "port", port.port);
+    put(&mut value, "port", port.port.map(PortNumber::as_written));
     put(&mut value, "appProtocol", port.app_protocol.as_deref());
     value
 }
@@ -189,7 +189,7 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
     put(&mut value, "hostname", ingress.hostname.as_deref());
     put(&mut value, "ipMode", ingress.ip_mode.as_deref());
     let port = |port: &fleetnet_core::model::LoadBalancerPort| {
-        let mut value = json!({ "port": port.port, "protocol": *port.protocol });
+        let mut value = json!({ "port": port.port.as_written(), "protocol": *port.protocol });
         put(&mut value, "error", port.error.as_deref());
         value
     };

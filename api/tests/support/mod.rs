@@ -42,8 +42,8 @@ pub(crate) fn http_80() -> ServicePort {
         name: "http".into(),
         protocol: "TCP".into(),
         app_protocol: None,
-        port: 80,
-        target_port: Some(TargetPort::Number(8080)),
+        port: 80.into(),
+        target_port: Some(TargetPort::Number(8080.into())),
     }
 }
 
@@ -93,7 +93,8 @@ pub(crate) fn reference(
 
 pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).into()], ..Endpoint::default() };
-    let http = EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080), app_protocol: None };
+    let http =
+        EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080.into()), app_protocol: None };
     SliceContent {
         address_type: AddressType::IPv4,
         endpoints: addresses.iter().map(endpoint).collect(),

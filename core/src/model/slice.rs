@@ -1,6 +1,6 @@
 //! EndpointSlices: source slices and imported slices.
 
-use super::Meta;
+use super::{Meta, PortNumber};
 use fleetnet_types::Text;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +18,8 @@ pub struct EndpointPort {
     pub name: Text,
     /// `TCP`, `UDP` or `SCTP`. The API server stores an omitted protocol as `TCP`.
     pub protocol: Text,
-    /// Port number; `None` means all ports, as in Kubernetes.
-    pub port: Option<i32>,
+    /// `None` means all ports, as in Kubernetes.
+    pub port: Option<PortNumber>,
     pub app_protocol: Option<Text>,
 }
 

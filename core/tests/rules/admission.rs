@@ -191,7 +191,7 @@ fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its
 fn what_is_no_port_is_left_out_of_a_slice_and_its_importer_is_told() {
     let mut given = given(&["10.0.0.1"], 4);
     let mut unfit = given.spec.content.ports[0].clone();
-    (unfit.name, unfit.port) = ("admin".into(), Some(-5));
+    (unfit.name, unfit.port) = ("admin".into(), Some((-5).into()));
     given.spec.content.ports.push(unfit);
     let plan = planned(&view_of(&given, None), &key(&given));
     let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
@@ -227,11 +227,11 @@ fn a_service_is_not_derived_with_what_is_no_port() {
 fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
     use TargetPort::{Name, Number};
     let table = [
-        (Number(8080), true),
+        (Number(8080.into()), true),
         (Name("http".into()), true),
-        (Number(0), false), // the API server would complete it to another number each time
-        (Number(-1), false),
-        (Number(65_536), false),
+        (Number(0.into()), false), // the API server would complete it to another number each time
+        (Number((-1).into()), false),
+        (Number(65_536.into()), false),
         (Name("".into()), false),
         (Name("80".into()), false),
         (Name("a-name-too-long-".into()), false),

@@ -6,7 +6,9 @@ use crate::support::build::{
     service, service_import,
 };
 use crate::support::world::{Who, World};
-use fleetnet_core::model::{ImportStatus, InternalServiceExport, Kind, Object, PortsOffered, ServicePort, TargetPort};
+use fleetnet_core::model::{
+    ImportStatus, InternalServiceExport, Kind, Object, PortNumber, PortsOffered, ServicePort, TargetPort,
+};
 use fleetnet_core::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
@@ -22,7 +24,7 @@ pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     let http = port("http", 80);
     match which {
         0 => vec![http],
-        1 => vec![ServicePort { target_port: Some(TargetPort::Number(9090)), ..http }],
+        1 => vec![ServicePort { target_port: Some(TargetPort::Number(9090.into())), ..http }],
         2 => vec![http, port("admin", 81)],
         3 => vec![port("admin", 81), http],
         4 => vec![ServicePort { app_protocol: Some("h2c".into()), ..http }],
@@ -32,7 +34,7 @@ pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
 }
 
 /// Ports without the fields that may differ between two exports without a conflict.
-pub(crate) type PortSet = BTreeSet<(Text, Text, i32, Option<Text>)>;
+pub(crate) type PortSet = BTreeSet<(Text, Text, PortNumber, Option<Text>)>;
 
 pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
     let key = |port: &ServicePort| (port.name.clone(), port.protocol.clone(), port.port, port.app_protocol.clone());

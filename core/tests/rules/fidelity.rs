@@ -272,7 +272,7 @@ fn any_content() -> impl Strategy<Value = SliceContent> {
         |(name, protocol, port, app_protocol)| EndpointPort {
             name: name.into(),
             protocol: protocol.into(),
-            port,
+            port: port.map(Into::into),
             app_protocol: app_protocol.map(Into::into),
         },
     );

@@ -122,7 +122,7 @@ impl Hostile {
             self.pick(&[AddressType::IPv4, AddressType::IPv4, AddressType::IPv6, AddressType::Other("FQDN".into())]);
         if self.one_in(3) {
             let nonsense =
-                EndpointPort { name: "x".into(), protocol: "".into(), port: Some(70_000), app_protocol: None };
+                EndpointPort { name: "x".into(), protocol: "".into(), port: Some(70_000.into()), app_protocol: None };
             made.ports.push(nonsense);
         }
         made

@@ -155,7 +155,8 @@ fn a_derived_service_is_mended_in_what_we_own() {
 #[test]
 fn a_port_without_target_is_the_one_that_the_server_completes() {
     let bare = ServicePort { target_port: None, ..port("http", 80) };
-    let completed = ServicePort { target_port: Some(fleetnet_core::model::TargetPort::Number(80)), ..bare.clone() };
+    let completed =
+        ServicePort { target_port: Some(fleetnet_core::model::TargetPort::Number(80.into())), ..bare.clone() };
     let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
     let shown = ImportStatus { ports: vec![bare], ..resolved(&["member-2"]) };
     let import = service_import("work/app").controlled_by(&mcs).showing(shown);

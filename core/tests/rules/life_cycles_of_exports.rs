@@ -260,7 +260,8 @@ fn shown(world: &World) -> (Vec<String>, Vec<i32>) {
         panic!("the import is there");
     };
     let clusters = import.status.clusters.iter().map(ToString::to_string).collect();
-    let ports = derived(world, 1, "work-app").map(|service| service.ports.iter().map(|port| port.port).collect());
+    let ports =
+        derived(world, 1, "work-app").map(|service| service.ports.iter().map(|port| port.port.as_written()).collect());
     (clusters, ports.unwrap_or_default())
 }
 

@@ -446,7 +446,7 @@ fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_all
     let mark = world.ledger.len();
     world.edit(Who::Member(0), Kind::Service, &named("work/app"), |object| {
         let Object::Service(service) = object else { return };
-        service.ports[0].port = 81;
+        service.ports[0].port = 81.into();
     });
     world.run();
     assert_eq!(beside_status(&world, mark), ["member-1 patches content of InternalServiceExport"]);

@@ -84,8 +84,8 @@ pub(crate) fn port(name: &str, number: i32) -> ServicePort {
         name: name.into(),
         protocol: "TCP".into(),
         app_protocol: None,
-        port: number,
-        target_port: Some(TargetPort::Number(8080)),
+        port: number.into(),
+        target_port: Some(TargetPort::Number(8080.into())),
     }
 }
 
@@ -158,7 +158,12 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
         address_type: AddressType::IPv4,
         endpoints: addresses.iter().map(|address| endpoint(address)).collect(),
         draining: Vec::new(),
-        ports: vec![EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080), app_protocol: None }],
+        ports: vec![EndpointPort {
+            name: "http".into(),
+            protocol: "TCP".into(),
+            port: Some(8080.into()),
+            app_protocol: None,
+        }],
     }
 }
 

@@ -7,7 +7,7 @@ use super::build::SYSTEM;
 use super::world::{World, cluster_id, settings};
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, EndpointSlice, InternalServiceImport, Kind, Meta, MultiClusterService,
-    Object, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
+    Object, PortNumber, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
 };
 use fleetnet_core::names;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
@@ -45,7 +45,7 @@ fn assert_nothing_is_stuck(world: &World) {
 }
 
 /// Returns ports in the form in which conflict resolution compares them.
-fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, i32, Option<Text>)> {
+fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, PortNumber, Option<Text>)> {
     let key = |port: &ServicePort| (port.name.clone(), port.protocol.clone(), port.port, port.app_protocol.clone());
     ports.iter().map(key).collect()
 }

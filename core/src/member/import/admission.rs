@@ -5,7 +5,7 @@
 use crate::limits::NAMES_TOLD_MAX;
 use crate::member::View;
 use crate::model::{
-    AddressType, Endpoint, EndpointPort, HubSlice, ServicePort, SessionAffinity, SliceContent, TargetPort,
+    AddressType, Endpoint, EndpointPort, HubSlice, PortNumber, ServicePort, SessionAffinity, SliceContent, TargetPort,
 };
 use crate::names;
 use crate::ranges::{self, IpNet};
@@ -174,7 +174,7 @@ pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
 
 fn is_fit_target(target: &TargetPort) -> bool {
     match target {
-        TargetPort::Number(number) => (1..=65_535).contains(number),
+        TargetPort::Number(number) => number.valid().is_some(),
         // fault T24.3: names::is_port_name(name ~> !name.is_empty(
         TargetPort::Name(name) => names::is_port_name(name),
     }
@@ -190,11 +190,11 @@ pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
     }
 }
 
-fn is_fit_port(name: &str, protocol: &str, port: Option<i32>, app_protocol: Option<&str>) -> bool {
+fn is_fit_port(name: &str, protocol: &str, port: Option<PortNumber>, app_protocol: Option<&str>) -> bool {
     (name.is_empty() || names::is_dns_1123_label(name))
         && matches!(protocol, "TCP" | "UDP" | "SCTP")
-        // fault T23.1: (1..=65_535).contains(&port) ~> port != 0
-        && port.is_none_or(|port| (1..=65_535).contains(&port))
+        // fault T23.1: port.valid().is_some() ~> port.as_written() != 0
+        && port.is_none_or(|port| port.valid().is_some())
         && app_protocol.is_none_or(names::is_qualified_name)
 }
 
@@ -245,7 +245,12 @@ mod tests {
     }
 
     fn port(name: &str, number: Option<i32>) -> EndpointPort {
-        EndpointPort { name: name.into(), protocol: "TCP".into(), port: number, app_protocol: None }
+        EndpointPort {
+            name: name.into(),
+            protocol: "TCP".into(),
+            port: number.map(PortNumber::from),
+            app_protocol: None,
+        }
     }
 
     fn not_imported(family: AddressType, address: &str, ranges: Option<&[IpNet]>) -> Option<&'static str> {
@@ -359,11 +364,11 @@ mod tests {
             (with(&|_| {}), true),
             (with(&|port| port.name = "".into()), true),
             (with(&|port| port.port = None), true),
-            (with(&|port| port.port = Some(65_535)), true),
+            (with(&|port| port.port = Some(65_535.into())), true),
             (with(&|port| port.app_protocol = Some("kubernetes.io/h2c".into())), true),
-            (with(&|port| port.port = Some(0)), false),
-            (with(&|port| port.port = Some(-5)), false),
-            (with(&|port| port.port = Some(65_536)), false),
+            (with(&|port| port.port = Some(0.into())), false),
+            (with(&|port| port.port = Some((-5).into())), false),
+            (with(&|port| port.port = Some(65_536.into())), false),
             (with(&|port| port.name = "a -j ACCEPT".into()), false),
             (with(&|port| port.protocol = "ICMP".into()), false),
             (with(&|port| port.app_protocol = Some("two words".into())), false),
@@ -382,7 +387,7 @@ mod tests {
                 name: port.name.clone(),
                 protocol: port.protocol.clone(),
                 app_protocol: port.app_protocol.clone(),
-                port: port.port.unwrap_or(80),
+                port: port.port.unwrap_or(80.into()),
                 target_port: None,
             };
             assert_eq!(unfit_port(&[of_service]).is_none(), fit, "{port:?}");

@@ -25,7 +25,7 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
 /// Fills in missing target ports as the API server does: with the port itself.
 fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
-        // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0
+        // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0.into()
         let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));
         ServicePort { target_port, ..port.clone() }
     })
