@@ -275,8 +275,8 @@ fn endpoints_that_are_ready_or_say_nothing_are_kept_and_those_that_only_serve_ap
     assert_eq!((detailed.hostname.as_deref(), detailed.zone.as_deref()), (Some("h"), Some("z")));
 }
 
-fn addresses(endpoints: &[Endpoint]) -> Vec<Vec<&str>> {
-    endpoints.iter().map(|endpoint| endpoint.addresses.iter().map(|address| &**address).collect()).collect()
+fn addresses(endpoints: &[Endpoint]) -> Vec<Vec<String>> {
+    endpoints.iter().map(|endpoint| endpoint.addresses.iter().map(ToString::to_string).collect()).collect()
 }
 
 #[test]

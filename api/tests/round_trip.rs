@@ -9,8 +9,8 @@ mod support;
 use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
-    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
-    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
+    Address, AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice,
+    Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
     Object, Owner, PortNumber, PortsOffered, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
     ServiceType, SessionAffinity, SliceContent, TargetPort,
@@ -232,7 +232,8 @@ fn content() -> impl Strategy<Value = SliceContent> {
     let address_type =
         prop_oneof![Just(AddressType::IPv4), Just(AddressType::IPv6), Just(AddressType::Other(text("FQDN")))];
     let said = || option::of("[a-z]{1,8}");
-    let endpoint = (collection::vec(".{0,8}".prop_map(Box::from), 1..4), said(), said()).prop_map(
+    let address = prop_oneof![".{0,8}", "10[.]0[.]0[.][1-9]{1,2}", "([Ff]d00|[Ff]d00:0)::[1-9]"];
+    let endpoint = (collection::vec(address.prop_map(Address::from), 1..4), said(), said()).prop_map(
         |(addresses, hostname, zone)| Endpoint {
             addresses,
             hostname: hostname.map(Into::into),

@@ -5,7 +5,7 @@
 //! while their writes are rejected. Each hop does this by itself: the exporter, the hub for each importer, and the importer.
 //! Only removals wait, and only for additions, so there is no deadlock.
 
-use crate::model::{Endpoint, SliceContent};
+use crate::model::{Address, Endpoint, SliceContent};
 use crate::work;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceConte
 
 /// Addresses of an endpoint, which are its identity. Ordered for fast lookup, because a member decides how many endpoints there
 /// are.
-struct Addresses<'a>(&'a [Box<str>]);
+struct Addresses<'a>(&'a [Address]);
 
 impl<'a> Addresses<'a> {
     fn of(endpoint: &'a Endpoint) -> Self {

@@ -3,6 +3,7 @@
 //! They have only the fields that a rule reads. Fields of other writers are omitted on purpose: every change is a merge patch
 //! of our own fields, so omitted fields are not lost.
 
+mod address;
 mod hub;
 mod object;
 mod port;
@@ -11,6 +12,7 @@ mod slice;
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use address::Address;
 pub use hub::{
     Announcement, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, MemberAgent, MemberCounts,
     PortsOffered, Reference, Renewal,

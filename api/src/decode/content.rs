@@ -3,14 +3,14 @@
 use super::lenient::{Few, Field, Short, records};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
 use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
-use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, PortNumber, SliceContent};
+use fleetnet_core::model::{Address, AddressType, Endpoint, EndpointPort, PortNumber, SliceContent};
 use fleetnet_types::Text;
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawEndpoint {
-    addresses: Field<Few<Short<Box<str>, ADDRESS_BYTES_MAX>, ADDRESSES_MAX>>,
+    addresses: Field<Few<Short<Address, ADDRESS_BYTES_MAX>, ADDRESSES_MAX>>,
     conditions: Field<RawEndpointConditions>,
     hostname: Field<Short<Box<str>, LABEL_BYTES_MAX>>,
     zone: Field<Short<Text, ZONE_BYTES_MAX>>,
@@ -120,7 +120,7 @@ impl RawEndpoint {
 
 /// Returns the decoded endpoint, or `None` if it has no address.
 fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
-    let addresses: Vec<Box<str>> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
+    let addresses: Vec<Address> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
     let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());
     let zone = raw.zone.text().value().filter(|zone| !zone.is_empty()).map(|zone| zones.shared(zone));
     (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })

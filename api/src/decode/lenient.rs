@@ -4,7 +4,7 @@
 //! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately: a member's input beyond the limit is
 //! neither stored nor read.
 
-use fleetnet_core::model::TargetPort;
+use fleetnet_core::model::{Address, TargetPort};
 use fleetnet_types::{ConditionStatus, Text, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -115,6 +115,12 @@ impl Shape for Text {
 }
 
 impl Shape for Box<str> {
+    fn text(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+}
+
+impl Shape for Address {
     fn text(text: &str) -> Option<Self> {
         Some(text.into())
     }

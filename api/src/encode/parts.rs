@@ -117,7 +117,8 @@ pub(crate) fn content(content: &SliceContent) -> Map<String, Value> {
 }
 
 fn endpoint(endpoint: &Endpoint) -> Value {
-    let mut value = json!({ "addresses": endpoint.addresses });
+    let addresses: Vec<Value> = endpoint.addresses.iter().map(|address| address.to_string().into()).collect();
+    let mut value = json!({ "addresses": addresses });
     put(&mut value, "hostname", endpoint.hostname.as_deref());
     put(&mut value, "zone", endpoint.zone.as_deref());
     value

@@ -1,6 +1,6 @@
 //! EndpointSlices: source slices and imported slices.
 
-use super::{Meta, PortNumber};
+use super::{Address, Meta, PortNumber};
 use fleetnet_types::Text;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ pub struct EndpointPort {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
     /// Addresses of the endpoint, 1 to 100, interchangeable.
-    pub addresses: Vec<Box<str>>,
+    pub addresses: Vec<Address>,
     /// Host name of the endpoint, if its Service gives it one.
     pub hostname: Option<Box<str>>,
     /// Zone of the endpoint, as its own cluster names it. Endpoints of a slice share the allocation.

@@ -5,7 +5,8 @@
 use crate::limits::NAMES_TOLD_MAX;
 use crate::member::View;
 use crate::model::{
-    AddressType, Endpoint, EndpointPort, HubSlice, PortNumber, ServicePort, SessionAffinity, SliceContent, TargetPort,
+    Address, AddressType, Endpoint, EndpointPort, HubSlice, PortNumber, ServicePort, SessionAffinity, SliceContent,
+    TargetPort,
 };
 use crate::names;
 use crate::ranges::{self, IpNet};
@@ -28,7 +29,7 @@ pub(crate) struct Admitted<'a> {
 /// Malformed or forbidden parts of a distributed slice, which are not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NotImported {
-    addresses: Vec<(Box<str>, Forbidden)>,
+    addresses: Vec<(Address, Forbidden)>,
     ports: Vec<EndpointPort>,
 }
 
@@ -107,8 +108,8 @@ struct Rules<'a> {
 impl Rules<'_> {
     /// Returns the reason not to import an address; `None` if it is imported. Zone ids, leading zeros and IPv4-mapped IPv6
     /// addresses are forbidden.
-    fn forbidden(self, written: &str) -> Option<Forbidden> {
-        let address = written.parse::<IpAddr>().ok().filter(|address| match self.family {
+    fn forbidden(self, address: &Address) -> Option<Forbidden> {
+        let address = address.ip().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
             // fault T20.3: && address.to_canonical().is_ipv6() ~>
             AddressType::IPv6 => address.is_ipv6() && address.to_canonical().is_ipv6(),
@@ -254,7 +255,7 @@ mod tests {
     }
 
     fn not_imported(family: AddressType, address: &str, ranges: Option<&[IpNet]>) -> Option<&'static str> {
-        Rules { family: &family, ranges }.forbidden(address).map(Forbidden::text)
+        Rules { family: &family, ranges }.forbidden(&address.into()).map(Forbidden::text)
     }
 
     #[test]
@@ -320,7 +321,8 @@ mod tests {
         let mut expected = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
         expected.draining = content(AddressType::IPv4, &[&["10.0.0.3"]]).endpoints;
         assert_eq!(*admitted.content, expected);
-        let not_imported: Vec<&str> = admitted.not_imported.addresses.iter().map(|(address, _)| &**address).collect();
+        let not_imported: Vec<String> =
+            admitted.not_imported.addresses.iter().map(|(address, _)| address.to_string()).collect();
         assert_eq!(not_imported, ["127.0.0.1", "0.0.0.0", "224.0.0.1"]);
     }
 

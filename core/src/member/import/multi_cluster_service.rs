@@ -324,7 +324,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
     let waits = waits_for_load_balancer(view, mcs, import, standing);
-    // fault I7.1: waits { Con ~> waits && false { Con
+    // fault I7.1: if waits { ~> if waits && false {
     // fault M4.1: else { mcs.consumer_type } ~> else { ConsumerType::default() }
     let consumer_type = if waits { ConsumerType::ClusterIp } else { mcs.consumer_type };
     let desired = desired(view, mcs, import, standing, consumer_type);
