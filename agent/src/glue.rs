@@ -110,9 +110,9 @@ pub fn denial_event<S: From<Kind>>(
     failure: &WriteFailure<S>,
     component: &'static str,
 ) -> Vec<Event<S>> {
-    // fault G5.1: || is_of_going_namespace(failure) ~>
+    // fault G5.1: || is_of_terminating_namespace(failure) ~>
     // fault G5.2: failure.status == 0 || ~>
-    if failure.status == 0 || is_of_going_namespace(failure) {
+    if failure.status == 0 || is_of_terminating_namespace(failure) {
         return Vec::new();
     }
     let message = format!(
@@ -148,7 +148,7 @@ pub fn fight_event<S: From<Kind>>(
 }
 
 /// True if a write failed because its namespace is being deleted.
-pub fn is_of_going_namespace<S>(failure: &WriteFailure<S>) -> bool {
+pub fn is_of_terminating_namespace<S>(failure: &WriteFailure<S>) -> bool {
     failure.reason == NAMESPACE_TERMINATING
 }
 

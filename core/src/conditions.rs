@@ -82,7 +82,7 @@ impl ConditionValue {
     }
 
     /// The user requests the export of a headless Service, but the hub agent does not announce support for that.
-    pub fn headless_not_understood(service: &ObjectName) -> Self {
+    pub fn headless_not_supported(service: &ObjectName) -> Self {
         let message = format!(
             "service {service} is not eligible for export: it is headless, and the hub agent does not announce that it takes \
              headless Services"

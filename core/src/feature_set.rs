@@ -34,7 +34,7 @@ pub(crate) enum Announced {
 
 impl Announced {
     /// Records the present announcement of a peer, or its loss. True if the peer's feature set may have changed.
-    pub(crate) fn heard(&mut self, said: Option<Features>, at: Timestamp) -> bool {
+    pub(crate) fn record(&mut self, said: Option<Features>, at: Timestamp) -> bool {
         let before = *self;
         match (said, before) {
             (Some(features), _) => *self = Self::Features(features),
@@ -169,18 +169,18 @@ mod tests {
     #[test]
     fn what_was_announced_holds_until_it_is_taken_back_or_its_loss_has_lasted() {
         let mut announced = Announced::default();
-        assert!(announced.heard(Some(Features::ALL), at(0)));
-        assert!(!announced.heard(Some(Features::ALL), at(0)), "said again");
-        assert!(announced.heard(None, at(1)));
-        assert!(!announced.heard(None, at(2)), "its time runs from the first");
+        assert!(announced.record(Some(Features::ALL), at(0)));
+        assert!(!announced.record(Some(Features::ALL), at(0)), "said again");
+        assert!(announced.record(None, at(1)));
+        assert!(!announced.record(None, at(2)), "its time runs from the first");
         assert_eq!(announced, Announced::Lost { features: Features::ALL, at: at(1) });
         for by in [-3_600, 3_600] {
             let mut announced = announced;
             announced.clock_set(by * SECOND);
             assert_eq!(announced, Announced::Lost { features: Features::ALL, at: at(1 + by) }, "set by {by}");
         }
-        assert!(announced.heard(Some(Features::NONE), at(3)), "taken back: at once");
-        assert!(!announced.heard(None, at(4)), "nothing was announced, so nothing is lost");
+        assert!(announced.record(Some(Features::NONE), at(3)), "taken back: at once");
+        assert!(!announced.record(None, at(4)), "nothing was announced, so nothing is lost");
     }
 
     #[test]

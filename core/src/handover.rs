@@ -13,7 +13,11 @@ use std::collections::BTreeSet;
 /// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is the desired
 /// content of the replacement. `held` is its present content, `None` if it does not exist. `going` is the content of the slice
 /// being removed.
-pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceContent, going: &'a SliceContent) -> bool {
+pub(crate) fn replacement_pending<'a>(
+    held: Option<&'a SliceContent>,
+    wanted: &'a SliceContent,
+    going: &'a SliceContent,
+) -> bool {
     // fault F10.1: || going.address_type != wanted.address_type ~>
     if going.endpoints.is_empty() || wanted.endpoints.is_empty() || going.address_type != wanted.address_type {
         return false;
@@ -84,15 +88,15 @@ mod tests {
     #[test]
     fn a_slice_of_the_other_address_family_takes_nothing_over() {
         let six = SliceContent { address_type: AddressType::IPv6, ..content(&["b"]) };
-        assert!(!awaited(None, &six, &content(&["a"])));
-        assert!(awaited(None, &content(&["b"]), &content(&["a"])));
+        assert!(!replacement_pending(None, &six, &content(&["a"])));
+        assert!(replacement_pending(None, &content(&["b"]), &content(&["a"])));
     }
 
     #[test]
     fn an_endpoint_is_the_same_whatever_is_said_of_it_beside_its_addresses() {
         let mut moving = content(&["a", "b"]);
         moving.endpoints[0].zone = Some("zone-1".into());
-        assert!(awaited(Some(&content(&["b"])), &moving, &content(&["a"])));
+        assert!(replacement_pending(Some(&content(&["b"])), &moving, &content(&["a"])));
     }
 
     #[test]
@@ -110,7 +114,7 @@ mod tests {
         ];
         for (held, wanted, going, expected, why) in table {
             let held = held.map(content);
-            assert_eq!(awaited(held.as_ref(), &content(wanted), &content(going)), expected, "{why}");
+            assert_eq!(replacement_pending(held.as_ref(), &content(wanted), &content(going)), expected, "{why}");
         }
     }
 }

@@ -63,7 +63,7 @@ fn next_renewal(
 
 /// Returns the last write of a member agent that stops as planned: its MemberAgent announces the stop. After it, another
 /// cluster with the same id may take over soon.
-pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
+pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let held = view.member_agents.live(&view.own_member_agent())?;
     // fault O1.3: != Ownership::Own ~> == Ownership::Unknown

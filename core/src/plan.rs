@@ -59,7 +59,7 @@ impl Plan {
     }
 
     /// Requests that the key is planned again at this time, or earlier if that was requested before.
-    pub fn look_again(&mut self, at: impl Into<Option<Timestamp>>) {
+    pub fn plan_again_at(&mut self, at: impl Into<Option<Timestamp>>) {
         // fault U7.3: [self.again, at.into()].into_iter().flatten().min( ~> self.again.or(at.into()
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
@@ -67,7 +67,7 @@ impl Plan {
     /// Adds the writes, reasons and times of another plan.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
-        self.look_again(other.again);
+        self.plan_again_at(other.again);
         self.blocking_reasons.extend(other.blocking_reasons);
     }
 }

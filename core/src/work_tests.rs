@@ -63,7 +63,7 @@ fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
     assert_linear("disjoint endpoints", |endpoints| {
         let (held, going) = (many(0, endpoints), many(endpoints, endpoints));
         let wanted = many(0, endpoints - 1);
-        let (steps, awaited) = steps_of(|| handover::awaited(Some(&held), &wanted, &going));
+        let (steps, awaited) = steps_of(|| handover::replacement_pending(Some(&held), &wanted, &going));
         assert!(!awaited);
         steps
     });

@@ -173,8 +173,8 @@ impl Fleet {
         self.view.clock_set(microseconds);
     }
 
-    pub(crate) fn farewell(&self, now: Timestamp) -> Option<Write> {
-        handshake::farewell(&self.view, now)
+    pub(crate) fn announce_stop(&self, now: Timestamp) -> Option<Write> {
+        handshake::announce_stop(&self.view, now)
     }
 
     /// Plans a key. Returns the plan, Events that belong to no write, and the state change.

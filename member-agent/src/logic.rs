@@ -92,7 +92,7 @@ impl Member {
     /// none.
     fn slices_are_not_written(&self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match (key, &self.endpoints) {
-            (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(failure) => {
+            (Key::Endpoints(service), Some(serving)) if !glue::is_of_terminating_namespace(failure) => {
                 let told = serving.rejected(service, failure.verb, &failure.name.name, &failure.message);
                 told.into_iter().map(record).collect()
             }
@@ -212,8 +212,8 @@ impl Logic for Member {
         }
     }
 
-    fn farewell(&mut self, now: Timestamp) -> Vec<Request<Source, Receipt>> {
-        self.fleet.farewell(now).map(glue::request).into_iter().collect()
+    fn announce_stop(&mut self, now: Timestamp) -> Vec<Request<Source, Receipt>> {
+        self.fleet.announce_stop(now).map(glue::request).into_iter().collect()
     }
 
     fn wants(&self, source: Source) -> bool {
@@ -320,7 +320,7 @@ impl Logic for Member {
     /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
     fn not_done(&mut self, key: &Key, failure: &WriteFailure<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
-            && !glue::is_of_going_namespace(failure)
+            && !glue::is_of_terminating_namespace(failure)
         {
             serving.not_done(service, at);
         }

@@ -51,8 +51,8 @@ impl Parts {
     pub fn announcement(self) -> Option<Announcement> {
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
-        let understood: Features = of_slices.chain(of_services).collect();
-        (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), understood))
+        let known_features: Features = of_slices.chain(of_services).collect();
+        (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
     }
 
     /// Returns the names of the Leases to hold: those of the Go managers whose parts run here, so that old and new agent never
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn who_exports_or_imports_announces_what_its_parts_understand() {
-        let announced = |parts: Parts| parts.announcement().map(|said| said.understood());
+        let announced = |parts: Parts| parts.announcement().map(|said| said.known_features());
         assert_eq!(announced(Parts::ALL), Some(Features::ALL));
         let alone = Parts { multi_cluster_service: true, endpoint_slice: true, ..Parts::NONE };
         assert_eq!(announced(alone), None, "it writes nothing in the hub");

@@ -105,7 +105,7 @@ pub trait Logic: Sized + Send + 'static {
 
     /// Returns the final writes of a leader that is asked to stop, after all its other writes have ended. They have little
     /// time, are tried once, and return no receipt.
-    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
+    fn announce_stop(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
         Vec::new()
     }
 

@@ -275,7 +275,7 @@ impl Logic for Copier {
         lock(&self.record).touch.push((source, in_touch));
     }
 
-    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Source, String>> {
+    fn announce_stop(&mut self, _now: Timestamp) -> Vec<Request<Source, String>> {
         let mut writes = Vec::new();
         if let Some(value) = lock(&self.record).last_word.take() {
             self.ensure(Source::Copy, "last", value, None, &mut writes);

@@ -68,7 +68,7 @@ impl<L: Logic> Engine<L> {
         };
         let drained = self.drain().await;
         if stop == Stop::Requested && drained {
-            self.say_farewell().await;
+            self.write_stop_announcement().await;
         }
         Finished { stop, drained }
     }
@@ -176,11 +176,11 @@ impl<L: Logic> Engine<L> {
     }
 
     /// Sends the final writes of a leader, if the servers answer in time.
-    async fn say_farewell(&mut self) {
+    async fn write_stop_announcement(&mut self) {
         if !self.leads {
             return;
         }
-        let requests = self.logic.farewell(self.clock.now());
+        let requests = self.logic.announce_stop(self.clock.now());
         let begin = |request: Request<L::Source, L::Receipt>| {
             let source = self.sources.get(&request.source)?;
             Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone()))

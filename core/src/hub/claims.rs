@@ -46,17 +46,17 @@ impl Rightful {
 pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rightful {
     let recorded = view.imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
-    let understands = |claim: &&InternalServiceImport| {
+    let supports_service = |claim: &&InternalServiceImport| {
         let features = view.features_of(&claim.meta.name.namespace, now);
         // fault U13.3: || features.is_assumed() && holds(recorded, claim) ~>
         // fault U13.4: && holds(recorded, claim) ~>
         // fault F7.1: features ~> true || features
         !headless || features.has(Feature::Headless) || features.is_assumed() && holds(recorded, claim)
     };
-    let sharers = sharers(view, service);
-    let holds_alone = |claim: &InternalServiceImport| match recorded {
-        Some(claims) => holds_alone(claims, claim, &sharers),
-        None => holds(recorded, claim) && !sharers.contains(&claim.meta.name.namespace),
+    let shared = shared(view, service);
+    let holds_exclusively = |claim: &InternalServiceImport| match recorded {
+        Some(claims) => holds_exclusively(claims, claim, &shared),
+        None => holds(recorded, claim) && !shared.contains(&claim.meta.name.namespace),
     };
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
@@ -66,16 +66,16 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
             if is_shared(claim) {
                 holds(recorded, claim)
             } else {
-                holds_alone(claim)
+                holds_exclusively(claim)
             }
         }
     };
     let claims = || live(&view.claims, view.claims_of.get(service));
-    // fault F8.2: .filter(understands) ~> ; let _ = understands
-    let claimers = || claims().filter(may_claim).filter(understands);
-    let alone =
-        // fault C2.1: (!holds_alone(claim), Precedence::of(claim) ~> Precedence::of(claim
-        claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_alone(claim), Precedence::of(claim)));
+    // fault F8.2: .filter(supports_service) ~> ; let _ = supports_service
+    let claimers = || claims().filter(may_claim).filter(supports_service);
+    let exclusive =
+        // fault C2.1: (!holds_exclusively(claim), Precedence::of(claim) ~> Precedence::of(claim
+        claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_exclusively(claim), Precedence::of(claim)));
     let kept: BTreeMap<Text, ClusterId> = recorded
         .into_iter()
         .flat_map(|claims| &claims.importers)
@@ -85,12 +85,12 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
         .collect();
     let named = recorded.and_then(|claims| claims.load_balancer.as_ref());
-    let kept_alone = named.filter(|namespace| kept.contains_key(*namespace));
-    let may_be_kept = kept_alone.is_some() || named.is_none() && !kept.is_empty();
-    let alone = alone.filter(|claim| !may_be_kept || holds_alone(claim));
-    let load_balancer = alone.map(|claim| &claim.meta.name.namespace).or(kept_alone).cloned();
+    let kept_exclusive = named.filter(|namespace| kept.contains_key(*namespace));
+    let may_be_kept = kept_exclusive.is_some() || named.is_none() && !kept.is_empty();
+    let exclusive = exclusive.filter(|claim| !may_be_kept || holds_exclusively(claim));
+    let load_balancer = exclusive.map(|claim| &claim.meta.name.namespace).or(kept_exclusive).cloned();
     // fault C2.2: claim))) ~> claim) && recorded.is_none()))
-    let claimed = alone.into_iter().chain(claimers().filter(|claim| is_shared(claim))).filter_map(|claim| {
+    let claimed = exclusive.into_iter().chain(claimers().filter(|claim| is_shared(claim))).filter_map(|claim| {
         let namespace = &claim.meta.name.namespace;
         Some((namespace.clone(), names::cluster_of(namespace)?))
     });
@@ -134,26 +134,26 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
 /// True if the record lists this claim as the exclusive one. The record names its member if there are others, since members can
 /// write the type of their own claims. A record without a name, as the Go agents write it, is of the exclusive claim, unless
 /// the member has a shared claim too.
-fn holds_alone(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
+fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
         // fault C10.1: named) => named == namespace ~> _) => recorded.importers.contains_key(namespace)
         Some(named) => named == namespace,
-        // fault C10.2: && !sharers.contains(namespace) ~>
-        None => recorded.importers.contains_key(namespace) && !sharers.contains(namespace),
+        // fault C10.2: && !shared.contains(namespace) ~>
+        None => recorded.importers.contains_key(namespace) && !shared.contains(namespace),
     }
 }
 
 /// True if the record on the ServiceImport says that this claim is granted.
-fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
+fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     if is_shared(claim) {
         return recorded.importers.contains_key(&claim.meta.name.namespace);
     }
-    holds_alone(recorded, claim, sharers)
+    holds_exclusively(recorded, claim, shared)
 }
 
 /// Returns the member namespaces that have a shared claim of a Service.
-fn sharers<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
+fn shared<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
     let claims = live(&view.claims, view.claims_of.get(service));
     claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
 }
@@ -205,13 +205,13 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
     let rightful = if alive { rightful(view, service, now) } else { Rightful::default() };
-    let sharers = sharers(view, service);
+    let shared = shared(view, service);
     let mut plan = Plan::default();
     let mut recorded = Rightful::default();
     let names = view.claims_of.get(service);
     for claim in names.filter_map(|name| view.claims.get(name)) {
         let namespace = &claim.meta.name.namespace;
-        let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &sharers));
+        let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &shared));
         match rightful.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
@@ -233,7 +233,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
                 // A claim that was granted before the ServiceImport was created again is recorded first, and then gets its
                 // status.
                 if is_marked && (granted || exports == Exports::None) {
-                    plan.join(answer(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
+                    plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
             // fault H19.1: None if exports == Exports::Some && !alive && !claim.meta.deleting => {} ~>
@@ -271,24 +271,24 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
     {
-        plan.join(record(import, recorded, &sharers));
+        plan.join(record(import, recorded, &shared));
     }
     plan
 }
 
 /// Writes the outcome of conflict resolution to the status of a granted claim, reduced to what the importing member supports.
-fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
+fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
         // fault U12.4: (import.status.is_headless() || claim.status == import.status ~> import.status.is_headless(
         .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
     let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
-    let mut plan = if is_kept { Plan::default() } else { say(claim, status) };
-    plan.look_again(again);
+    let mut plan = if is_kept { Plan::default() } else { set_status(claim, status) };
+    plan.plan_again_at(again);
     plan
 }
 
-fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
+fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     // fault H20.1: == status ~> .clusters.is_empty() == status.clusters.is_empty()
     if claim.status == status {
         return Plan::default();
@@ -300,7 +300,7 @@ fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
 fn release(claim: &InternalServiceImport) -> Plan {
     // fault C5.1: !claim.meta.deleting && claim.status != ImportStatus::default() ~> false && !claim.meta.deleting
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
-        return say(claim, ImportStatus::default());
+        return set_status(claim, ImportStatus::default());
     }
     if claim.meta.finalizers.ours {
         return Plan::one(Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta));
@@ -313,7 +313,7 @@ fn deny(claim: &InternalServiceImport) -> Plan {
     if names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
     }
-    let mut plan = say(claim, ImportStatus::default());
+    let mut plan = set_status(claim, ImportStatus::default());
     if plan.writes.is_empty() && !claim.meta.finalizers.ours {
         plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
     }
@@ -368,12 +368,12 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>
 }
 
 /// Writes the record of granted claims to the ServiceImport. A single claim is written as the Go agents do.
-fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>) -> Plan {
+fn record(import: &ServiceImport, rightful: Rightful, shared: &BTreeSet<&Text>) -> Plan {
     let Rightful { importers, load_balancer } = rightful;
     let ours = !importers.is_empty();
-    // fault C10.3 (hub::a_claim_is_marked_then_recorded_then_answered): namespace| importers.len() > 1 || sharers.contains(namespace) ~> _| sharers.len() < 100
-    // fault C13.2: || sharers.contains(namespace) ~>
-    let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || sharers.contains(namespace));
+    // fault C10.3 (hub::a_claim_is_marked_then_recorded_then_answered): namespace| importers.len() > 1 || shared.contains(namespace) ~> _| shared.len() < 100
+    // fault C13.2: || shared.contains(namespace) ~>
+    let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || shared.contains(namespace));
     let said = (&import.claims.importers, &import.claims.load_balancer);
     // fault C8.1: if ours { said == (&importers, &load_balancer) } else { !import.claims.present } ~> said == (&importers, &load_balancer)
     let annotated = if ours { said == (&importers, &load_balancer) } else { !import.claims.present };

@@ -43,8 +43,8 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
 
 fn withdraw_all(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
-    for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
-        plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
+    for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
+        plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
     }
     plan
 }
@@ -52,21 +52,23 @@ fn withdraw_all(view: &View, name: &Text) -> Plan {
 /// Removes the distributed slices of an export that is being deleted, then the export's finalizer.
 fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
-    // fault D4.1: !copied(view, name) && ~>
-    if !copied(view, name) && export.meta.finalizers.ours {
+    // fault D4.1: !is_distributed(view, name) && ~>
+    if !is_distributed(view, name) && export.meta.finalizers.ours {
         return Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta));
     }
     let mut plan = Plan::default();
-    for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !awaits_successor(view, export, copy, now)) {
-        plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
+    for slice in distributed_slices(view, name)
+        .filter(|slice| !slice.meta.deleting && !replacement_pending(view, export, slice, now))
+    {
+        plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
     }
     plan
 }
 
-/// True if the importer must get another slice of the same Service and exporter before the slice `going` may be removed. Always
+/// True if the importer must get another slice of the same Service and exporter before `removed` may be removed. Always
 /// false if the importer has no claim.
-fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Timestamp) -> bool {
-    let importer = &going.meta.name.namespace;
+fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
+    let importer = &removed.meta.name.namespace;
     let import = view.imports.get(&export.spec.owner);
     let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
     let may_claim = || view.undecodable.has(Kind::ServiceImport, &export.spec.owner);
@@ -83,11 +85,11 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     let others = view.slice_exports_of.get(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let copy = view.distributed_slices.live(&at).map(|copy| &copy.spec.content);
-        let told = view.features_of(importer, now).slice(&other.spec.content);
-        // fault T32.3: (is_given_more || copy.is_some()) && ~>
-        (is_given_more || copy.is_some())
-            && told.is_some_and(|told| handover::awaited(copy, &told, &going.spec.content))
+        let slice = view.distributed_slices.live(&at).map(|slice| &slice.spec.content);
+        let desired = view.features_of(importer, now).slice(&other.spec.content);
+        // fault T32.3: (is_given_more || slice.is_some()) && ~>
+        (is_given_more || slice.is_some())
+            && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, &removed.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
     })
 }
@@ -108,7 +110,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
-    let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
+    let mut receivers: BTreeMap<&Text, DesiredSlice<'_>> = BTreeMap::new();
     // Importers that may not support this slice, which is only assumed. They keep their distributed slice.
     let mut keepers: BTreeSet<&Text> = BTreeSet::new();
     // fault T34.1: &claiming ~> import.claims.importers.keys()
@@ -116,34 +118,34 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         let features = view.features_of(importer, now);
         // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
         let content = features.slice(&export.spec.content);
-        let copy = view.distributed_slices.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
-        // fault U7.4: plan.look_again(features.again(copy.filter(|copy| Some(&copy.spec.content) != content.as_deref()))) ~> let _ = copy
-        plan.look_again(features.again(copy.filter(|copy| Some(&copy.spec.content) != content.as_deref())));
+        let slice = view.distributed_slices.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
+        // fault U7.4: plan.plan_again_at(features.again(slice.filter(|slice| Some(&slice.spec.content) != content.as_deref()))) ~> let _ = slice
+        plan.plan_again_at(features.again(slice.filter(|slice| Some(&slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
-            takers.insert(importer, Told { cluster: &cluster, export: &export.spec, features, content });
+            receivers.insert(importer, DesiredSlice { cluster: &cluster, export: &export.spec, features, content });
         } else if features.keeps(&export.spec.content) {
             keepers.insert(importer);
         }
     }
-    // fault D1.1: !takers.is_empty() ~> false
-    // fault D2.1: !takers.is_empty() && ~>
-    // fault W2.1: !takers.is_empty() && (is_granted || copied(view, name)) && ~>
-    if !takers.is_empty() && (is_granted || copied(view, name)) && !export.meta.finalizers.ours {
+    // fault D1.1: !receivers.is_empty() ~> false
+    // fault D2.1: !receivers.is_empty() && ~>
+    // fault W2.1: !receivers.is_empty() && (is_granted || is_distributed(view, name)) && ~>
+    if !receivers.is_empty() && (is_granted || is_distributed(view, name)) && !export.meta.finalizers.ours {
         return Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta));
     }
-    // fault D1.2: &takers ~> takers.iter().take(1)
-    for (namespace, told) in &takers {
+    // fault D1.2: &receivers ~> receivers.iter().take(1)
+    for (namespace, desired) in &receivers {
         let at = ObjectName { namespace: (*namespace).clone(), name: name.clone() };
         // fault T15.3: is_granted || view ~> true || view
         if is_granted || view.distributed_slices.get(&at).is_some() {
-            // fault D7.1: plan.join(give(view, export, told, at, now)); ~> if plan.writes.is_empty() { plan.join(give(view, export, told, at, now)); }
-            plan.join(give(view, export, told, at, now));
+            // fault D7.1: plan.join(write_to_importer(view, export, desired, at, now)); ~> if plan.writes.is_empty() { plan.join(write_to_importer(view, export, desired, at, now)); }
+            plan.join(write_to_importer(view, export, desired, at, now));
         }
     }
     // A claim that is about to be granted again, after its ServiceImport was created again, keeps its distributed slices.
     let rightful = claims::rightful(view, owner, now).importers;
-    for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
-        let namespace = &copy.meta.name.namespace;
+    for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
+        let namespace = &slice.meta.name.namespace;
         let unread =
             // fault T18.3: && claims::right(view, owner, namespace) != Right::Denied ~>
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Denied;
@@ -151,17 +153,17 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         // An importer that is recorded without a claim keeps its distributed slices until the record is updated.
         let recorded = import.claims.importers.contains_key(namespace);
         // fault U13.1: || keepers.contains(namespace) ~>
-        let has_it = takers.contains_key(namespace) || keepers.contains(namespace);
+        let has_it = receivers.contains_key(namespace) || keepers.contains(namespace);
         // fault T34.4: (recorded || regains) ~> !recorded && regains
         let stays = has_it || !claiming.contains(namespace) && (recorded || regains);
         // fault D3.1: stays { plan ~> stays && claiming.contains(namespace) { plan
         if !stays {
-            plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
+            plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
         }
     }
     // fault D3.2: plan.writes.is_empty() ~> false
-    // fault W9.1: takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) ~> false
-    if plan.writes.is_empty() && takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) {
+    // fault W9.1: receivers.is_empty() && export.meta.finalizers.ours && !is_distributed(view, name) ~> false
+    if plan.writes.is_empty() && receivers.is_empty() && export.meta.finalizers.ours && !is_distributed(view, name) {
         plan.push(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta));
     }
     plan
@@ -176,16 +178,16 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
     let claiming: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
     let claims = |namespace: &Text| claiming.contains(namespace) || claims::may_be(view, owner, namespace);
     let mut plan = Plan::default();
-    // fault D11.2: && copy.spec.owner == *owner ~>
-    let given = copies(view, name).filter(|copy| !copy.meta.deleting && copy.spec.owner == *owner);
-    for copy in given.filter(|copy| !claims(&copy.meta.name.namespace)) {
-        plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
+    // fault D11.2: && slice.spec.owner == *owner ~>
+    let given = distributed_slices(view, name).filter(|slice| !slice.meta.deleting && slice.spec.owner == *owner);
+    for slice in given.filter(|slice| !claims(&slice.meta.name.namespace)) {
+        plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
     }
     plan
 }
 
 /// Desired content of a distributed slice for one importer.
-struct Told<'a> {
+struct DesiredSlice<'a> {
     /// Exporting cluster, from the export's namespace, since the reference in the export is not trusted.
     cluster: &'a ClusterId,
     export: &'a HubSliceSpec,
@@ -194,7 +196,7 @@ struct Told<'a> {
     content: Cow<'a, SliceContent>,
 }
 
-impl Told<'_> {
+impl DesiredSlice<'_> {
     fn spec(&self) -> HubSliceSpec {
         HubSliceSpec {
             // fault T1.1: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() } ~> self.export.reference.clone()
@@ -205,64 +207,71 @@ impl Told<'_> {
     }
 
     /// True if a distributed slice has this content. Its `exportedSince` may be cut to whole seconds, as a Go hub writes it.
-    fn is_said_by(&self, copy: &HubSliceSpec) -> bool {
+    fn matches(&self, slice: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
-        // fault L9.1: copy ~> false && copy
-        // fault D12.2: == cut ~> .map(Timestamp::whole_seconds) == cut { reference.exported_since = copy.reference.exported_since; } if false
-        if copy.reference.exported_since == cut {
+        // fault L9.1: slice ~> false && slice
+        // fault D12.2: == cut ~> .map(Timestamp::whole_seconds) == cut { reference.exported_since = slice.reference.exported_since; } if false
+        if slice.reference.exported_since == cut {
             reference.exported_since = cut;
         }
-        self.features.is_carried(&copy.content, &self.export.content)
-            && copy.owner == self.export.owner
-            && copy.reference == reference
+        self.features.is_carried(&slice.content, &self.export.content)
+            && slice.owner == self.export.owner
+            && slice.reference == reference
     }
 }
 
-fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, now: Timestamp) -> Plan {
+fn write_to_importer(
+    view: &View,
+    export: &HubSlice,
+    desired: &DesiredSlice<'_>,
+    at: ObjectName,
+    now: Timestamp,
+) -> Plan {
     match view.distributed_slices.get(&at) {
         None if view.undecodable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
         None => {
-            let desired = Desired::EndpointSliceImport(told.spec());
+            let desired = Desired::EndpointSliceImport(desired.spec());
             // fault N1.5, T28.2: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
             Plan::one(Write::create(at, desired))
         }
-        // fault D9.1: Some(copy) if copy.meta.deleting => Plan::default(), ~>
-        Some(copy) if copy.meta.deleting => Plan::default(), // its removal requeues this key
-        Some(copy) if is_of_undecodable(view, copy) => Plan::default(),
-        // fault D12.1: !copy.misnamed && ~>
-        Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
-        Some(copy)
-            if handover::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
+        // fault D9.1: Some(slice) if slice.meta.deleting => Plan::default(), ~>
+        Some(slice) if slice.meta.deleting => Plan::default(), // its removal requeues this key
+        Some(slice) if is_of_undecodable(view, slice) => Plan::default(),
+        // fault D12.1: !slice.misnamed && ~>
+        Some(slice) if !slice.misnamed && desired.matches(&slice.spec) => Plan::default(),
+        Some(slice)
+            if handover::empties(&slice.spec.content, &desired.content)
+                && replacement_pending(view, export, slice, now) =>
         {
             Plan::default() // the creation of the replacement requeues this slice
         }
-        Some(copy) => {
-            let patch = Patch::EndpointSliceImport(told.spec());
-            // fault W4.1: Plan::one(Write::patch(&copy.meta, patch)) ~> { let _ = patch; Plan::one(Write::delete(Kind::EndpointSliceImport, &copy.meta)) }
-            Plan::one(Write::patch(&copy.meta, patch))
+        Some(slice) => {
+            let patch = Patch::EndpointSliceImport(desired.spec());
+            // fault W4.1: Plan::one(Write::patch(&slice.meta, patch)) ~> { let _ = patch; Plan::one(Write::delete(Kind::EndpointSliceImport, &slice.meta)) }
+            Plan::one(Write::patch(&slice.meta, patch))
         }
     }
 }
 
-fn copied(view: &View, name: &Text) -> bool {
-    copies(view, name).any(|copy| !copy.meta.deleting)
+fn is_distributed(view: &View, name: &Text) -> bool {
+    distributed_slices(view, name).any(|slice| !slice.meta.deleting)
 }
 
 /// Returns the distributed slices with this name, except those of undecodable exports.
-fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    all_copies(view, name).filter(|copy| !is_of_undecodable(view, copy))
+fn distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    all_distributed_slices(view, name).filter(|slice| !is_of_undecodable(view, slice))
 }
 
 /// Returns all distributed slices with this name, also those of undecodable exports.
-fn all_copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.distributed_slices_named.get(name).filter_map(|copy| view.distributed_slices.get(copy))
+fn all_distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.distributed_slices_named.get(name).filter_map(|slice| view.distributed_slices.get(slice))
 }
 
 /// True if a distributed slice belongs to an undecodable export. If a decodable export has the same name, only slices from the
 /// undecodable export's cluster belong to it. So nobody blocks the slices of another cluster with an undecodable object.
-fn is_of_undecodable(view: &View, copy: &HubSlice) -> bool {
-    let (name, cluster) = (&copy.meta.name.name, &copy.spec.reference.cluster);
+fn is_of_undecodable(view: &View, slice: &HubSlice) -> bool {
+    let (name, cluster) = (&slice.meta.name.name, &slice.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();
     view.undecodable
         .named(Kind::EndpointSliceExport, name)

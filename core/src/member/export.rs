@@ -28,7 +28,7 @@ pub(crate) enum Eligibility<'a> {
     /// The Service is of type ExternalName, or it is headless and the user did not request to export it nevertheless.
     Ineligible(&'a Service),
     /// The user requests the export of a headless Service, but the hub does not announce support for that.
-    NotUnderstood(&'a Service),
+    NotSupported(&'a Service),
     /// The Service has more ports than the hub accepts. Only the condition changes; an existing export stays as it is.
     TooManyPorts(&'a Service),
     /// The user requests the export of a headless Service, and the hub's features are unknown. Nothing is created or withdrawn.
@@ -51,9 +51,9 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
         return Eligibility::Ineligible(service);
     }
     if service.headless {
-        match takes_headless(view, service, now) {
+        match supports_headless(view, service, now) {
             None => return Eligibility::Undecided,
-            Some(false) => return Eligibility::NotUnderstood(service),
+            Some(false) => return Eligibility::NotSupported(service),
             Some(true) => {}
         }
     }
@@ -71,7 +71,7 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
 
 /// True if the hub supports headless Services; `None` if unknown. While missing support is only assumed, an existing headless
 /// export stays.
-fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
+fn supports_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
     if hub.has(Feature::Headless) || !hub.is_assumed() {
         return Some(hub.has(Feature::Headless));

@@ -113,7 +113,7 @@ impl Announcement {
     }
 
     /// Returns the announced features that this version knows.
-    pub fn understood(&self) -> Features {
+    pub fn known_features(&self) -> Features {
         self.features.iter().filter_map(|name| Features::named(name)).collect()
     }
 }

@@ -70,7 +70,7 @@ impl BlockingReasons {
                     hold(world, who, *kind, name, true);
                 }
             }
-            Blocked::LetGo => self.let_go(world),
+            Blocked::LetGo => self.remove_finalizer(world),
             Blocked::Vanish { who } => {
                 let who = world.everyone()[*who];
                 if self.missing.insert(who) {
@@ -84,13 +84,13 @@ impl BlockingReasons {
     /// Ends all faults after the fleet has settled.
     pub(crate) fn end(&mut self, world: &mut World) {
         world.run();
-        self.let_go(world);
+        self.remove_finalizer(world);
         for who in world.everyone() {
             self.reappear(world, who);
         }
     }
 
-    fn let_go(&mut self, world: &mut World) {
+    fn remove_finalizer(&mut self, world: &mut World) {
         for (who, kind, name) in std::mem::take(&mut self.held) {
             world.edit(who, kind, &name, |object| object.meta_mut().finalizers.others.clear());
         }

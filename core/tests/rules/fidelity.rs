@@ -308,8 +308,8 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
 fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
     let mut world = World::new(2);
     world.run();
-    for (member, understood, hub) in [(0, Features::NONE, hub), (1, importer, Features::ALL)] {
-        world.create(Who::Hub, member_agent(&cluster_id(member), understood, hub).object());
+    for (member, known_features, hub) in [(0, Features::NONE, hub), (1, importer, Features::ALL)] {
+        world.create(Who::Hub, member_agent(&cluster_id(member), known_features, hub).object());
         announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // a create does not write the status
     }
     let source = EndpointSlice { content: content.clone(), ..slice("work/app-1") };
@@ -345,8 +345,8 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
             _ => None,
         });
         let derived = derived.expect("one is derived");
-        let understood = hub.has(Feature::SessionAffinity) && importer.has(Feature::SessionAffinity);
-        assert_eq!(derived.session_affinity, if understood { affinity } else { SessionAffinity::None });
+        let known_features = hub.has(Feature::SessionAffinity) && importer.has(Feature::SessionAffinity);
+        assert_eq!(derived.session_affinity, if known_features { affinity } else { SessionAffinity::None });
         let is_any = |content: &SliceContent| content.endpoints.len() + content.draining.len() > 0;
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, given_six);
@@ -363,7 +363,7 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
             assert_eq!(world.lines_since(mark), Vec::<String>::new());
         }
         let arrives = !expected.is_empty();
-        let shown = [arrives, !arrives, given_six, understood && sticky];
+        let shown = [arrives, !arrives, given_six, known_features && sticky];
         SHOWN.into_iter().zip(shown).filter_map(|(class, shown)| shown.then_some(class)).collect()
     });
 }

@@ -85,15 +85,15 @@ fn rich(index: usize) -> SliceContent {
 }
 
 /// Returns the part of a slice that an agent which supports these features gets, if any.
-fn for_who_understands(content: &SliceContent, understood: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
-    if content.address_type == AddressType::IPv6 && !understood(Feature::IPv6) {
+fn for_who_understands(content: &SliceContent, known_features: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
+    if content.address_type == AddressType::IPv6 && !known_features(Feature::IPv6) {
         return None;
     }
     let mut told = content.clone();
-    if !understood(Feature::DrainingEndpoints) {
+    if !known_features(Feature::DrainingEndpoints) {
         told.draining.clear();
     }
-    if !understood(Feature::EndpointDetails) {
+    if !known_features(Feature::EndpointDetails) {
         for endpoint in told.endpoints.iter_mut().chain(&mut told.draining) {
             (endpoint.hostname, endpoint.zone) = (None, None);
         }
@@ -220,7 +220,7 @@ impl Fleet {
     }
 
     /// True if both the hub and the importer support the feature.
-    fn understood(&self, importer: usize, feature: Feature) -> bool {
+    fn known_features(&self, importer: usize, feature: Feature) -> bool {
         self.hub_understands(feature) && self.member_understands(importer, feature)
     }
 
@@ -236,7 +236,7 @@ impl Fleet {
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
         let derived = mcs.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
-        let may_import = !self.headless || self.understood(importer, Feature::Headless);
+        let may_import = !self.headless || self.known_features(importer, Feature::Headless);
         assert!(may_import || derived.is_none(), "{importer}: nothing is derived of what is not understood");
         let waits = mcs.consumer_type == ConsumerType::LoadBalancer && derived.is_none();
         let Some(derived) = derived else {
@@ -244,25 +244,25 @@ impl Fleet {
             assert_eq!(self.imported(importer), [], "{importer}: nothing is left");
             return [if may_import { "waits for another" } else { "headless is not understood" }].into();
         };
-        let understood = |feature| self.understood(importer, feature);
+        let known_features = |feature| self.known_features(importer, feature);
         let exported: Vec<SliceContent> = (0..SLICES).filter(|index| self.slices[*index]).map(rich).collect();
-        let told = exported.iter().filter_map(|content| for_who_understands(content, &understood));
+        let told = exported.iter().filter_map(|content| for_who_understands(content, &known_features));
         assert_eq!(self.imported(importer), sorted(told.collect()), "{importer}");
         assert_eq!(derived.headless, self.headless, "{importer}");
         let sticky = self.session_affinity == STICKY;
-        let affinity = sticky && understood(Feature::SessionAffinity);
+        let affinity = sticky && known_features(Feature::SessionAffinity);
         assert_eq!(derived.session_affinity, if affinity { STICKY } else { SessionAffinity::None }, "{importer}");
-        let six = understood(Feature::IPv6) && self.slices[1];
+        let six = known_features(Feature::IPv6) && self.slices[1];
         assert!(derived.dual_stack || !six, "{importer}");
         let covered = [
             ("headless is imported", self.headless),
             ("IPv6 arrives", six),
-            ("IPv6 stays away", self.slices[1] && !understood(Feature::IPv6)),
-            ("IPv6 was taken back", derived.dual_stack && !understood(Feature::IPv6)),
-            ("draining arrives", !exported.is_empty() && understood(Feature::DrainingEndpoints)),
-            ("draining stays away", !exported.is_empty() && !understood(Feature::DrainingEndpoints)),
-            ("details arrive", !exported.is_empty() && understood(Feature::EndpointDetails)),
-            ("details stay away", !exported.is_empty() && !understood(Feature::EndpointDetails)),
+            ("IPv6 stays away", self.slices[1] && !known_features(Feature::IPv6)),
+            ("IPv6 was taken back", derived.dual_stack && !known_features(Feature::IPv6)),
+            ("draining arrives", !exported.is_empty() && known_features(Feature::DrainingEndpoints)),
+            ("draining stays away", !exported.is_empty() && !known_features(Feature::DrainingEndpoints)),
+            ("details arrive", !exported.is_empty() && known_features(Feature::EndpointDetails)),
+            ("details stay away", !exported.is_empty() && !known_features(Feature::EndpointDetails)),
             ("affinity arrives", affinity),
             ("affinity stays away", sticky && !affinity),
             ("only the importer understands", self.hub[0].is_none() && self.members[importer] == Some(Features::ALL)),
@@ -274,7 +274,8 @@ impl Fleet {
     fn assert_one_holds_the_load_balancer(&self) {
         let mcs = IMPORTERS.map(|importer| (importer, mcs_of(&self.world, importer, "work/app").expect("it is there")));
         let asks: Vec<_> = mcs.filter(|(_, mcs)| mcs.consumer_type == ConsumerType::LoadBalancer).collect();
-        let may = asks.iter().filter(|(importer, _)| !self.headless || self.understood(*importer, Feature::Headless));
+        let may =
+            asks.iter().filter(|(importer, _)| !self.headless || self.known_features(*importer, Feature::Headless));
         let shares = |importer: usize| {
             self.world.hub.list(Kind::InternalServiceImport).any(|object| match object {
                 Object::InternalServiceImport(claim) => {

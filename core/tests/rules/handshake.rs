@@ -9,7 +9,7 @@ use crate::support::build::{
 use crate::support::view::{NOW, gone, hub_view, member_view, planned, told, writes};
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::handshake::farewell;
+use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
 use fleetnet_core::member::{self, Key, Settings};
 use fleetnet_core::model::{
@@ -128,12 +128,12 @@ fn only_who_follows_this_clusters_slices_says_so() {
 #[test]
 fn who_stops_as_planned_says_so_last() {
     let held = held();
-    let last = farewell(&speaking([held.clone().object()]), NOW);
+    let last = announce_stop(&speaking([held.clone().object()]), NOW);
     let renewed = seconds(5);
     let patch = Patch::MemberAgent(Renewal { renewed, stopped: Some(NOW), ..next() });
     assert_eq!(last, Some(Write::patch(&held.meta, patch)));
-    assert_eq!(farewell(&speaking([]), NOW), None);
-    assert_eq!(farewell(&member_view([held.object()]), NOW), None);
+    assert_eq!(announce_stop(&speaking([]), NOW), None);
+    assert_eq!(announce_stop(&member_view([held.object()]), NOW), None);
 }
 
 // === Features that the hub agent announces ===

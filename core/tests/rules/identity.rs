@@ -10,7 +10,7 @@ use crate::support::view::blocking_reasons;
 use crate::support::world::settings;
 use fastrand::Rng;
 use fleetnet_core::features::Features;
-use fleetnet_core::handshake::farewell;
+use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::member::identity::{ClusterUid, Owner, Ownership, Record, ownership};
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
@@ -139,7 +139,7 @@ fn who_does_not_own_the_id_writes_nothing_in_the_hub_and_removes_nothing_here() 
     assert_eq!(writes(&foreign, &keys, 101), ["patch ServiceExport"], "its users are told as ever");
     let plan = foreign.plan(&Key::Heartbeat, seconds(101));
     assert_eq!((plan.writes, plan.again), (Vec::new(), Some(seconds(1_900))));
-    assert_eq!(farewell(&foreign, seconds(101)), None, "it would announce the other's stop");
+    assert_eq!(announce_stop(&foreign, seconds(101)), None, "it would announce the other's stop");
 
     let half = |kind, state| {
         let mut view = of(owned_by(OWN));
@@ -555,7 +555,7 @@ impl Pair {
             12 => self.start(index), // the agent starts again after a crash
             13 => {
                 let now = self.clock(index);
-                let last = self.sides[index].view.as_ref().and_then(|view| farewell(view, now));
+                let last = self.sides[index].view.as_ref().and_then(|view| announce_stop(view, now));
                 if let Some(write) = last.filter(|_| self.sides[index].connected) {
                     self.carry_out(index, &write);
                 }

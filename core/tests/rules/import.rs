@@ -184,7 +184,7 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     told(&mut view, lost.object()); // the deletion is seen at second 20
     let until = seconds(20).plus_micros(GRACE_MICROS);
     let mut waiting = Plan::one(status(&mcs, now(not_found()), address("192.0.2.1")));
-    waiting.look_again(until);
+    waiting.plan_again_at(until);
     assert_eq!(events(&view, &app()), ["UnknownServiceImport"], "that the import ends is told");
     let mut silent = planned(&view, &app());
     silent.writes.iter_mut().for_each(|write| write.events.clear());
@@ -340,8 +340,8 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     let import = service_import("work/app").marked();
     let dying = import.clone().deleting();
     let plan = |view: &fleetnet_core::member::View| view.plan_unclaimed_import(&name).writes;
-    let let_go = Write::remove_finalizer(Kind::ServiceImport, &dying.meta);
-    assert_eq!(plan(&member_view([dying.clone().object()])), [let_go]);
+    let remove_finalizer = Write::remove_finalizer(Kind::ServiceImport, &dying.meta);
+    assert_eq!(plan(&member_view([dying.clone().object()])), [remove_finalizer]);
     assert_eq!(plan(&member_view([import.clone().object()])), [], "it is wanted");
     assert_eq!(plan(&member_view([service_import("work/app").deleting().held_by("x").object()])), [], "it is let go");
     for claim in [claim("member-1", &import), claim("member-1", &import).deleting()] {

@@ -230,10 +230,10 @@ fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_gra
     for end in &ends {
         let claims: Vec<(&str, bool)> =
             claims(end).map(|claim| (&*claim.meta.name.namespace, !claim.status.clusters.is_empty())).collect();
-        let let_go = vec![("fleet-member-member-2", false), ("fleet-member-member-3", true)];
+        let remove_finalizer = vec![("fleet-member-member-2", false), ("fleet-member-member-3", true)];
         let both =
             vec![("fleet-member-member-2", false), ("fleet-member-member-3", true), ("fleet-member-member-3", true)];
-        assert!(claims == let_go || claims == both, "{claims:?}");
+        assert!(claims == remove_finalizer || claims == both, "{claims:?}");
         let importers: Vec<&str> = import_of(end).claims.importers.values().map(|cluster| &**cluster).collect();
         assert_eq!(importers, ["member-3"]);
     }

@@ -84,7 +84,8 @@ pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSli
         }
         let event = not_distributed_event(export, reason, held_by);
         plan.blocking_reasons.push(BlockingReason { reason: event.reason, message: event.message.clone() });
-        let takes_away = |write: &&mut Write| write.kind() == Kind::EndpointSliceImport && is_copy(view, write, export);
+        let takes_away =
+            |write: &&mut Write| write.kind() == Kind::EndpointSliceImport && is_of_export(view, write, export);
         match plan.writes.iter_mut().find(takes_away) {
             // fault T4.2: withdrawal) => withdrawal.events.push ~> _) => drop
             Some(withdrawal) => withdrawal.events.push(event),
@@ -98,9 +99,9 @@ pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSli
 }
 
 /// True if a write changes a distributed slice of this export.
-fn is_copy(view: &View, write: &Write, export: &HubSlice) -> bool {
+fn is_of_export(view: &View, write: &Write, export: &HubSlice) -> bool {
     let cluster = names::cluster_of(&export.meta.name.namespace);
-    view.distributed_slices.get(&write.at).is_some_and(|copy| Some(&copy.spec.reference.cluster) == cluster.as_ref())
+    view.distributed_slices.get(&write.at).is_some_and(|slice| Some(&slice.spec.reference.cluster) == cluster.as_ref())
 }
 
 fn unmark(export: &HubSlice) -> Plan {

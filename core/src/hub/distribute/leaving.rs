@@ -10,15 +10,17 @@ use fleetnet_types::{ObjectName, Text};
 /// the namespace would never end.
 pub(super) fn release(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
-    let copies = super::all_copies(view, name);
-    for copy in copies.filter(|copy| copy.meta.deleting && copy.meta.finalizers.ours && leaves(view, copy)) {
-        plan.push(Write::remove_finalizer(Kind::EndpointSliceImport, &copy.meta));
+    let distributed_slices = super::all_distributed_slices(view, name);
+    for slice in
+        distributed_slices.filter(|slice| slice.meta.deleting && slice.meta.finalizers.ours && leaves(view, slice))
+    {
+        plan.push(Write::remove_finalizer(Kind::EndpointSliceImport, &slice.meta));
     }
     plan
 }
 
-fn leaves(view: &View, copy: &HubSlice) -> bool {
-    let namespace = ObjectName::new("", copy.meta.name.namespace.clone());
+fn leaves(view: &View, slice: &HubSlice) -> bool {
+    let namespace = ObjectName::new("", slice.meta.name.namespace.clone());
     // fault D13.2: is_some_and(|it| it.meta.deleting ~> is_some(
     view.watches.complete(&[Kind::Namespace]) && view.namespaces.get(&namespace).is_some_and(|it| it.meta.deleting)
 }

@@ -24,27 +24,27 @@ impl View {
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = agent.meta.name.clone();
         if let Taken::Changed(_) = self.member_agents.take(agent) {
-            self.hear_member(&name, at, requeue);
+            self.record_member_announcement(&name, at, requeue);
         }
     }
 
     pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.member_agents.remove(name, uid).is_some() {
-            self.hear_member(name, at, requeue);
+            self.record_member_announcement(name, at, requeue);
         }
     }
 
     /// Records a member's announcement. It counts only in the member's own namespace under the member's own name. The feature
     /// set decides the content of the member's claims and distributed slices, so these are requeued.
-    fn hear_member(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn record_member_announcement(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let namespace = &name.namespace;
         // fault U9.1: as_deref() != Some(&*name.name ~> is_none(
         if names::cluster_of(namespace).as_deref() != Some(&*name.name) {
             return;
         }
         let said = self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
-        let said = said.map(|member| member.understood());
-        let changed = self.announced.entry(namespace.clone()).or_default().heard(said, at);
+        let said = said.map(|member| member.known_features());
+        let changed = self.announced.entry(namespace.clone()).or_default().record(said, at);
         // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
         self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
         if changed {

@@ -35,8 +35,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             );
             withdraw_with_conditions(view, export, vec![valid.with_event_message(text)], now)
         }
-        Eligibility::NotUnderstood(_) => {
-            let value = ConditionValue::headless_not_understood(service);
+        Eligibility::NotSupported(_) => {
+            let value = ConditionValue::headless_not_supported(service);
             let text = format!(
                 "{}: that may be a Go agent, or the definition of MemberAgent is missing in the hub",
                 value.message
@@ -195,8 +195,8 @@ fn keep_offering(
     {
         to_hub = export_to_hub(view, service, hub, now);
         let is_fuller = |held: &&InternalServiceExport| held.headless || !offers(held, &offer_of(service, hub));
-        // fault U14.3: to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
-        to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
+        // fault U14.3: to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
+        to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
     let valid = unless_blocked(view, export, service, valid, held.as_deref());
     let rejection = rejection.filter(|_| !to_hub.writes.is_empty());

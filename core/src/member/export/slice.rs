@@ -23,26 +23,27 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
         return Plan::default();
     }
     let Some(hub) = view.hub_features(now) else { return Plan::default() };
-    let hub = Hub { understands: hub, now };
+    let hub = Hub { features: hub, now };
     let mut plan = match wanted(view, slice, hub) {
-        None => withdraw_all(view, slice, hub).blocked_by(not_understood(view, slice, hub)),
+        None => withdraw_all(view, slice, hub).blocked_by(unsupported(view, slice, hub)),
         // fault S23.3: if source. ~> if false && source.
         Some((source, _)) if source.content.ports.len() > PORTS_MAX => {
             Plan::default().blocked_by([too_many_ports(view, &source)])
         }
         Some((source, export)) => ensure(view, &source, export, hub),
     };
-    let told = view.slices.live(slice).map(|slice| hub.understands.slice(&slice.content));
-    let is_other = |export: &&HubSlice| told.as_ref().is_some_and(|told| told.as_deref() != Some(&export.spec.content));
-    // fault U14.4: plan.look_again(hub.understands.again(exports_of(view, slice).find(is_other))) ~> let _ = is_other
-    plan.look_again(hub.understands.again(exports_of(view, slice).find(is_other)));
+    let for_hub = view.slices.live(slice).map(|slice| hub.features.slice(&slice.content));
+    let is_other =
+        |export: &&HubSlice| for_hub.as_ref().is_some_and(|for_hub| for_hub.as_deref() != Some(&export.spec.content));
+    // fault U14.4: plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other))) ~> let _ = is_other
+    plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other)));
     plan
 }
 
 /// Feature set of the hub at the time of the plan.
 #[derive(Clone, Copy)]
 struct Hub {
-    understands: FeatureSet,
+    features: FeatureSet,
     now: Timestamp,
 }
 
@@ -75,20 +76,20 @@ fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
 /// Returns the slice with this name if it can be exported: it has a supported content and is not an imported one.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
-    // fault U5.1: hub.understands.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
-    Some(Source { slice, content: hub.understands.slice(&slice.content)? })
+    // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
+    Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
 /// Returns the slice with this name if only missing support in the hub prevents its export.
-fn not_carried<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
-    let slice = own(view, slice).filter(|slice| hub.understands.slice(&slice.content).is_none())?;
+fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
+    let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
     exportable(view, &View::service_of(slice)?, hub.now)?;
     Some(slice)
 }
 
 /// Returns the blocking reason of a slice that the hub does not support.
-fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReason> {
-    let slice = not_carried(view, slice, hub)?;
+fn unsupported(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReason> {
+    let slice = unsupported_slice(view, slice, hub)?;
     let why = match &slice.content.address_type {
         AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
         AddressType::IPv4 | AddressType::IPv6 => {
@@ -97,7 +98,7 @@ fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingR
                 .to_owned()
         }
     };
-    let what = if hub.understands.keeps(&slice.content) && best(view, slice).is_some() {
+    let what = if hub.features.keeps(&slice.content) && best(view, slice).is_some() {
         "stays in the hub as it was exported"
     } else {
         "is not exported"
@@ -121,13 +122,13 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
     // The hub's support for this slice is only assumed to be missing, so its existing export stays.
-    let kept = not_carried(view, slice, hub).filter(|slice| hub.understands.keeps(&slice.content));
+    let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
         let is_kept = kept == Some(&export.spec.reference.uid);
-        // fault U13.2: export.meta.deleting || is_kept || awaits_successor(view, export, hub) ~> { let _ = is_kept; export.meta.deleting || awaits_successor(view, export, hub) }
-        // fault E12.1: || awaits_successor(view, export, hub) ~>
-        export.meta.deleting || is_kept || awaits_successor(view, export, hub)
+        // fault U13.2: export.meta.deleting || is_kept || replacement_pending(view, export, hub) ~> { let _ = is_kept; export.meta.deleting || replacement_pending(view, export, hub) }
+        // fault E12.1: || replacement_pending(view, export, hub) ~>
+        export.meta.deleting || is_kept || replacement_pending(view, export, hub)
     };
     for export in exports_of(view, slice).filter(|export| !stays(export)) {
         plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
@@ -137,7 +138,7 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
 
 /// True if another slice of the Service must be exported before the export `going` may be removed. Always false once the
 /// Service is not exported.
-fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
+fn replacement_pending(view: &View, going: &HubSlice, hub: Hub) -> bool {
     let service = &going.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
     // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
@@ -146,7 +147,7 @@ fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     }
     view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
         let held = best(view, source.slice).map(|export| &export.spec.content);
-        handover::awaited(held, &source.content, &going.spec.content)
+        handover::replacement_pending(held, &source.content, &going.spec.content)
     })
 }
 
@@ -166,8 +167,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     let owner = &export.meta.name;
     if kept.spec.owner == *owner
         && handover::empties(&kept.spec.content, &source.content)
-        // fault E12.2: awaits_successor(view, kept, hub) ~> false
-        && awaits_successor(view, kept, hub)
+        // fault E12.2: replacement_pending(view, kept, hub) ~> false
+        && replacement_pending(view, kept, hub)
     {
         return Plan::default(); // the export of the replacement requeues this slice
     }
@@ -179,8 +180,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         && reference.source == source.slice.meta.name
         // fault E10.1: && kept.spec.owner == *owner ~>
         && kept.spec.owner == *owner;
-    // fault W5.1, W6.1: !hub.understands.is_carried(&kept.spec.content, &source.slice.content) ~> kept.spec.reference.generation != source.slice.meta.generation
-    if !hub.understands.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
+    // fault W5.1, W6.1: !hub.features.is_carried(&kept.spec.content, &source.slice.content) ~> kept.spec.reference.generation != source.slice.meta.generation
+    if !hub.features.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
         let patch = Patch::EndpointSliceExport(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(&kept.meta, patch));
     }

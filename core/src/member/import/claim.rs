@@ -18,8 +18,8 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
         None => withdraw(view, name),
         Some(import) if import.meta.deleting => {
             let plan = withdraw(view, name);
-            // fault M19.1: if plan.writes.is_empty() && import.meta.finalizers.ours { let_go(view, import) } else { ~> { let _ = let_go(view, import);
-            if plan.writes.is_empty() && import.meta.finalizers.ours { let_go(view, import) } else { plan }
+            // fault M19.1: if plan.writes.is_empty() && import.meta.finalizers.ours { remove_finalizer(view, import) } else { ~> { let _ = remove_finalizer(view, import);
+            if plan.writes.is_empty() && import.meta.finalizers.ours { remove_finalizer(view, import) } else { plan }
         }
         Some(import) if !import.meta.finalizers.ours => {
             Plan::one(Write::add_finalizer(Kind::ServiceImport, &import.meta))
@@ -38,7 +38,7 @@ pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
             // fault M24.1: && claims_of(view, name).next().is_none() ~>
             if known && !view.undecodable.has(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
         {
-            let_go(view, import)
+            remove_finalizer(view, import)
         }
         _ => Plan::default(),
     }
@@ -54,7 +54,7 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
 
 /// Removes the finalizer of a deleted ServiceImport without a claim. The finalizer stays while an undecodable object may be the
 /// claim.
-fn let_go(view: &View, import: &ServiceImport) -> Plan {
+fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
         Some(claim) => Plan::held_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),

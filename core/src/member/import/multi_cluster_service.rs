@@ -25,7 +25,7 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         // A MultiClusterService that is gone had no finalizer, so its objects are removed already. A Service with edited labels
         // is not ours.
         None => Plan::default(),
-        Some(mcs) if mcs.meta.deleting => unimport(view, mcs),
+        Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
         // fault M6.1: mcs.import_name.is_empty() ~> false
         Some(mcs) if mcs.import_name.is_empty() => import_nothing(view, mcs, now),
         // fault M1.1: if !marked ~> if false && !marked
@@ -35,7 +35,7 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
 }
 
 /// Removes the ServiceImport and derived Service of a deleted MultiClusterService, then its finalizer.
-fn unimport(view: &View, mcs: &MultiClusterService) -> Plan {
+fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
     if !mcs.meta.finalizers.ours {
         return Plan::default();
     }
@@ -87,7 +87,7 @@ fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Pla
         "MultiClusterService {} of cluster {} names no import: set spec.serviceImport.name",
         mcs.meta.name, view.settings.cluster
     );
-    plan.join(say_beside(view, &plan, mcs, &unknown(text), LoadBalancerStatus::default(), now));
+    plan.join(set_status_beside(view, &plan, mcs, &unknown(text), LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -147,7 +147,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
                 let blocking_reason = held_by_another(view, mcs, &owner.name);
                 plan.join(retire(view, mcs));
                 let unknown = unknown(blocking_reason.message.clone());
-                plan.join(say_beside(view, &plan, mcs, &unknown, LoadBalancerStatus::default(), now));
+                plan.join(set_status_beside(view, &plan, mcs, &unknown, LoadBalancerStatus::default(), now));
                 return plan.blocked_by([blocking_reason]);
             }
         },
@@ -183,7 +183,7 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
     let name_held = claim::name_held(view, import);
     let value = match &name_held {
         Some(message) => valid_condition(ConditionValue::name_held_by_another(message.clone())),
-        None => unknown(awaited(view, mcs, import)),
+        None => unknown(waiting_message(view, mcs, import)),
     };
     let blocking_reason = name_held.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().blocked_by(blocking_reason);
@@ -196,15 +196,15 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
         // fault M10.1: .plus_micros(view.settings.derived_service_grace_micros) ~>
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
-            plan.look_again(until);
+            plan.plan_again_at(until);
             // fault M10.3: service.load_balancer.clone() ~> LoadBalancerStatus { ingress: service.load_balancer.ingress[..0].to_vec() }
-            plan.join(say_beside(view, &plan, mcs, &value, service.load_balancer.clone(), now));
+            plan.join(set_status_beside(view, &plan, mcs, &value, service.load_balancer.clone(), now));
             return plan;
         }
     }
     // fault M8.1: retire(view, mcs)); plan.join( ~>
     plan.join(retire(view, mcs));
-    plan.join(say_beside(view, &plan, mcs, &value, LoadBalancerStatus::default(), now));
+    plan.join(set_status_beside(view, &plan, mcs, &value, LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -222,7 +222,7 @@ fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
 }
 
 /// Adds the status write of the MultiClusterService to a plan, unless the plan already writes that object.
-fn say_beside(
+fn set_status_beside(
     view: &View,
     plan: &Plan,
     mcs: &MultiClusterService,
@@ -269,7 +269,7 @@ fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
 }
 
 /// Returns the message for a ServiceImport without exporters, with the possible causes.
-fn awaited(view: &View, mcs: &MultiClusterService, import: &ObjectName) -> String {
+fn waiting_message(view: &View, mcs: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&mcs.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
     format!(

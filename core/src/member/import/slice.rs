@@ -58,8 +58,8 @@ fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan
     // fault P3.1: held)) { ~> held) && !held.meta.deleting) {
     // fault P3.2: .filter(|held| is_ours(view, given, held)) ~>
     match held.filter(|held| is_ours(view, given, held)) {
-        // fault P10.1: || awaits_successor(view, given, held) ~>
-        Some(held) if held.meta.deleting || awaits_successor(view, given, held) => Plan::default(),
+        // fault P10.1: || replacement_pending(view, given, held) ~>
+        Some(held) if held.meta.deleting || replacement_pending(view, given, held) => Plan::default(),
         Some(held) => Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)),
         None if given.meta.finalizers.ours => {
             Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &given.meta))
@@ -70,7 +70,7 @@ fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan
 
 /// True if another slice of the Service from the same cluster must be imported before the slice `going` may be removed. Always
 /// false without a derived Service.
-fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
+fn replacement_pending(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
     let Some(service) = binding(view, &given.spec.owner) else { return false };
     let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
     let others =
@@ -83,7 +83,7 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
         }
         // fault T20.5: admitted(view, other) ~> &other.spec
         let wanted = admitted(view, other).content;
-        handover::awaited(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
+        handover::replacement_pending(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
     })
 }
 
@@ -175,7 +175,7 @@ fn ensure(
     if held.imported && !is_edited && is_bound && held.content == *content {
         return Plan::default();
     }
-    if is_bound && handover::empties(&held.content, content) && awaits_successor(view, given, held) {
+    if is_bound && handover::empties(&held.content, content) && replacement_pending(view, given, held) {
         return Plan::default(); // the import of the replacement requeues this slice
     }
     let write = Write::patch(&held.meta, Patch::ImportedSlice(wanted()));

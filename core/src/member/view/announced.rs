@@ -41,7 +41,7 @@ impl View {
     }
 
     /// Returns a slice's content reduced to what the hub supports; `None` if the hub does not support such slices.
-    pub(super) fn told_to_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
+    pub(super) fn content_for_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
         self.hub_feature_set(at).slice(&slice.content)
     }
 
@@ -52,7 +52,7 @@ impl View {
         let before = self.ownership(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {
             self.note_renewal(at);
-            self.hear_hub(at, requeue);
+            self.record_hub_announcement(at, requeue);
             self.requeue_if_ownership_changed(&before, at, requeue);
         }
     }
@@ -60,16 +60,16 @@ impl View {
     pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, requeue: &mut Vec<Key>) {
         let before = self.ownership(at);
         if self.member_agents.remove(name, uid).is_some() {
-            self.hear_hub(at, requeue);
+            self.record_hub_announcement(at, requeue);
             self.requeue_if_ownership_changed(&before, at, requeue);
         }
     }
 
     /// Records the hub's announcement. Requeues all exports if the hub's feature set changed.
-    fn hear_hub(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn record_hub_announcement(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = self.own_member_agent();
         let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
-        if self.hub_announced.heard(said.map(|hub| hub.understood()), at) {
+        if self.hub_announced.record(said.map(|hub| hub.known_features()), at) {
             let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
             for slice in exported.collect::<Vec<_>>() {
                 self.note_pending(&slice, at); // the new feature set can add content to the export or remove it

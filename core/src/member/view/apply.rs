@@ -141,12 +141,12 @@ impl View {
         let generation = slice.meta.generation;
         let Taken::Changed(before) = self.slices.take(slice) else { return };
         let new = before.as_ref().is_none_or(|old| Some(&old.meta.uid) != self.slices.get(&name).map(|s| &s.meta.uid));
-        let is_told_anew = |old: &EndpointSlice, slice: &EndpointSlice| {
-            old.content != slice.content && self.told_to_hub(old, at) != self.told_to_hub(slice, at)
+        let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
+            old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
         };
         if new {
             self.stamps.slice_created(&name, generation, at);
-        } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| is_told_anew(old, slice)) {
+        } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| changes_for_hub(old, slice)) {
             self.stamps.slice_changed(&name, generation, at);
         } else {
             self.stamps.slice_touched(&name, generation);

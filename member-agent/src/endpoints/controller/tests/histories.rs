@@ -266,7 +266,7 @@ impl History {
                 self.world.delete_slice(&slice.metadata.name);
             }
         }
-        self.world.let_go();
+        self.world.remove_finalizer();
     }
 
     fn spoil(&mut self) {
@@ -291,7 +291,7 @@ impl History {
                 _ => double(slice),
             });
         }
-        self.world.let_go();
+        self.world.remove_finalizer();
     }
 
     /// Ends the history: removes all faults and waits until nothing is left to do.

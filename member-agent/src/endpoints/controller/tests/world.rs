@@ -262,7 +262,7 @@ impl World {
     }
 
     /// Clears the notes of writes in flight. After foreign writes to their slices, a [`Guard`] cannot judge them.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn remove_finalizer(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }
 
