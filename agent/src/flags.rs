@@ -1,6 +1,6 @@
 //! Command-line flags that both agents take. A wrong flag ends the process with one line that names it, and with exit code 2.
 
-use crate::go::{self, parse_bool, parse_duration};
+use crate::go_flags::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};
 use fleetnet_core::names;
 use fleetnet_runtime::lease::LeaseConfig;
@@ -142,7 +142,7 @@ pub enum Parsed<F> {
 
 /// Parses a Go-style command line.
 pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F> {
-    let line = go::command_line(arguments);
+    let line = go_flags::command_line(arguments);
     match F::try_parse_from(&line.arguments) {
         Ok(flags) => Parsed::Flags(flags, line.ignored),
         Err(error) if !error.use_stderr() => {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn flags(arguments: &[&str]) -> Result<CommonFlags, String> {
-        let line = go::command_line(["agent"].iter().chain(arguments).map(|argument| (*argument).to_owned()));
+        let line = go_flags::command_line(["agent"].iter().chain(arguments).map(|argument| (*argument).to_owned()));
         let flags = Flags::try_parse_from(line.arguments).map_err(|error| one_line(&error))?;
         flags.common.check("go-agent").map_err(|error| error.to_string())?;
         Ok(flags.common)

@@ -4,8 +4,8 @@
 //! Neither agent's crate depends on the other's. This crate has only what both need.
 
 pub mod blocking_reasons;
+pub mod convert;
 pub mod flags;
-pub mod glue;
-pub mod go;
+pub mod go_flags;
 pub mod launch;
 pub mod metrics;

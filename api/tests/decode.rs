@@ -485,7 +485,7 @@ fn what_is_no_object_is_undecodable_and_says_so() {
 }
 
 #[test]
-fn without_name_uid_or_version_an_object_is_undecodable_and_what_is_known_is_told() {
+fn without_name_uid_or_version_an_object_is_undecodable_and_known_fields_are_kept() {
     for (field, expected) in [
         ("name", ("work", "", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301)),
         ("uid", ("work", "svc0-0", "", 301)),

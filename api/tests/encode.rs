@@ -9,7 +9,7 @@ use fleetnet_core::model::{
     LoadBalancerStatus, MemberCounts, Meta, Owner, PortsOffered, Renewal, ServicePort, SessionAffinity, SliceContent,
     TargetPort,
 };
-use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use serde_json::{Value, json};
@@ -68,7 +68,8 @@ fn a_deletion_is_the_uid_held() {
 #[test]
 fn an_internal_service_export_is_made() {
     let mut of = reference("exporter", "app", "uid-9", "233", 0, MADE);
-    let desired = Desired::InternalServiceExport { reference: of.clone(), offer: offer(vec![http_80(), dns()]) };
+    let desired =
+        Desired::InternalServiceExport { reference: of.clone(), content: export_content(vec![http_80(), dns()]) };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "InternalServiceExport",
@@ -97,7 +98,7 @@ fn an_internal_service_export_is_made() {
     });
     assert_eq!(created(Kind::InternalServiceExport, "fleet-member-exporter", "work-app", desired), expected);
     of.exported_since = None;
-    let desired = Desired::InternalServiceExport { reference: of, offer: offer(Vec::new()) };
+    let desired = Desired::InternalServiceExport { reference: of, content: export_content(Vec::new()) };
     let without = created(Kind::InternalServiceExport, "fleet-member-exporter", "work-app", desired);
     assert_eq!(without["spec"]["ports"], json!([]));
     assert!(without["spec"]["serviceReference"].get("exportedSince").is_none());
@@ -199,8 +200,8 @@ fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
     assert_eq!(make(ConsumerType::ClusterIp), expected);
 }
 
-fn offer(ports: Vec<ServicePort>) -> Offer {
-    Offer { ports, ..Offer::default() }
+fn export_content(ports: Vec<ServicePort>) -> ExportContent {
+    ExportContent { ports, ..ExportContent::default() }
 }
 
 fn derived(consumer_type: ConsumerType, internal_load_balancer: bool) -> DerivedService {
@@ -455,7 +456,7 @@ fn conditions_are_written_whole_to_the_status() {
 fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
     let mut of = reference("exporter", "app", "uid-9", "234", 0, MADE);
     of.exported_since = None;
-    let patch = Patch::InternalServiceExport { reference: of, offer: offer(vec![http_80()]) };
+    let patch = Patch::InternalServiceExport { reference: of, content: export_content(vec![http_80()]) };
     let expected = json!({
         "metadata": { "annotations": { "networking.fleet.azure.com/last-observed-resource-version": "234" } },
         "spec": {
@@ -482,12 +483,12 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
 fn the_export_of_a_service_says_what_is_added_to_the_go_form() {
     let of = reference("exporter", "app", "uid-9", "234", 0, MADE);
     let session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
-    let offer = Offer { ports: Vec::new(), headless: true, session_affinity };
+    let content = ExportContent { ports: Vec::new(), headless: true, session_affinity };
     let made = created(
         Kind::InternalServiceExport,
         "fleet-member-exporter",
         "work-app",
-        Desired::InternalServiceExport { reference: of, offer },
+        Desired::InternalServiceExport { reference: of, content },
     );
     assert_eq!(made["spec"]["headless"], true);
     assert_eq!(made["spec"]["sessionAffinity"], "ClientIP");

@@ -15,7 +15,7 @@ use fleetnet_core::model::{
     Object, Owner, PortNumber, PortsOffered, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
     ServiceType, SessionAffinity, SliceContent, TargetPort,
 };
-use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
 use property::{cases, for_any};
 use proptest::prelude::*;
@@ -182,8 +182,8 @@ fn affinity() -> impl Strategy<Value = SessionAffinity> {
     prop_oneof![Just(SessionAffinity::None), client_ip]
 }
 
-fn offer() -> impl Strategy<Value = Offer> {
-    (service_ports(), any::<bool>(), affinity()).prop_map(|(ports, headless, session_affinity)| Offer {
+fn export_content() -> impl Strategy<Value = ExportContent> {
+    (service_ports(), any::<bool>(), affinity()).prop_map(|(ports, headless, session_affinity)| ExportContent {
         ports,
         headless,
         session_affinity,
@@ -257,13 +257,13 @@ fn hub_slice() -> impl Strategy<Value = HubSliceSpec> {
 }
 
 fn derived_service() -> impl Strategy<Value = DerivedService> {
-    (any_text(), any_text(), consumer_type(), offer(), any::<[bool; 2]>()).prop_map(
-        |(namespace, name, consumer_type, offer, [dual_stack, internal_load_balancer])| DerivedService {
+    (any_text(), any_text(), consumer_type(), export_content(), any::<[bool; 2]>()).prop_map(
+        |(namespace, name, consumer_type, content, [dual_stack, internal_load_balancer])| DerivedService {
             derived_from: ObjectName::new(namespace, name),
             consumer_type,
-            ports: offer.ports,
-            headless: offer.headless,
-            session_affinity: offer.session_affinity,
+            ports: content.ports,
+            headless: content.headless,
+            session_affinity: content.session_affinity,
             dual_stack,
             internal_load_balancer,
         },
@@ -342,8 +342,14 @@ const LEAST: usize = 4;
 
 #[test]
 fn internal_service_exports() {
-    let input =
-        ((reference(), offer()), (reference(), offer()), finalizers(), a_moment(), "[0-9a-f]{10}", conditions());
+    let input = (
+        (reference(), export_content()),
+        (reference(), export_content()),
+        finalizers(),
+        a_moment(),
+        "[0-9a-f]{10}",
+        conditions(),
+    );
     for_any(cases(256), LEAST, &input, |(first, second, finalizers, since, fingerprint, conditions)| {
         let classes = [
             (first.1.ports != second.1.ports, "other ports"),
@@ -356,7 +362,7 @@ fn internal_service_exports() {
             (conditions.is_empty(), "without conditions"),
             (conditions.len() > 1, "with several conditions"),
         ];
-        let desired = Desired::InternalServiceExport { reference: first.0.clone(), offer: first.1.clone() };
+        let desired = Desired::InternalServiceExport { reference: first.0.clone(), content: first.1.clone() };
         let server = Server::making(desired);
         let mut expected = InternalServiceExport {
             meta: meta(1, Finalizers::default()),
@@ -375,7 +381,7 @@ fn internal_service_exports() {
         let offered = PortsOffered { since, ports: fingerprint.into() };
         expected.offered = Some(offered.clone());
         let server = server
-            .patched(Patch::InternalServiceExport { reference: second.0, offer: second.1 })
+            .patched(Patch::InternalServiceExport { reference: second.0, content: second.1 })
             .patched(Patch::InternalServiceExportStamp { finalizers, offered })
             .patched(Patch::InternalServiceExportConditions(conditions));
         assert_eq!(server.read(), Object::InternalServiceExport(expected));
@@ -712,7 +718,7 @@ fn what_is_not_ours_survives_every_patch() {
     let server = Server::holding(Kind::InternalServiceExport, foreign.clone())
         .patched(Patch::InternalServiceExport {
             reference: of,
-            offer: Offer { ports: vec![support::http_80()], ..Offer::default() },
+            content: ExportContent { ports: vec![support::http_80()], ..ExportContent::default() },
         })
         .patched(Patch::Finalizers {
             kind: Kind::InternalServiceExport,

@@ -75,11 +75,16 @@ impl<K: Clone + Ord> Disputes<K> {
     }
 
     /// Returns the desired condition `Disputed` of a user's object; `None` if it needs no change. The runtime emits the Event.
-    pub(crate) fn condition(&self, about: &K, held: &[Condition], component: &'static str) -> Option<DesiredCondition> {
+    pub(crate) fn condition(
+        &self,
+        about: &K,
+        present: &[Condition],
+        component: &'static str,
+    ) -> Option<DesiredCondition> {
         let value = match self.text(about) {
             Some(text) => ConditionValue::writes_undone(text),
-            // fault R15.2: is_disputed(held).is_some() ~> false
-            None if is_disputed(held).is_some() => ConditionValue::writes_stand(),
+            // fault R15.2: is_disputed(present).is_some() ~> false
+            None if is_disputed(present).is_some() => ConditionValue::writes_stand(),
             None => return None,
         };
         Some(DesiredCondition::new(DISPUTED, value, component).without_event())
@@ -88,5 +93,5 @@ impl<K: Clone + Ord> Disputes<K> {
 
 /// Returns the condition `Disputed` if it is true, which means that the dispute lasts.
 pub(crate) fn is_disputed(conditions: &[Condition]) -> Option<&Condition> {
-    conditions::find(conditions, DISPUTED).filter(|held| held.status == ConditionStatus::True)
+    conditions::find(conditions, DISPUTED).filter(|present| present.status == ConditionStatus::True)
 }

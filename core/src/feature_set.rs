@@ -34,9 +34,9 @@ pub(crate) enum Announced {
 
 impl Announced {
     /// Records the present announcement of a peer, or its loss. True if the peer's feature set may have changed.
-    pub(crate) fn record(&mut self, said: Option<Features>, at: Timestamp) -> bool {
+    pub(crate) fn record(&mut self, announced: Option<Features>, at: Timestamp) -> bool {
         let before = *self;
-        match (said, before) {
+        match (announced, before) {
             (Some(features), _) => *self = Self::Features(features),
             (None, Self::Features(features)) if features != Features::NONE => *self = Self::Lost { features, at },
             (None, _) => {}
@@ -185,13 +185,13 @@ mod tests {
 
     #[test]
     fn a_feature_set_follows_from_the_announcement_the_state_of_the_kind_and_its_time() {
-        let (never, said) = (Announced::Never, Announced::Features(Features::ALL));
+        let (never, announced) = (Announced::Never, Announced::Features(Features::ALL));
         let lost = |second| Announced::Lost { features: Features::ALL, at: at(second) };
         let all = |until| certain(Features::ALL, until);
         let go_form = certain(Features::NONE, None);
         // Each row: (last announcement, state of the watch, since, now), the expected feature set, and a name.
         let table = [
-            ((said, Complete, 100, 900), all(None), "announced"),
+            ((announced, Complete, 100, 900), all(None), "announced"),
             ((Announced::Features(Features::NONE), Complete, 100, 101), go_form, "announced that there are none"),
             ((lost(200), Complete, 100, 259), all(Some(260)), "deleted while the kind is served"),
             ((lost(200), Complete, 100, 260), go_form, "and not made anew"),
@@ -200,8 +200,8 @@ mod tests {
             ((lost(90), Complete, 100, 101), go_form_assumed(Some(460)), "vanished with the kind, which is back"),
             ((lost(100), Complete, 100, 459), go_form_assumed(Some(460)), "is missing in the first list"),
             ((lost(90), Complete, 100, 460), go_form, "and does not come back"),
-            ((said, Unknown, 100, 159), all(Some(160)), "the kind has vanished"),
-            ((said, Unknown, 100, 160), go_form_assumed(None), "and stays away"),
+            ((announced, Unknown, 100, 159), all(Some(160)), "the kind has vanished"),
+            ((announced, Unknown, 100, 160), go_form_assumed(None), "and stays away"),
             ((lost(90), Unknown, 100, 149), all(Some(150)), "its object went first"),
             ((lost(90), Unknown, 100, 150), go_form_assumed(None), "and the kind stays away"),
             ((never, Unknown, 100, 101), go_form_assumed(None), "nothing was announced"),

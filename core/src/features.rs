@@ -89,18 +89,18 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     if (draining || content.draining.is_empty()) && (details || !all().any(has_details)) {
         return Some(Cow::Borrowed(content));
     }
-    let mut told = content.clone();
+    let mut reduced = content.clone();
     if !draining {
         // fault F2.1: = Vec::new( ~> .truncate(9
-        told.draining = Vec::new();
+        reduced.draining = Vec::new();
     }
     if !details {
-        for endpoint in told.endpoints.iter_mut().chain(&mut told.draining) {
+        for endpoint in reduced.endpoints.iter_mut().chain(&mut reduced.draining) {
             // fault F1.1: (endpoint.hostname, endpoint.zone) = (None, None) ~> endpoint.hostname = None
             (endpoint.hostname, endpoint.zone) = (None, None);
         }
     }
-    Some(Cow::Owned(told))
+    Some(Cow::Owned(reduced))
 }
 
 /// True if `written` is what some feature set makes of `source`.
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_told_what_it_announced_and_no_more() {
+    fn a_peer_gets_the_features_that_it_announced_and_no_more() {
         let plain = Endpoint { addresses: vec!["a".into()], ..Endpoint::default() };
         let full = content(AddressType::IPv4);
         let go = SliceContent { endpoints: vec![plain], draining: Vec::new(), ..full.clone() };
@@ -162,9 +162,9 @@ mod tests {
             (Features::ALL.without(Feature::DrainingEndpoints), Some(ready_only), "ready ones"),
             (Features::ALL.without(Feature::IPv6), Some(full.clone()), "IPv4 is for everybody"),
         ];
-        for (peer, told, why) in table {
-            assert_eq!(slice_for(peer, &full).map(Cow::into_owned), told, "{why}");
-            assert!(told.is_some_and(|told| is_form_of(&told, &full)), "{why}");
+        for (peer, reduced, why) in table {
+            assert_eq!(slice_for(peer, &full).map(Cow::into_owned), reduced, "{why}");
+            assert!(reduced.is_some_and(|reduced| is_form_of(&reduced, &full)), "{why}");
         }
         let changed = SliceContent { draining: Vec::new(), endpoints: vec![endpoint("c")], ..full.clone() };
         assert!(!is_form_of(&changed, &full) && !is_form_of(&full, &changed));

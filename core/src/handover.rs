@@ -10,32 +10,32 @@ use crate::work;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is the desired
-/// content of the replacement. `held` is its present content, `None` if it does not exist. `going` is the content of the slice
-/// being removed.
+/// True while the replacement slice does not yet serve the endpoints of the slice being removed. `desired` is the content
+/// that the replacement gets. `present` is its present content, `None` if it does not exist. `removed` is the content of the
+/// slice being removed.
 pub(crate) fn replacement_pending<'a>(
-    held: Option<&'a SliceContent>,
-    wanted: &'a SliceContent,
-    going: &'a SliceContent,
+    present: Option<&'a SliceContent>,
+    desired: &'a SliceContent,
+    removed: &'a SliceContent,
 ) -> bool {
-    // fault F10.1: || going.address_type != wanted.address_type ~>
-    if going.endpoints.is_empty() || wanted.endpoints.is_empty() || going.address_type != wanted.address_type {
+    // fault F10.1: || removed.address_type != desired.address_type ~>
+    if removed.endpoints.is_empty() || desired.endpoints.is_empty() || removed.address_type != desired.address_type {
         return false;
     }
     // fault A7.1: true ~> false
-    let Some(held) = held else { return true };
-    if held.endpoints.is_empty() {
+    let Some(present) = present else { return true };
+    if present.endpoints.is_empty() {
         return true;
     }
-    if held.endpoints == wanted.endpoints {
+    if present.endpoints == desired.endpoints {
         return false;
     }
     // Only endpoints that the removed slice shares with its replacement count. Other endpoints of the replacement may change at
     // any rate without a delay of the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
-    let (going, held) = (addresses(going), addresses(held));
-    // fault T35.1: contains(&endpoint) && !held.contains(& ~> iter().any(|other| *other == endpoint) && !held.iter().any(|other| *other ==
-    wanted.endpoints.iter().map(Addresses::of).any(|endpoint| going.contains(&endpoint) && !held.contains(&endpoint))
+    let (removed, present) = (addresses(removed), addresses(present));
+    // fault T35.1: contains(&it) && !present.contains(& ~> iter().any(|other| *other == it) && !present.iter().any(|other| *other ==
+    desired.endpoints.iter().map(Addresses::of).any(|it| removed.contains(&it) && !present.contains(&it))
 }
 
 /// Addresses of an endpoint, which are its identity. Ordered for fast lookup, because a member decides how many endpoints there
@@ -69,9 +69,9 @@ impl PartialEq for Addresses<'_> {
 
 impl Eq for Addresses<'_> {}
 
-/// True if the change from `held` to `wanted` removes the slice's last endpoint.
-pub(crate) fn empties(held: &SliceContent, wanted: &SliceContent) -> bool {
-    wanted.endpoints.is_empty() && !held.endpoints.is_empty()
+/// True if the change from `present` to `desired` removes the slice's last endpoint.
+pub(crate) fn empties(present: &SliceContent, desired: &SliceContent) -> bool {
+    desired.endpoints.is_empty() && !present.endpoints.is_empty()
 }
 
 #[cfg(test)]
@@ -112,9 +112,9 @@ mod tests {
             (None, &["b"], &[], false, "nothing goes"),
             (Some(&["a", "c"]), &["b", "a"], &["a"], false, "it says already what goes"),
         ];
-        for (held, wanted, going, expected, why) in table {
-            let held = held.map(content);
-            assert_eq!(replacement_pending(held.as_ref(), &content(wanted), &content(going)), expected, "{why}");
+        for (present, desired, removed, expected, why) in table {
+            let present = present.map(content);
+            assert_eq!(replacement_pending(present.as_ref(), &content(desired), &content(removed)), expected, "{why}");
         }
     }
 }

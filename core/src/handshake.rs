@@ -34,11 +34,11 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
             let create = Write::create(name, Desired::MemberAgent(renewal()));
             Plan { writes: vec![create], ..plan }
         }
-        Some(held) if held.meta.deleting => plan, // its removal requeues this key
-        Some(held) => match next_renewal(view, held, announcement, now).filter(|_| ownership == Ownership::Own) {
+        Some(present) if present.meta.deleting => plan, // its removal requeues this key
+        Some(present) => match next_renewal(view, present, announcement, now).filter(|_| ownership == Ownership::Own) {
             Some(later) => Plan { again: Some(later), ..plan },
             None => {
-                let patch = Write::patch(&held.meta, Patch::MemberAgent(renewal()));
+                let patch = Write::patch(&present.meta, Patch::MemberAgent(renewal()));
                 Plan { writes: vec![patch], ..plan }
             }
         },
@@ -49,7 +49,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
 /// MemberAgent CRD has, since a field that the hub prunes would always differ.
 fn next_renewal(
     view: &member::View,
-    held: &MemberAgent,
+    present: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,
 ) -> Option<Timestamp> {
@@ -58,22 +58,22 @@ fn next_renewal(
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
     // fault U1.1: now < next ~> true
-    (held.member == *announcement && held.stopped.is_none() && now < next).then_some(next)
+    (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
 }
 
 /// Returns the last write of a member agent that stops as planned: its MemberAgent announces the stop. After it, another
 /// cluster with the same id may take over soon.
 pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
-    let held = view.member_agents.live(&view.own_member_agent())?;
+    let present = view.member_agents.live(&view.own_member_agent())?;
     // fault O1.3: != Ownership::Own ~> == Ownership::Unknown
     if view.ownership(now) != Ownership::Own {
         return None; // the MemberAgent is another cluster's
     }
-    let renewed = held.renewed.unwrap_or(now);
+    let renewed = present.renewed.unwrap_or(now);
     // fault U3.1: stopped: Some(now), ~>
     let renewal = Renewal { renewed, stopped: Some(now), ..view.renewal(announcement, now) };
-    Some(Write::patch(&held.meta, Patch::MemberAgent(renewal)))
+    Some(Write::patch(&present.meta, Patch::MemberAgent(renewal)))
 }
 
 const COUNTED: [Kind; 4] =
@@ -87,16 +87,16 @@ pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     if !view.watches.complete(&[Kind::MemberAgent]) {
         return Plan::default(); // the kind MemberAgent is not served, so there is nothing to write
     }
-    let Some(held) = view.member_agents.live(&name) else { return Plan::default() };
+    let Some(present) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;
-    let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(held.counts);
-    let said = held.hub == *announcement && held.counts == counts;
-    // fault U4.1: said || ~>
-    if said || announcement.version.is_empty() {
+    let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(present.counts);
+    let is_current = present.hub == *announcement && present.counts == counts;
+    // fault U4.1: is_current || ~>
+    if is_current || announcement.version.is_empty() {
         return Plan::default();
     }
     let patch = Patch::MemberAgentStatus { announcement: announcement.clone(), counts };
-    Plan::one(Write::patch(&held.meta, patch))
+    Plan::one(Write::patch(&present.meta, patch))
 }
 
 fn counts(view: &hub::View, namespace: &Text) -> MemberCounts {

@@ -6,20 +6,20 @@ use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Object that a [`Table`] can store.
-pub trait Held: Clone + PartialEq {
+pub trait Stored: Clone + PartialEq {
     fn meta(&self) -> &Meta;
     fn meta_mut(&mut self) -> &mut Meta;
 }
 
-macro_rules! held {
+macro_rules! stored {
     ($($kind:ty),*) => {$(
-        impl Held for $kind {
+        impl Stored for $kind {
             fn meta(&self) -> &Meta { &self.meta }
             fn meta_mut(&mut self) -> &mut Meta { &mut self.meta }
         }
     )*};
 }
-held!(
+stored!(
     crate::model::Service,
     crate::model::EndpointSlice,
     crate::model::ServiceExport,
@@ -51,7 +51,7 @@ impl<T> Default for Table<T> {
     }
 }
 
-impl<T: Held> Table<T> {
+impl<T: Stored> Table<T> {
     pub fn get(&self, name: &ObjectName) -> Option<&T> {
         work::step();
         self.0.get(name)
@@ -88,12 +88,12 @@ impl<T: Held> Table<T> {
     /// planned.
     pub fn take(&mut self, object: T) -> Taken<T> {
         match self.0.get_mut(&object.meta().name) {
-            Some(held) => {
-                held.meta_mut().resource_version = object.meta().resource_version;
-                if *held == object {
+            Some(present) => {
+                present.meta_mut().resource_version = object.meta().resource_version;
+                if *present == object {
                     return Taken::Same;
                 }
-                Taken::Changed(Some(std::mem::replace(held, object)))
+                Taken::Changed(Some(std::mem::replace(present, object)))
             }
             None => {
                 self.0.insert(object.meta().name.clone(), object);
@@ -104,7 +104,7 @@ impl<T: Held> Table<T> {
 
     /// Removes the object with this name and UID. An object with another UID, created under that name since, stays.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
-        let same = self.0.get(name).is_some_and(|held| &*held.meta().uid == uid);
+        let same = self.0.get(name).is_some_and(|present| &*present.meta().uid == uid);
         if same { self.0.remove(name) } else { None }
     }
 }

@@ -146,7 +146,7 @@ pub(crate) fn is_qualified_name(name: &str) -> bool {
 }
 
 /// Returns a fingerprint of what accepted exports of one Service have in common: their ports, and whether they are headless.
-pub fn offer_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Text {
+pub fn export_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Text {
     let ports = ports_fingerprint(ports);
     match import_type {
         // fault F6.1: format!("{ports}-headless").into() ~> ports
@@ -296,8 +296,8 @@ mod tests {
             (vec![dns], "484bb95ee2"),
             (vec![], "e3b0c44298"),
         ] {
-            assert_eq!(&*offer_fingerprint(&ports, ImportType::ClusterSetIp), fingerprint);
-            assert_eq!(&*offer_fingerprint(&ports, ImportType::Headless), format!("{fingerprint}-headless"));
+            assert_eq!(&*export_fingerprint(&ports, ImportType::ClusterSetIp), fingerprint);
+            assert_eq!(&*export_fingerprint(&ports, ImportType::Headless), format!("{fingerprint}-headless"));
         }
         assert_eq!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short), "member-1-work-app-x7k2p-2e6cd");
         assert_eq!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Long), "member-1-work-app-x7k2p-2e6cd637eb");

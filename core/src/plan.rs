@@ -167,7 +167,7 @@ pub enum Desired {
     InternalServiceExport {
         /// Reference to the source object; its resourceVersion is also written to the last-observed annotation.
         reference: Reference,
-        offer: Offer,
+        content: ExportContent,
     },
     EndpointSliceExport(HubSliceSpec),
     EndpointSliceImport(HubSliceSpec),
@@ -207,7 +207,7 @@ impl Desired {
 
 /// Content of a Service that is exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offer {
+pub struct ExportContent {
     /// Ports in the order of the Service.
     pub ports: Vec<ServicePort>,
     /// True if the Service is headless.
@@ -265,7 +265,7 @@ pub enum Patch {
     /// Content and reference of an InternalServiceExport, and its last-observed annotation.
     InternalServiceExport {
         reference: Reference,
-        offer: Offer,
+        content: ExportContent,
     },
     InternalServiceExportStamp {
         /// Finalizers to set, ours included.

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused_with_what_is_wrong() {
+    fn a_malformed_range_is_rejected_with_the_reason() {
         let table = [
             ("10.0.0.0", "\"10.0.0.0\" does not end in the length of a range"),
             ("10.0.0.0/33", "does not end in the length"),

@@ -60,7 +60,7 @@ impl Undecodable {
 
     /// True if the object's namespace has another undecodable object of the same kind.
     pub fn any_beside(&self, kind: Kind, name: &ObjectName) -> bool {
-        self.within(kind, &name.namespace).any(|held| held != name)
+        self.within(kind, &name.namespace).any(|other| other != name)
     }
 
     fn within<'a>(&'a self, kind: Kind, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {

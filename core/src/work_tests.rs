@@ -61,10 +61,10 @@ fn many(from: usize, endpoints: usize) -> SliceContent {
 #[test]
 fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
     assert_linear("disjoint endpoints", |endpoints| {
-        let (held, going) = (many(0, endpoints), many(endpoints, endpoints));
+        let (present, removed) = (many(0, endpoints), many(endpoints, endpoints));
         let wanted = many(0, endpoints - 1);
-        let (steps, awaited) = steps_of(|| handover::replacement_pending(Some(&held), &wanted, &going));
-        assert!(!awaited);
+        let (steps, pending) = steps_of(|| handover::replacement_pending(Some(&present), &wanted, &removed));
+        assert!(!pending);
         steps
     });
 }
@@ -77,7 +77,7 @@ fn imported() -> (hub::View, hub::Key) {
     let recorded: Vec<&str> = importers.iter().copied().chain(["member-20"]).collect();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&recorded);
     let claims = importers.iter().map(|importer| {
-        claim(importer, &service_import("work/app")).east_west().marked().answered(resolved(&["member-1"])).object()
+        claim(importer, &service_import("work/app")).east_west().marked().with_status(resolved(&["member-1"])).object()
     });
     let copies = importers.iter().map(|importer| Object::EndpointSliceImport(distributed_slice(importer, &export)));
     let objects = claims.chain(copies).chain([Object::EndpointSliceExport(export.clone()), import.object()]);
@@ -146,7 +146,7 @@ fn a_change_of_an_export_that_does_not_hold_its_source_plans_no_other() {
     assert_constant("a change of the last one", |exports| {
         let mut view = rivals(exports);
         let Object::EndpointSliceExport(last) = rival(exports - 1) else { unreachable!("a slice") };
-        let change = applied(Object::EndpointSliceExport(last.carrying(&["10.0.0.9"], 2)));
+        let change = applied(Object::EndpointSliceExport(last.with_addresses(&["10.0.0.9"], 2)));
         let (steps, requeue) = steps_of(|| apply(&mut view, change));
         assert_eq!(requeue.len(), 1, "{requeue:?}");
         steps
@@ -217,17 +217,21 @@ fn disputes_cost_linear_time_together_and_plan_only_what_they_are_about() {
 
 // === Work of a member that imports ===
 
-fn given(number: usize) -> HubSlice {
+fn distributed(number: usize) -> HubSlice {
     let path = format!("work/app-{number:05}");
     distributed_slice("member-1", &slice_export("member-2", &slice(&path).uid(&path))).marked()
 }
 
 fn importer(slices: usize) -> member::View {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]).consumed_as(ConsumerType::ClusterIp);
+    let mcs = mcs("work/app")
+        .taken_on()
+        .deriving("work-app")
+        .with_conditions(&[found()])
+        .consumed_as(ConsumerType::ClusterIp);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let derived = derived_service("work-app", "work/app").object();
-    let given = (0..slices).map(|number| Object::EndpointSliceImport(given(number)));
-    member_view([mcs.object(), import.object(), derived].into_iter().chain(given))
+    let distributed = (0..slices).map(|number| Object::EndpointSliceImport(distributed(number)));
+    member_view([mcs.object(), import.object(), derived].into_iter().chain(distributed))
 }
 
 #[test]
@@ -235,7 +239,7 @@ fn the_slices_that_one_exporter_gives_cost_linear_time_together() {
     assert_linear("taking them in", |slices| steps_of(|| importer(slices)).0);
     assert_constant("a change of one", |slices| {
         let mut view = importer(slices);
-        let change = given(0).carrying(&["10.0.0.9"], 2);
+        let change = distributed(0).with_addresses(&["10.0.0.9"], 2);
         let (steps, requeue) = steps_of(|| apply(&mut view, applied(Object::EndpointSliceImport(change))));
         assert_eq!(requeue.len(), 1, "{requeue:?}");
         steps

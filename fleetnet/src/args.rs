@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_told_on_one_line_is_refused_on_one() {
+    fn a_folder_that_does_not_fit_on_one_line_is_rejected_on_one() {
         use std::os::unix::ffi::OsStringExt as _;
         for (path, named) in [(&b"a\nb/c"[..], "a\\nb/c"), (&b"a\xff"[..], "UTF-8"), (&b"\x1b[31m"[..], "\\u{1b}")] {
             let arguments = ["fleetnet", "sandbox", "--kubeconfigs"].map(OsString::from).into_iter();

@@ -8,25 +8,24 @@
 //!                     └── sends Events ──> view: terminal, lines or json ──> standard output
 //! ```
 
+mod describe;
 mod event;
-mod eyes;
 mod fleet;
 mod hub;
 mod kubeconfigs;
 mod measure;
 mod observe;
 mod real;
-mod says;
 mod scenario;
 mod scene;
 mod stop;
 mod view;
+mod watches;
 
 use crate::args::Options;
 use crate::limits::{SETTLES, WORKER_THREADS};
 use anyhow::Context as _;
 use event::Event;
-use eyes::Eyes;
 use fleet::Fleet;
 use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error};
 use fleetnet_runtime::{clock::Clock, logging};
@@ -36,6 +35,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stop::Stop;
 use view::Stage;
+use watches::Watches;
 
 /// Exit code that shells give to a program ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
@@ -112,8 +112,8 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
 /// sandbox.
 async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
     let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
-    let eyes = Eyes::open(fleet, stage);
-    let mut scene = Scene::new(options, fleet, &eyes, stage);
+    let watches = Watches::open(fleet, stage);
+    let mut scene = Scene::new(options, fleet, &watches, stage);
     let wrong = {
         let played = Box::pin(play_to_the_end(options, &mut scene));
         tokio::select! {

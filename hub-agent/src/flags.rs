@@ -2,7 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
-use fleetnet_agent::go::parse_duration;
+use fleetnet_agent::go_flags::parse_duration;
 use fleetnet_core::hub::rights::NamespacePolicy;
 use std::time::Duration;
 

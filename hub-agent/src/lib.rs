@@ -8,8 +8,8 @@ mod logic;
 pub use flags::Flags;
 pub use logic::Hub;
 
+use fleetnet_agent::convert;
 use fleetnet_agent::flags::{self as common, Parsed};
-use fleetnet_agent::glue;
 use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::model::Kind;
@@ -83,15 +83,15 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
         Kind::EndpointSliceExport,
         Kind::EndpointSliceImport,
     ]
-    .map(|kind| glue::source(kind, hub, None))
+    .map(|kind| convert::source(kind, hub, None))
     .into();
     // Optional, because the kind MemberAgent may be absent: in a fleet of Go agents no peer announces features.
-    sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, None) });
+    sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, None) });
     // Annotations of Namespaces decide who may export and import, and a new Namespace requeues keys that were denied without
     // it. Without the right to read Namespaces the hub agent grants nothing new, unless the policy is off. Denied keys then
     // wait for their back-off.
     let optional = policy == NamespacePolicy::Off;
-    sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..glue::source(Kind::Namespace, hub, None) });
+    sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..convert::source(Kind::Namespace, hub, None) });
     sources
 }
 

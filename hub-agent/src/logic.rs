@@ -2,7 +2,7 @@
 //! `fleetnet_core` and returns its plans.
 
 use fleetnet_agent::blocking_reasons::BlockingReasons;
-use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_core::hub::{Key, View};
@@ -73,7 +73,7 @@ impl Logic for Hub {
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Vec<BlockingReason>> {
         let mut plan = self.view.plan(key, now);
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
-        Plan { effect: Some(blocking_reasons), ..glue::plan(plan) }
+        Plan { effect: Some(blocking_reasons), ..convert::plan(plan) }
     }
 
     fn planned(&mut self, key: &Key, blocking_reasons: Vec<BlockingReason>, _at: Timestamp) {
@@ -93,15 +93,15 @@ impl Logic for Hub {
     }
 
     fn written(&mut self, receipt: Receipt, _at: Timestamp) -> Vec<Event<Kind>> {
-        glue::events(receipt.events)
+        convert::events(receipt.events)
     }
 
     fn rejected(&mut self, key: &Key, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
-        glue::rejection_event(self.about(key), failure, COMPONENT)
+        convert::rejection_event(self.about(key), failure, COMPONENT)
     }
 
     fn failed(&mut self, key: &Key, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
-        glue::denial_event(self.about(key), failure, COMPONENT)
+        convert::denial_event(self.about(key), failure, COMPONENT)
     }
 
     fn fight(&mut self, key: &Key, fight: &Fight<Kind>, requeue: &mut Vec<Key>) -> Vec<Event<Kind>> {
@@ -111,8 +111,8 @@ impl Logic for Hub {
             Key::Member(_) => None,
         };
         let over = (fight.source, fight.name.clone());
-        self.view.disputed(service, over, glue::fight_message(fight), requeue);
-        glue::fight_event(self.about(key), fight, COMPONENT)
+        self.view.disputed(service, over, convert::fight_message(fight), requeue);
+        convert::fight_event(self.about(key), fight, COMPONENT)
     }
 
     /// A new Namespace ends the back-off of writes that were denied because it was missing.

@@ -3,7 +3,7 @@
 use crate::endpoints::EndpointFlags;
 use clap::{ArgAction, Parser};
 use fleetnet_agent::flags::CommonFlags;
-use fleetnet_agent::go::{parse_bool, parse_duration};
+use fleetnet_agent::go_flags::{parse_bool, parse_duration};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::latency::Latencies;
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
-use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::handshake;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
@@ -194,7 +194,7 @@ impl Fleet {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             _ => Vec::new(),
         };
-        (plan, glue::events(events), Effect { blocking_reasons, forget_rejection, not_imported })
+        (plan, convert::events(events), Effect { blocking_reasons, forget_rejection, not_imported })
     }
 
     /// Applies the state change of a key's plan.
@@ -291,7 +291,7 @@ impl Fleet {
             None => {}
         }
         self.measure_services();
-        glue::events(receipt.events)
+        convert::events(receipt.events)
     }
 
     pub(crate) fn rejected<S: Copy + From<Kind> + PartialEq>(
@@ -302,10 +302,10 @@ impl Fleet {
         let about = self.about(key);
         let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != failure.source);
         if is_beside && says_itself(key).is_some() {
-            self.view.write_rejected(key, glue::rejection_message(failure)); // the condition reports the rejection
+            self.view.write_rejected(key, convert::rejection_message(failure)); // the condition reports the rejection
             return Vec::new();
         }
-        glue::rejection_event(about, failure, COMPONENT)
+        convert::rejection_event(about, failure, COMPONENT)
     }
 
     /// Records that another writer undoes this key's writes, or has stopped. Returns the Event, and requeues the user's object
@@ -319,19 +319,19 @@ impl Fleet {
     ) -> Vec<Event<S>> {
         let about = self.about(key);
         let named = about.as_ref().map(|(kind, name, _)| (*kind, name.clone()));
-        self.view.disputed(named, over, glue::fight_message(fight), requeue);
-        glue::fight_event(about, fight, COMPONENT)
+        self.view.disputed(named, over, convert::fight_message(fight), requeue);
+        convert::fight_event(about, fight, COMPONENT)
     }
 
     /// Returns the Event about another writer that undoes what the EndpointSlice controller writes for a Service.
     pub(crate) fn fight_over_slice<S: From<Kind>>(&self, service: &ObjectName, fight: &Fight<S>) -> Vec<Event<S>> {
         let held = self.view.services.get(service);
         let about = held.map(|held| (Kind::Service, service.clone(), held.meta.uid.clone()));
-        glue::fight_event(about, fight, COMPONENT)
+        convert::fight_event(about, fight, COMPONENT)
     }
 
     pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &WriteFailure<S>) -> Vec<Event<S>> {
-        glue::denial_event(self.about(key), failure, COMPONENT)
+        convert::denial_event(self.about(key), failure, COMPONENT)
     }
 }
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     fn hears(fleet: &mut Fleet, kind: Kind, json: &Value) {
-        let observed = glue::observe(kind, json.to_string().as_bytes()).expect("an object");
+        let observed = convert::observe(kind, json.to_string().as_bytes()).expect("an object");
         fleet.observe(kind, Change::Applied(observed.object), NOON, &mut Vec::new());
     }
 

@@ -11,7 +11,7 @@ use crate::settings::Parts;
 pub use crate::source::{Object, Source};
 use endpointslice::model::{EndpointSlice, Metadata};
 use fleetnet_agent::blocking_reasons::BlockingReasons;
-use fleetnet_agent::glue;
+use fleetnet_agent::convert;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Request, WatchState, WriteEnd, WriteFailure};
@@ -43,7 +43,7 @@ pub enum Key {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receipt {
     /// Receipt of a write of the export and import half.
-    Fleet(glue::Receipt),
+    Fleet(convert::Receipt),
     /// Receipt of a write to a slice of this cluster.
     Endpoints(SliceReceipt),
 }
@@ -59,8 +59,8 @@ pub enum Effect {
     Takeover(endpoints::Decided),
 }
 
-impl From<glue::Receipt> for Receipt {
-    fn from(receipt: glue::Receipt) -> Self {
+impl From<convert::Receipt> for Receipt {
+    fn from(receipt: convert::Receipt) -> Self {
         Self::Fleet(receipt)
     }
 }
@@ -92,9 +92,9 @@ impl Member {
     /// none.
     fn slices_are_not_written(&self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match (key, &self.endpoints) {
-            (Key::Endpoints(service), Some(serving)) if !glue::is_of_terminating_namespace(failure) => {
-                let told = serving.rejected(service, failure.verb, &failure.name.name, &failure.message);
-                told.into_iter().map(record).collect()
+            (Key::Endpoints(service), Some(serving)) if !convert::is_of_terminating_namespace(failure) => {
+                let reported = serving.rejected(service, failure.verb, &failure.name.name, &failure.message);
+                reported.into_iter().map(record).collect()
             }
             _ => Vec::new(),
         }
@@ -213,7 +213,7 @@ impl Logic for Member {
     }
 
     fn announce_stop(&mut self, now: Timestamp) -> Vec<Request<Source, Receipt>> {
-        self.fleet.announce_stop(now).map(glue::request).into_iter().collect()
+        self.fleet.announce_stop(now).map(convert::request).into_iter().collect()
     }
 
     fn wants(&self, source: Source) -> bool {
@@ -232,9 +232,9 @@ impl Logic for Member {
         }
     }
 
-    fn read_anew(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<Key>) {
+    fn relisted(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<Key>) {
         if let Some(input) = source.input() {
-            self.tell_endpoints(requeue, |serving, services| serving.read_anew(input, services));
+            self.tell_endpoints(requeue, |serving, services| serving.relisted(input, services));
         }
     }
 
@@ -250,7 +250,7 @@ impl Logic for Member {
         match (key, &self.endpoints) {
             (Key::Fleet(key), _) => {
                 let (plan, events, effect) = self.fleet.plan(key, now);
-                Plan { events, effect: Some(Effect::Fleet(effect)), ..glue::plan(plan) }
+                Plan { events, effect: Some(Effect::Fleet(effect)), ..convert::plan(plan) }
             }
             (Key::Takeover, Some(serving)) => {
                 let decided = serving.decide(now);
@@ -320,7 +320,7 @@ impl Logic for Member {
     /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
     fn not_done(&mut self, key: &Key, failure: &WriteFailure<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
-            && !glue::is_of_terminating_namespace(failure)
+            && !convert::is_of_terminating_namespace(failure)
         {
             serving.not_done(service, at);
         }
@@ -354,9 +354,9 @@ impl Logic for Member {
             (Key::Fleet(key), Some(kind)) => {
                 let over = (kind, fight.name.clone());
                 let mut keys = Vec::new();
-                let told = self.fleet.fight(key, over, fight, &mut keys);
+                let reported = self.fleet.fight(key, over, fight, &mut keys);
                 requeue.extend(keys.into_iter().map(Key::Fleet));
-                told
+                reported
             }
             (Key::Endpoints(service), _) => self.fleet.fight_over_slice(service, fight),
             (Key::Fleet(_), None) | (Key::Takeover, _) => Vec::new(),
@@ -475,18 +475,18 @@ mod tests {
     }
 
     #[test]
-    fn a_write_of_a_slice_that_failed_is_told_on_its_service() {
+    fn a_failed_write_of_a_slice_is_reported_on_its_service() {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
-        let told = member().failed(&key, &failure(500, "no space left"));
+        let reported = member().failed(&key, &failure(500, "no space left"));
         let texts: Vec<_> =
-            told.iter().map(|event| (&*event.name.name, event.reason, event.message.as_str())).collect();
+            reported.iter().map(|event| (&*event.name.name, event.reason, event.message.as_str())).collect();
         let message = "Error updating Endpoint Slices for Service ns/web: failed to update web-1 EndpointSlice for \
                        Service ns/web: no space left";
         assert_eq!(texts, [("web", "FailedToUpdateEndpointSlices", message)]);
     }
 
     #[test]
-    fn in_a_namespace_that_goes_nobody_is_told() {
+    fn in_a_terminating_namespace_nothing_is_reported() {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
         let going = WriteFailure { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
         assert!(member().failed(&key, &going).is_empty());
@@ -508,7 +508,7 @@ mod tests {
             for source in [Source::Fleet(Kind::Service), Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node]
             {
                 member.watch_state(source, WatchState::Complete, NOON, &mut Vec::new());
-                member.read_anew(source, NOON, &mut Vec::new());
+                member.relisted(source, NOON, &mut Vec::new());
             }
             let write = plan(&mut member, &key).writes.remove(0);
             member.begun(&key, &write);
@@ -539,9 +539,9 @@ mod tests {
         let kinds = export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).map(Source::Fleet);
         for source in kinds.chain([Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node]) {
             member.watch_state(source, WatchState::Complete, NOON, &mut Vec::new());
-            member.read_anew(source, NOON, &mut Vec::new());
+            member.relisted(source, NOON, &mut Vec::new());
         }
-        let slice = glue::observe(Kind::EndpointSliceImport, GIVEN).expect("decodable").object;
+        let slice = convert::observe(Kind::EndpointSliceImport, GIVEN).expect("decodable").object;
         let slice = Change::Applied(Object::Fleet(slice));
         member.observe(Source::Fleet(Kind::EndpointSliceImport), slice, NOON, &mut Vec::new());
 
@@ -586,7 +586,7 @@ mod tests {
         let lines = |verbosity| {
             let mut member = member();
             let learn = |member: &mut Member, kind, json| {
-                let object = glue::observe(kind, json).expect("readable").object;
+                let object = convert::observe(kind, json).expect("readable").object;
                 member.observe(Source::Fleet(kind), Change::Applied(Object::Fleet(object)), NOON, &mut Vec::new());
             };
             let log = Captured::at(verbosity, &["member_agent"]);
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_watched_and_services_and_slices_told_anew_once_it_serves() {
+    fn pods_are_watched_and_services_and_slices_relisted_once_it_serves() {
         let local = [Source::Fleet(Kind::Service), Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node];
         let member = member();
         assert_eq!(local.map(|source| (member.wants(source), member.reading(source))), [(true, 1); 4]);
@@ -678,7 +678,7 @@ mod tests {
         };
         assert!(!is_known(&member));
         let json = br#"{"metadata":{"namespace":"ns","name":"web","uid":"u","resourceVersion":"7"},"spec":{}}"#;
-        let service = glue::observe(Kind::Service, json).expect("readable").object;
+        let service = convert::observe(Kind::Service, json).expect("readable").object;
         member.observe(Source::Fleet(Kind::Service), Change::Applied(Object::Fleet(service)), NOON, &mut Vec::new());
         assert!(is_known(&member));
     }

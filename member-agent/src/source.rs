@@ -9,7 +9,7 @@ use crate::endpoints::{self, Input, Settings};
 use crate::logic::Member;
 use crate::{export, import};
 use endpointslice::model::Metadata;
-use fleetnet_agent::glue;
+use fleetnet_agent::convert;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::{Decoder, Observed, Resource, SourceSpec, Undecodable};
@@ -88,16 +88,16 @@ pub fn sources(
     if hub.is_some() {
         kinds = export::LOCAL.into_iter().chain(import::LOCAL).collect();
     }
-    let mut sources: Vec<_> = kinds.into_iter().map(|kind| glue::source(kind, member, None)).collect();
+    let mut sources: Vec<_> = kinds.into_iter().map(|kind| convert::source(kind, member, None)).collect();
     if let Some((namespace, hub)) = hub {
         let remote = export::REMOTE.into_iter().chain(import::REMOTE);
-        sources.extend(remote.map(|kind| glue::source(kind, hub, Some(namespace))));
+        sources.extend(remote.map(|kind| convert::source(kind, hub, Some(namespace))));
         // Optional, because a hub of Go agents lacks the kind MemberAgent. This agent then announces no features and writes the
         // Go form.
-        sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, Some(namespace)) });
+        sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(namespace)) });
         // Optional: the UID of kube-system tells this cluster from another with the same id. Without the right to read it, that
         // check is off.
-        let kube_system = glue::source(Kind::Namespace, member, None);
+        let kube_system = convert::source(Kind::Namespace, member, None);
         sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
     }
     if let Some(settings) = endpoints {
@@ -157,7 +157,7 @@ fn both<T: DeserializeOwned + 'static>(
     of: fn(T) -> endpoints::Object,
 ) -> Decoder<Object> {
     Arc::new(move |json| {
-        let observed = glue::observe(kind, json)?;
+        let observed = convert::observe(kind, json)?;
         if !is_wanted(json) {
             return Ok(observed.map(Object::Fleet));
         }

@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn malformed_hub_settings_are_refused_by_name() {
+    async fn malformed_hub_settings_are_rejected_by_name() {
         let hub = HubConnection {
             server_url: "https://hub:6443".to_owned(),
             token_file: "/token".into(),
@@ -639,7 +639,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kubeconfig_that_asks_for_a_proxy_is_refused_with_the_remedy() {
+    async fn a_kubeconfig_that_asks_for_a_proxy_is_rejected_with_the_remedy() {
         let kubeconfig = Kubeconfig::from_yaml(
             "{clusters: [{name: c, cluster: {server: 'https://hub', proxy-url: 'http://proxy'}}],
               contexts: [{name: x, context: {cluster: c, user: u}}], users: [{name: u, user: {token: t}}],
@@ -690,8 +690,9 @@ mod tests {
             let path = kubeconfig_of(folder.path(), server);
             let config = read_kubeconfig("hub", &path).await.unwrap();
             let lines = crate::logging::lines(|| drop(Cluster::from_config("hub", config, "agent/1.0").unwrap()));
-            let told: Vec<_> = lines.iter().map(|line| (line["level"].as_str(), line["message"].as_str())).collect();
-            assert_eq!(told, warning.map(|warning| (Some("WARN"), Some(warning))).into_iter().collect::<Vec<_>>());
+            let reported: Vec<_> =
+                lines.iter().map(|line| (line["level"].as_str(), line["message"].as_str())).collect();
+            assert_eq!(reported, warning.map(|warning| (Some("WARN"), Some(warning))).into_iter().collect::<Vec<_>>());
         }
     }
 

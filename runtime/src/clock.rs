@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_system_clock_takes_its_offset_anew_from_the_system() {
+    async fn a_system_clock_takes_its_offset_again_from_the_system() {
         let clock = Clock::system();
         let before = clock.now();
 

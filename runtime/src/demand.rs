@@ -88,8 +88,8 @@ impl<L: Logic> Engine<L> {
         for (id, source) in &mut self.sources {
             let reading = self.logic.reading(*id);
             if std::mem::replace(&mut source.reading, reading) != reading {
-                source.is_retold = true;
-                source.versions.tell_again();
+                source.is_relisted = true;
+                source.versions.report_again();
                 source.demand.renew();
                 is_any = true;
             }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_told_once_more_begins_a_round_if_it_is_wanted() {
+    fn a_relist_starts_a_round_if_the_source_is_wanted() {
         let mut demand = Demand::new(true);
         demand.renew();
         assert!(demand.is_current(2) && !demand.is_current(1));

@@ -72,7 +72,7 @@ pub(crate) struct Source<L: Logic> {
     /// Relist epoch of the source, from [`Logic::reading`]. A new value means that the agent needs all objects again.
     pub(crate) reading: u64,
     /// True if the current or next list reports every object again, also unchanged ones.
-    pub(crate) is_retold: bool,
+    pub(crate) is_relisted: bool,
     /// True if the server served this kind before, so that its absence is a loss.
     pub(crate) was_complete: bool,
     /// True while the watch is connected to its server, or has not failed yet.
@@ -113,7 +113,7 @@ impl<L: Logic> Source<L> {
             state: Self::first_state(wanted),
             demand: Demand::new(wanted),
             reading,
-            is_retold: false,
+            is_relisted: false,
             was_complete: false,
             in_touch: true,
         }
@@ -207,13 +207,13 @@ impl<L: Logic> Engine<L> {
             WatchEvent::ListEnded { resource_version } => {
                 source.versions.list_ended(resource_version, &mut news);
                 source.was_complete = true;
-                let is_retold = std::mem::take(&mut source.is_retold);
+                let is_relisted = std::mem::take(&mut source.is_relisted);
                 self.learn(id, news, arrival);
                 self.set_in_touch(id, true, at);
-                // fault V11.2: is_retold ~> false
-                if is_retold {
+                // fault V11.2: is_relisted ~> false
+                if is_relisted {
                     let mut keys = Vec::new();
-                    self.logic.read_anew(id, at, &mut keys);
+                    self.logic.relisted(id, at, &mut keys);
                     self.requeue(keys);
                 }
                 return self.change_state(id, WatchState::Complete, at);

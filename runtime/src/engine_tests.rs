@@ -11,7 +11,7 @@ use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logging::Captured;
 use crate::logic::{Undecodable, WatchState, WriteEnd};
-use crate::toy::{Fault, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
+use crate::test_kit::{Fault, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
 use crate::turns::{Finished, Stop};
 use crate::watch::WatchEvent;
 
@@ -64,7 +64,7 @@ async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_begins_to_lead_is_told_once_before_any_plan_that_is_carried_out() {
+async fn a_new_leader_is_notified_once_before_any_plan_is_executed() {
     let mut world = World::start(Leadership::Waiting { held_by: None });
     world.complete().await;
     world.wish("a", "1").await;
@@ -299,7 +299,7 @@ async fn a_slot_that_its_key_cannot_use_while_it_makes_an_object_elsewhere_goes_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_waits_for_a_target_is_woken_by_a_failure_too() {
+async fn a_key_that_waits_for_a_target_is_requeued_by_a_failure_too() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/shared", 1, Fault::Hang);
     let wish = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, "same") };
@@ -484,7 +484,7 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_back_off_per_key_and_a_success_starts_anew() {
+async fn failures_back_off_per_key_and_a_success_resets() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
     world.wish("a", "1").await;
@@ -509,7 +509,7 @@ async fn failures_back_off_per_key_and_a_success_starts_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_starts_anew_also_where_the_next_write_follows_at_once() {
+async fn a_success_resets_the_back_off_also_where_the_next_write_follows_at_once() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
@@ -715,7 +715,7 @@ async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fight_that_is_over_before_it_was_asked_about_is_not_told() {
+async fn a_fight_that_is_over_before_its_get_is_not_reported() {
     let mut world = World::new().await;
     // Each GET hangs until its timeout, so that lookups for 200 fights take minutes.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
@@ -765,7 +765,7 @@ async fn sources_that_change_often_beside_other_writers_are_no_fight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renewals_are_no_repairs_whoever_writes_in_between() {
+async fn renewals_are_no_repairs_after_writes_of_others() {
     let mut world = World::new().await;
     world.wish_thing(Thing { stamped: true, ..Thing::wish("beat", "1") }).await;
     world.hub.forget_log();
@@ -925,7 +925,7 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_agent_is_told_of_each_try_that_fails_and_users_of_the_first_in_a_row() {
+async fn each_failed_try_is_reported_to_the_agent_and_the_first_in_a_row_to_users() {
     let mut world = World::new().await;
     let (status, body) = failure(500, "InternalError", "no space left", ("copies", "a"));
     world.hub.fault(Method::POST, "copies/a", 3, Fault::Answer(status, &[], body));
@@ -971,7 +971,7 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_for_one_version_of_its_target_is_tried_on_the_next() {
+async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
     let mut world = World::new().await;
     world.wish("a", "1").await;
     world.pass(1).await;
@@ -1007,7 +1007,7 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_made_wakes_what_waits_for_it() {
+async fn a_created_namespace_requeues_what_waits_for_it() {
     let mut world = World::new().await;
     let (status, body) = failure(404, "NotFound", "namespaces \"ns\" not found", ("namespaces", "ns"));
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
@@ -1121,7 +1121,7 @@ async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_agent_is_told_when_a_write_leaves_and_once_its_answer_is_in_the_view_how_it_has_ended() {
+async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_view_has_the_answer() {
     let mut world = World::new().await;
     world.wish("a", "1").await;
     world.pass(1).await;
@@ -1179,7 +1179,7 @@ async fn a_key_is_planned_again_at_the_time_that_its_last_plan_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wall_clock_that_is_set_moves_no_timer_and_is_told_once() {
+async fn a_wall_clock_that_is_set_moves_no_timer_and_is_reported_once() {
     const HOUR: i64 = 3_600_000_000;
     for by in [HOUR, -HOUR] {
         let mut world = World::new().await;
@@ -1212,7 +1212,7 @@ async fn writes_and_their_failures_go_on_as_ever_while_the_wall_clock_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_that_is_withdrawn_is_not_planned_again() {
+async fn a_cancelled_time_is_not_planned() {
     let mut world = World::new().await;
     world.wish_thing(Thing { again: Some(START + Duration::from_secs(60)), ..Thing::wish("a", "1") }).await;
     world.pass(1).await;
@@ -1224,7 +1224,7 @@ async fn a_wish_that_is_withdrawn_is_not_planned_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_for_a_time_that_has_passed_does_not_spin() {
+async fn a_time_that_has_passed_does_not_spin() {
     let mut world = World::new().await;
     world.wish_thing(Thing { again: Some(START), ..Thing::wish("a", "1") }).await;
     world.pass(1_000).await;
@@ -1339,7 +1339,7 @@ async fn nothing_is_deleted_before_the_list_that_says_so_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_decoded_is_told_before_its_list_is_complete_and_again_once_it_is_gone() {
+async fn an_undecodable_object_is_reported_before_its_list_is_complete_and_again_once_it_is_gone() {
     let world = World::start(Leadership::Leading);
     let undecodable = Undecodable {
         name: ObjectName::new("ns", "a"),
@@ -1372,7 +1372,7 @@ async fn a_right_that_is_lost_makes_a_view_unknown_where_it_is_to_freeze_and_lea
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_loses_touch_and_finds_it_again_is_told_each_time() {
+async fn a_watch_that_loses_contact_and_regains_it_is_reported_each_time() {
     let world = World::new().await;
     let failed = || WatchEvent::Failed { message: "cut".to_owned() };
     world.send(Source::Copy, failed()).await;
@@ -1387,7 +1387,7 @@ async fn a_watch_that_loses_touch_and_finds_it_again_is_told_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn states_of_watches_are_told_once_for_each_change() {
+async fn states_of_watches_are_reported_once_for_each_change() {
     let world = World::start(Leadership::Leading);
     let not_served = |status| WatchEvent::NotServed { status, message: "no".to_owned() };
     let ended = |resource_version| WatchEvent::ListEnded { resource_version };
@@ -1465,7 +1465,7 @@ async fn a_source_that_is_not_wanted_any_more_holds_nothing_and_nothing_looks_de
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_is_wanted_again_is_listed_anew() {
+async fn a_source_that_is_wanted_again_is_relisted() {
     let mut world = World::new().await;
     world.wish("a", "1").await;
     world.pass(1).await;
@@ -1490,7 +1490,7 @@ async fn a_source_that_is_wanted_again_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_is_read_otherwise_is_told_once_more_and_stays_what_it_was_worth() {
+async fn a_source_with_another_decoder_is_relisted_and_stays_complete() {
     let mut world = World::new().await;
     world.wish("a", "1").await;
     world.wish("b", "1").await;
@@ -1513,12 +1513,12 @@ async fn a_source_that_is_read_otherwise_is_told_once_more_and_stays_what_it_was
         ["a"],
         "it has not changed, and what the earlier round has on its way is dropped"
     );
-    assert!(world.record().read_anew.is_empty(), "the list has not ended");
+    assert!(world.record().relisted.is_empty(), "the list has not ended");
     world.send_of_round(2, Source::Wish, WatchEvent::Applied(newer.observed())).await;
     world.send_of_round(2, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
     world.pass(1).await;
     assert_eq!(world.record().applied[..2], ["a", "c"]);
-    assert_eq!(world.record().read_anew, [Source::Wish]);
+    assert_eq!(world.record().relisted, [Source::Wish]);
     assert!(world.record().plans.contains(&"read anew".to_owned()));
     assert_eq!(world.record().removed[..1], ["wish-b"], "the list does not have it");
     assert_eq!(world.record().states.len(), states, "it was complete all the time");

@@ -136,7 +136,7 @@ impl Recorder {
     fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &Event<L::Source>) {
         let Event { name: ObjectName { namespace, name }, reason, message, .. } = record;
         let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
-        self.metrics.told(cluster, kind, reason);
+        self.metrics.event_recorded(cluster, kind, reason);
         match record.severity {
             Severity::Warning => tracing::warn!(cluster, kind, namespace, name, reason, "{message}"),
             Severity::Normal => tracing::info!(cluster, kind, namespace, name, reason, "{message}"),

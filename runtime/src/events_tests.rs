@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::client::Cluster;
 use crate::logic::Severity;
-use crate::toy::{Copier, START, Source, decode};
+use crate::test_kit::{Copier, START, Source, decode};
 
 fn spec() -> SourceSpec<Copier> {
     let service =
@@ -96,7 +96,7 @@ async fn the_same_is_said_once_in_ten_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_again_is_told_again_within_a_limit() {
+async fn what_happens_again_is_reported_again_within_a_limit() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
     let spec = spec();
     for _ in 0..2 * EVENT_REPEATS_MAX {
@@ -109,7 +109,7 @@ async fn what_happens_again_is_told_again_within_a_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_told_of_a_write_that_failed_bears_the_same_name_after_a_restart() {
+async fn the_event_about_a_failed_write_has_the_same_name_after_a_restart() {
     let told_by_a_new_process = |message: &str| {
         let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
         recorder.record(&spec(), &record("a", message), Occasion::NotDone);
@@ -120,7 +120,7 @@ async fn what_is_told_of_a_write_that_failed_bears_the_same_name_after_a_restart
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_told_before_a_restart_is_not_dropped() {
+async fn what_was_reported_before_a_restart_is_not_dropped() {
     let answers = |status: u16| {
         let service = tower::service_fn(move |_: http::Request<Body>| async move {
             let response = http::Response::builder().status(status).body(Body::empty());

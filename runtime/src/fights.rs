@@ -48,7 +48,7 @@ struct Fight<K, S> {
     /// True if another writer has undone the last repair, so the next one waits.
     is_undone: bool,
     /// True if the start of this fight was reported to the agent.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// Fight whose start or end must be reported, with the key that writes the object.
@@ -68,15 +68,15 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Returns the summary of a write to an object that the agent knows in the state `held`.
+    /// Returns the summary of a write to an object that the agent knows in the state `present`.
     ///
     /// A hash covers the object's UID, so the same change of an object that was created again is no repair.
-    pub(crate) fn by(verb: &Verb, timeless: u64, held: &State) -> Self {
+    pub(crate) fn by(verb: &Verb, timeless: u64, present: &State) -> Self {
         let content = match verb {
             Verb::Create { .. } => timeless,
             Verb::Patch { .. } | Verb::Replace { .. } => {
                 let mut hasher = DefaultHasher::new();
-                (timeless, held.as_ref().map(|(uid, _)| uid)).hash(&mut hasher);
+                (timeless, present.as_ref().map(|(uid, _)| uid)).hash(&mut hasher);
                 hasher.finish()
             }
             Verb::Delete { .. } => 0,
@@ -105,11 +105,11 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         &mut self,
         target: &Target<S>,
         asked: Asked,
-        held: &State,
+        present: &State,
         now: Instant,
     ) -> Option<Instant> {
         let id = id_of(target);
-        let is_repair = self.is_repair(&id, asked, held);
+        let is_repair = self.is_repair(&id, asked, present);
         // fault A12.1: is_repair && ~>
         // fault A12.2: fight.repairs == FIGHT_REPAIRS ~> false
         let fight = self.fights.get_mut(&id).filter(|fight| is_repair && fight.repairs == FIGHT_REPAIRS)?;
@@ -120,8 +120,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
 
     /// Returns the fight over an object if it must be reported now: once, when the first repair waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
-        let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_told)?;
-        fight.is_told = true;
+        let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_reported)?;
+        fight.is_reported = true;
         Some(Turn { key: fight.key.clone(), target: fight.target.clone() })
     }
 
@@ -145,9 +145,9 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         }
     }
 
-    fn is_repair(&self, id: &Id<S>, asked: Asked, held: &State) -> bool {
+    fn is_repair(&self, id: &Id<S>, asked: Asked, present: &State) -> bool {
         self.left.get(id).is_some_and(|left| {
-            left.asked[usize::from(asked.is_status)] == Some(asked.content) && left.state != hash(held)
+            left.asked[usize::from(asked.is_status)] == Some(asked.content) && left.state != hash(present)
         })
     }
 
@@ -158,7 +158,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
             repairs: 0,
             last: now,
             is_undone: false,
-            is_told: false,
+            is_reported: false,
         };
         let fight = self.fights.entry(id).or_insert_with(begins);
         fight.repairs = FIGHT_REPAIRS.min(fight.repairs + 1);
@@ -174,7 +174,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
             // twice the time.
             // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
-            if ends && fight.is_told {
+            if ends && fight.is_reported {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });
             }
             !ends
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fight_is_told_once_when_its_first_repair_waits() {
+    fn a_fight_is_reported_once_when_its_first_repair_waits() {
         let (mut fights, now) = (Of::default(), Instant::now());
         let last = fight(&mut fights, now, SECOND);
         assert_eq!(fights.begun(&target("a")), None, "the tenth repair stands");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_that_stands_for_a_minute_begins_the_count_anew() {
+    fn a_repair_that_stays_for_a_minute_resets_the_count() {
         let (mut fights, now) = (Of::default(), Instant::now());
         for round in 0..100 {
             let at = now + SECOND * 60 * round;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_which_no_repair_waited_ends_untold() {
+    fn a_fight_without_a_waiting_repair_ends_unreported() {
         let (mut fights, now) = (Of::default(), Instant::now());
         let last = fight(&mut fights, now, SECOND);
         assert_eq!(fights.tidy(last + SECOND * 60), []);

@@ -87,7 +87,7 @@ pub(crate) mod tests {
     use fleetnet_types::ObjectName;
 
     use super::*;
-    use crate::toy::Source;
+    use crate::test_kit::Source;
 
     thread_local! {
         /// True while this thread behaves as in production: a broken invariant does not panic. For the tests of that case.

@@ -624,7 +624,7 @@ async fn a_right_that_is_missing_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_out_of_order_are_refused_by_flag() {
+async fn settings_out_of_order_are_rejected_by_flag() {
     let server = Server::default();
     let good = config(&server, "a", &["one"]);
     good.validate().unwrap();

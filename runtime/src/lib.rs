@@ -28,9 +28,9 @@ pub mod run;
 pub mod shutdown;
 mod slots;
 mod tasks;
-mod token;
 #[cfg(test)]
-mod toy;
+mod test_kit;
+mod token;
 mod turns;
 pub mod versions;
 mod watch;

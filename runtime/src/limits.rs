@@ -22,7 +22,7 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer to a write that is read. The largest object in etcd is 1.5 MiB, and its JSON is a little longer.
 pub const ANSWER_BYTES: usize = 8 << 20;
 /// Time that an agent that stops has for its final writes.
-pub(crate) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const STOP_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest wait for writes in flight after a shutdown has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -67,13 +67,13 @@ pub trait Logic: Sized + Send + 'static {
     /// them. Called as often as [`Logic::wants`].
     ///
     /// The runtime then lists the source again and emits [`Change::Applied`] also for unchanged objects. The state of the view
-    /// stays as it is. [`Logic::read_anew`] reports the end of that list.
+    /// stays as it is. [`Logic::relisted`] reports the end of that list.
     fn reading(&self, _source: Self::Source) -> u64 {
         0
     }
 
     /// Handles the end of a relist that [`Logic::reading`] requested. Pushes the keys to plan.
-    fn read_anew(&mut self, _source: Self::Source, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
+    fn relisted(&mut self, _source: Self::Source, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
     /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
     ///

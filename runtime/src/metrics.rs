@@ -282,7 +282,7 @@ impl Metrics {
     }
 
     /// Counts a Kubernetes Event that the agent records.
-    pub fn told(&self, cluster: &str, kind: &str, reason: &str) {
+    pub fn event_recorded(&self, cluster: &str, kind: &str, reason: &str) {
         self.0.events.with_label_values(&[cluster, kind, reason]).inc();
     }
 

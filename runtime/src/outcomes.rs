@@ -141,12 +141,12 @@ impl<L: Logic> Engine<L> {
         }
         // fault Q11.4: is_news ~> true
         if is_news {
-            self.tell(spec, ended);
+            self.report_failure(spec, ended);
         }
     }
 
     /// Asks the agent for the Events about a write that failed, and records them.
-    fn tell(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
+    fn report_failure(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
         let records = match &ended.outcome.result {
             WriteResult::Rejected { status, reason, message } => {
                 self.logic.rejected(&ended.key, &write_failure(spec, ended, *status, reason, message))

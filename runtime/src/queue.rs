@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_one_time_and_the_last_wish_counts() {
+    fn a_key_has_one_time_and_the_last_one_counts() {
         let mut timers = Timers::default();
         timers.set(&"a", Some(10));
         timers.set(&"b", Some(20));

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn other_content_counts_on_and_success_starts_anew() {
+    fn other_content_continues_the_count_and_success_resets_it() {
         let now = Instant::now();
         let mut retries = retries();
         for _ in 0..5 {

@@ -84,7 +84,7 @@ impl<L: Logic> Engine<L> {
         match unless_panicked(joined) {
             Ok((cluster, turn, by)) => {
                 self.inquiries.ended(cluster);
-                self.tell_of_fight(turn, Some(by));
+                self.report_fight(turn, Some(by));
             }
             Err(error) => tracing::error!(%error, "a look at an object was cancelled"),
         }
@@ -95,13 +95,13 @@ impl<L: Logic> Engine<L> {
         for turn in over {
             let cluster = self.sources.get(&turn.target.source).map(|source| source.cluster);
             if !cluster.is_some_and(|cluster| self.inquiries.cancel(cluster, &turn.target)) {
-                self.tell_of_fight(turn, None);
+                self.report_fight(turn, None);
             }
         }
     }
 
     /// Reports to the agent that a fight has begun (`by` names the other writer) or is over (`by` is `None`).
-    fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
+    fn report_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, name } = target;
         let (cluster, kind) = (source.spec.cluster.name.clone(), source.spec.resource.kind);

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::client::Cluster;
-use crate::toy::{Copier, START, Source, decode, failure};
+use crate::test_kit::{Copier, START, Source, decode, failure};
 
 /// Log of the requests to the server: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
 type Log = Arc<Mutex<Vec<String>>>;

@@ -141,8 +141,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     }
 
     /// Returns keys that waited for a slot of a cluster and may be planned now, each with a reserved slot.
-    pub(crate) fn wake(&mut self, now: Instant) -> Vec<K> {
-        let mut woken = Vec::new();
+    pub(crate) fn reserve_waiting(&mut self, now: Instant) -> Vec<K> {
+        let mut reserved = Vec::new();
         for cluster in &mut self.clusters {
             while !cluster.is_paused(now)
                 && cluster.free() > 0
@@ -150,19 +150,19 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
             {
                 cluster.take(flow);
                 cluster.reserved.insert(key.clone(), flow);
-                woken.push(key);
+                reserved.push(key);
             }
         }
-        woken
+        reserved
     }
 
-    /// True if [`Slots::wake`] would return a key.
-    pub(crate) fn can_wake(&self, now: Instant) -> bool {
+    /// True if [`Slots::reserve_waiting`] would return a key.
+    pub(crate) fn can_reserve_waiting(&self, now: Instant) -> bool {
         self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))
     }
 
     /// Returns the end of the earliest pause that keys wait for.
-    pub(crate) fn next_wake(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_resume(&self, now: Instant) -> Option<Instant> {
         let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
         waiting.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
     }
@@ -271,11 +271,11 @@ mod tests {
         let mut slots = hub_full(now);
         assert!(!slots.begin(HUB, &1, FLOW, &1, now));
         assert!(!slots.begin(HUB, &2, FLOW, &2, now));
-        assert!(slots.wake(now).is_empty());
+        assert!(slots.reserve_waiting(now).is_empty());
         slots.end(HUB, &1000);
         assert!(!slots.begin(HUB, &4, FLOW, &4, now), "there are others who have waited");
-        assert_eq!(slots.wake(now), [1]);
-        assert!(slots.wake(now).is_empty(), "the slot is spoken for");
+        assert_eq!(slots.reserve_waiting(now), [1]);
+        assert!(slots.reserve_waiting(now).is_empty(), "the slot is spoken for");
         assert!(!slots.begin(HUB, &3, FLOW, &3, now));
         assert!(slots.begin(HUB, &1, FLOW, &1, now));
     }
@@ -287,9 +287,9 @@ mod tests {
         assert!(!slots.begin(HUB, &1, FLOW, &1, now));
         assert!(!slots.begin(HUB, &2, FLOW, &2, now));
         slots.end(HUB, &1000);
-        assert_eq!(slots.wake(now), [1]);
+        assert_eq!(slots.reserve_waiting(now), [1]);
         slots.planned(&1);
-        assert_eq!(slots.wake(now), [2]);
+        assert_eq!(slots.reserve_waiting(now), [2]);
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         for target in 1000..1003 {
             slots.end(HUB, &target);
         }
-        assert_eq!(slots.wake(now), [0, 900, 1]);
+        assert_eq!(slots.reserve_waiting(now), [0, 900, 1]);
     }
 
     #[test]
@@ -313,23 +313,23 @@ mod tests {
         let narrow = Flow { id: FlowId(1), most_in_flight: 2 };
         let begun = (0..4).map(|key| slots.begin(HUB, &key, narrow, &key, now)).collect::<Vec<_>>();
         assert_eq!(begun, [true, true, false, false]);
-        assert!(!slots.can_wake(now));
+        assert!(!slots.can_reserve_waiting(now));
         assert!(slots.begin(HUB, &900, flow(2), &900, now), "those who wait could not go");
         slots.end(HUB, &900);
-        assert!(slots.wake(now).is_empty(), "the flow is as full as it was");
+        assert!(slots.reserve_waiting(now).is_empty(), "the flow is as full as it was");
         slots.end(HUB, &0);
-        assert!(slots.can_wake(now));
-        assert_eq!(slots.wake(now), [2]);
-        assert!(slots.wake(now).is_empty(), "the slot is spoken for");
+        assert!(slots.can_reserve_waiting(now));
+        assert_eq!(slots.reserve_waiting(now), [2]);
+        assert!(slots.reserve_waiting(now).is_empty(), "the slot is spoken for");
         assert!(slots.begin(HUB, &2, narrow, &2, now));
         slots.end(HUB, &1);
-        assert_eq!(slots.wake(now), [3]);
+        assert_eq!(slots.reserve_waiting(now), [3]);
         slots.planned(&3);
         assert!(slots.begin(HUB, &4, narrow, &4, now), "what was reserved and not used is free again");
     }
 
     #[test]
-    fn the_end_of_a_write_wakes_those_who_wait_for_its_target() {
+    fn the_end_of_a_write_requeues_keys_that_wait_for_its_target() {
         let now = Instant::now();
         let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
         assert!(slots.begin(HUB, &7, FLOW, &1, now));
@@ -349,13 +349,13 @@ mod tests {
         let mut slots: Slots<u32, u32> = Slots::new(2, 1_000_000);
         slots.pause(HUB, later);
         slots.pause(HUB, now + Duration::from_secs(1));
-        assert_eq!(slots.next_wake(now), None, "nobody waits");
+        assert_eq!(slots.next_resume(now), None, "nobody waits");
         assert!(!slots.begin(HUB, &1, FLOW, &1, now));
         assert!(slots.begin(MEMBER, &2, FLOW, &2, now));
-        assert_eq!(slots.next_wake(now), Some(later));
-        assert!(slots.wake(now + Duration::from_secs(2)).is_empty());
-        assert_eq!(slots.wake(later), [1]);
-        assert_eq!(slots.next_wake(later), None);
+        assert_eq!(slots.next_resume(now), Some(later));
+        assert!(slots.reserve_waiting(now + Duration::from_secs(2)).is_empty());
+        assert_eq!(slots.reserve_waiting(later), [1]);
+        assert_eq!(slots.next_resume(later), None);
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
                 slots.end(HUB, &writes);
                 writes += 1;
             }
-            slots.wake(at + WRITE_BURST);
+            slots.reserve_waiting(at + WRITE_BURST);
             slots.planned(&writes);
             writes - before
         };

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_token_is_read_again_at_once_and_the_request_sent_once_more() {
+    async fn a_rejected_token_is_read_again_at_once_and_the_request_sent_once_more() {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::accepting("first");
         let client = server.client(&TokenFile::new(write(&folder, "first")));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_with_no_newer_token_is_handed_on_after_one_request() {
+    async fn a_rejection_with_no_newer_token_is_returned_after_one_request() {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::accepting("another");
         let client = server.client(&TokenFile::new(write(&folder, "first")));
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_with_the_reason() {
+    fn a_malformed_token_is_rejected_with_the_reason() {
         assert_eq!(parse_token(b" \n").unwrap_err(), "it is empty");
         assert_eq!(parse_token(&vec![b'a'; 65_536]).unwrap_err(), "it is longer than 64 KiB");
         assert_eq!(parse_token(b"one\ntwo").unwrap_err(), "it has characters that no token has, such as a line break");

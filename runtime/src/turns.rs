@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::engine::Engine;
 use crate::lease::Leadership;
-use crate::limits::{DRAIN_TIMEOUT, FAREWELL_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, WATCH_MESSAGES_PER_TURN};
+use crate::limits::{DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, WATCH_MESSAGES_PER_TURN};
 use crate::logic::{Logic, Request};
 use crate::outcomes::Ended;
 use crate::shutdown::Shutdown;
@@ -57,7 +57,7 @@ impl<L: Logic> Engine<L> {
             }
             let demand_changed = self.follow_demand();
             self.report();
-            if demand_changed || !self.queue.is_empty() || leads && self.slots.can_wake(Instant::now()) {
+            if demand_changed || !self.queue.is_empty() || leads && self.slots.can_reserve_waiting(Instant::now()) {
                 // On a single thread, the tasks of writes and watches must get a turn between two plans.
                 yield_now().await;
                 continue;
@@ -98,8 +98,8 @@ impl<L: Logic> Engine<L> {
         }
         let over = self.fights.tidy(now);
         self.fights_are_over(over);
-        let woken = self.slots.wake(now);
-        self.requeue(woken);
+        let reserved = self.slots.reserve_waiting(now);
+        self.requeue(reserved);
         for _ in 0..PLANS_PER_TURN {
             let Some(key) = self.queue.pop() else { break };
             self.plan(&key);
@@ -115,7 +115,7 @@ impl<L: Logic> Engine<L> {
 
     /// Waits for the next input or timer and handles it.
     async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
-        let wake_at = self.next_timer(leads);
+        let next_timer_at = self.next_timer(leads);
         tokio::select! {
             biased;
             () = inputs.shutdown.requested() => {}
@@ -130,7 +130,7 @@ impl<L: Logic> Engine<L> {
                 None if inputs.shutdown.is_requested() => {}
                 None => return Some(Stop::WatchesEnded),
             },
-            () = sleep_until(wake_at) => {}
+            () = sleep_until(next_timer_at) => {}
         }
         None
     }
@@ -140,7 +140,7 @@ impl<L: Logic> Engine<L> {
         if !leads {
             return longest;
         }
-        [self.again.next(), self.retries.next(), self.slots.next_wake(Instant::now())]
+        [self.again.next(), self.retries.next(), self.slots.next_resume(Instant::now())]
             .into_iter()
             .flatten()
             .fold(longest, Instant::min)
@@ -191,8 +191,10 @@ impl<L: Logic> Engine<L> {
                 write.await;
             }
         };
-        if timeout(FAREWELL_TIMEOUT, written).await.is_err() {
-            tracing::warn!("the last word of this agent was not taken within {FAREWELL_TIMEOUT:?} and is given up");
+        if timeout(STOP_ANNOUNCEMENT_TIMEOUT, written).await.is_err() {
+            tracing::warn!(
+                "the last word of this agent was not taken within {STOP_ANNOUNCEMENT_TIMEOUT:?} and is given up"
+            );
         }
     }
 

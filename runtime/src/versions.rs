@@ -24,7 +24,7 @@ use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 pub struct Versions<O> {
     held: BTreeMap<ObjectName, Held>,
     /// Objects that exist but never decoded, so that no earlier state of them is known.
-    undecodable: BTreeMap<ObjectName, Unread>,
+    undecodable: BTreeMap<ObjectName, UndecodableObject>,
     tombstones: Tombstones,
     /// Objects to report again with the next list, although they are unchanged.
     retold: BTreeSet<ObjectName>,
@@ -50,7 +50,7 @@ struct Held {
 
 /// Object that exists but does not decode.
 #[derive(Debug)]
-struct Unread {
+struct UndecodableObject {
     /// UID of the object. Empty if the UID does not decode either.
     uid: Uid,
     /// resourceVersion of the object. 0 if it does not decode either.
@@ -100,7 +100,7 @@ impl<O> Versions<O> {
 
     /// Forces a relist: the next list reports every object again, because the agent has dropped parts of them. Objects that the
     /// list does not have in a state that decodes are reported as undecodable.
-    pub fn tell_again(&mut self) {
+    pub fn report_again(&mut self) {
         self.retold = self.held.keys().chain(self.undecodable.keys()).cloned().collect();
     }
 
@@ -169,7 +169,7 @@ impl<O> Versions<O> {
         if self.held.get(name).is_some_and(|held| held.uid == *uid) {
             self.drop_held(name, Removal::Deleted, news);
         }
-        if self.undecodable.get(name).is_some_and(|unread| unread.uid.is_empty() || unread.uid == *uid) {
+        if self.undecodable.get(name).is_some_and(|undecodable| undecodable.uid.is_empty() || undecodable.uid == *uid) {
             self.drop_undecodable(name, Removal::Deleted, news);
         }
     }
@@ -201,7 +201,8 @@ impl<O> Versions<O> {
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
-        let overtaken = self.undecodable.get(&name).is_some_and(|unread| unread.version >= observed.resource_version);
+        let overtaken =
+            self.undecodable.get(&name).is_some_and(|undecodable| undecodable.version >= observed.resource_version);
         if deleted_meanwhile || overtaken || self.tombstones.has(&observed.uid) {
             return false;
         }
@@ -285,16 +286,16 @@ impl<O> Versions<O> {
         if let Some(held) = self.held.get_mut(name) {
             held.listed = list;
         }
-        if let Some(unread) = self.undecodable.get_mut(name) {
-            unread.listed = list;
+        if let Some(undecodable) = self.undecodable.get_mut(name) {
+            undecodable.listed = list;
         }
     }
 
     /// Remembers an undecodable object. Returns true if it was not known to be undecodable.
     fn note_undecodable(&mut self, name: &ObjectName, undecodable: &Undecodable) -> bool {
         let Undecodable { uid, resource_version, .. } = undecodable;
-        let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
-        self.undecodable.insert(name.clone(), unread).is_none()
+        let undecodable = UndecodableObject { uid: uid.clone(), version: *resource_version, listed: 0 };
+        self.undecodable.insert(name.clone(), undecodable).is_none()
     }
 
     fn take(&mut self, name: &ObjectName, observed: Observed<O>, news: &mut Vec<Change<O>>) {
@@ -323,7 +324,7 @@ impl<O> Versions<O> {
         for name in unlisted {
             self.drop_held(&name, how, news);
         }
-        let unlisted = self.undecodable.iter().filter(|(_, unread)| unread.listed != self.lists);
+        let unlisted = self.undecodable.iter().filter(|(_, undecodable)| undecodable.listed != self.lists);
         for name in unlisted.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.drop_undecodable(&name, how, news);
         }
@@ -337,9 +338,9 @@ impl<O> Versions<O> {
     }
 
     fn drop_undecodable(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
-        if let Some(unread) = self.undecodable.remove(name) {
+        if let Some(undecodable) = self.undecodable.remove(name) {
             self.retold.remove(name);
-            news.push(Change::Removed { name: name.clone(), uid: unread.uid, how });
+            news.push(Change::Removed { name: name.clone(), uid: undecodable.uid, how });
         }
     }
 }

@@ -23,7 +23,7 @@ fn applied(version: u64) -> Change<u64> {
     Change::Applied(version)
 }
 
-fn unread(name: &str) -> Change<u64> {
+fn undecodable(name: &str) -> Change<u64> {
     Change::Undecodable { name: ObjectName::new("ns", name) }
 }
 
@@ -36,7 +36,7 @@ enum Step {
     ListEnded(u64),
     Answered(&'static str, &'static str, u64),
     Gone(&'static str, &'static str),
-    TellAgain,
+    ReportAgain,
 }
 
 fn news_of(steps: &[Step]) -> News {
@@ -62,13 +62,13 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
                 versions.answered(object(name, uid, version), &mut news);
             }
             Step::Gone(name, uid) => versions.gone(&ObjectName::new("ns", name), &uid.into(), &mut news),
-            Step::TellAgain => versions.tell_again(),
+            Step::ReportAgain => versions.report_again(),
         }
     }
     news
 }
 
-use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, TellAgain, Undecodable as Unread};
+use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, ReportAgain, Seen, Undecodable as Undecoded};
 
 #[test]
 fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
@@ -190,24 +190,24 @@ fn tombstones_are_bounded() {
 
 #[test]
 fn an_undecodable_object_never_looks_deleted() {
-    let steps = [Seen("a", "1", 10), Unread("a", "1", 11), ListStarted, Unread("a", "1", 11), ListEnded(20)];
+    let steps = [Seen("a", "1", 10), Undecoded("a", "1", 11), ListStarted, Undecoded("a", "1", 11), ListEnded(20)];
     assert_eq!(news_of(&steps), [applied(10)]);
 }
 
 #[test]
 fn an_undecodable_object_of_another_uid_ends_the_one_that_was_held() {
-    let news = news_of(&[Seen("a", "1", 10), Unread("a", "2", 15)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), unread("a")]);
+    let news = news_of(&[Seen("a", "1", 10), Undecoded("a", "2", 15)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), undecodable("a")]);
 }
 
 #[test]
-fn an_undecodable_object_of_which_nothing_is_held_is_told_once_and_kept_through_lists() {
-    let listed = [ListStarted, Unread("a", "1", 10), ListEnded(20)];
+fn a_new_undecodable_object_is_reported_once_and_kept_through_lists() {
+    let listed = [ListStarted, Undecoded("a", "1", 10), ListEnded(20)];
     let mut versions = Versions::default();
-    assert_eq!(run(&mut versions, &listed), [unread("a")]);
-    assert_eq!(run(&mut versions, &[Unread("a", "1", 21)]), []);
-    assert_eq!(run(&mut versions, &[ListStarted, Unread("a", "1", 21), ListEnded(30)]), []);
-    assert_eq!(run(&mut versions, &[ListStarted, Unread("", "", 0), ListEnded(40)]), [], "that list proves nothing");
+    assert_eq!(run(&mut versions, &listed), [undecodable("a")]);
+    assert_eq!(run(&mut versions, &[Undecoded("a", "1", 21)]), []);
+    assert_eq!(run(&mut versions, &[ListStarted, Undecoded("a", "1", 21), ListEnded(30)]), []);
+    assert_eq!(run(&mut versions, &[ListStarted, Undecoded("", "", 0), ListEnded(40)]), [], "that list proves nothing");
     assert_eq!((versions.len(), versions.held(&ObjectName::new("ns", "a"))), (0, None));
 }
 
@@ -223,7 +223,7 @@ fn an_undecodable_object_ends_when_it_can_be_decoded_or_is_deleted_or_not_listed
     ];
     for (case, steps, expected) in table {
         let mut versions = Versions::default();
-        run(&mut versions, &[Unread("a", "1", 10)]);
+        run(&mut versions, &[Undecoded("a", "1", 10)]);
         let news = run(&mut versions, steps);
         assert!(news.contains(&expected), "{case}: {news:?}");
         let later = run(&mut versions, &[ListStarted, ListEnded(90)]);
@@ -233,14 +233,14 @@ fn an_undecodable_object_ends_when_it_can_be_decoded_or_is_deleted_or_not_listed
 
 #[test]
 fn neither_a_late_answer_nor_the_end_of_another_ends_an_undecodable_object() {
-    let steps = [ListStarted, Unread("a", "2", 12), Answered("a", "2", 11), Deleted("a", "1", 9), ListEnded(20)];
-    assert_eq!(news_of(&steps), [unread("a")]);
-    assert_eq!(news_of(&[Unread("a", "2", 12), Answered("a", "2", 13)]), [unread("a"), applied(13)]);
+    let steps = [ListStarted, Undecoded("a", "2", 12), Answered("a", "2", 11), Deleted("a", "1", 9), ListEnded(20)];
+    assert_eq!(news_of(&steps), [undecodable("a")]);
+    assert_eq!(news_of(&[Undecoded("a", "2", 12), Answered("a", "2", 13)]), [undecodable("a"), applied(13)]);
 }
 
 #[test]
 fn a_list_with_an_object_without_a_readable_name_removes_nothing() {
-    let news = news_of(&[Seen("a", "1", 10), ListStarted, Unread("", "", 0), ListEnded(20)]);
+    let news = news_of(&[Seen("a", "1", 10), ListStarted, Undecoded("", "", 0), ListEnded(20)]);
     assert_eq!(news, [applied(10)]);
 }
 
@@ -273,35 +273,38 @@ fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins
 }
 
 #[test]
-fn what_is_to_be_told_again_is_told_by_the_next_list_once() {
+fn objects_to_report_again_are_reported_by_the_next_list_once() {
     let mut versions = Versions::default();
-    run(&mut versions, &[Seen("a", "1", 10), Seen("b", "2", 11), Seen("c", "3", 12), Unread("d", "4", 13), TellAgain]);
+    run(
+        &mut versions,
+        &[Seen("a", "1", 10), Seen("b", "2", 11), Seen("c", "3", 12), Undecoded("d", "4", 13), ReportAgain],
+    );
     let news = run(
         &mut versions,
-        &[ListStarted, Seen("a", "1", 10), Seen("c", "3", 14), Unread("d", "4", 13), Answered("e", "5", 16)],
+        &[ListStarted, Seen("a", "1", 10), Seen("c", "3", 14), Undecoded("d", "4", 13), Answered("e", "5", 16)],
     );
-    assert_eq!(news, [applied(10), applied(14), unread("d"), applied(16)]);
+    assert_eq!(news, [applied(10), applied(14), undecodable("d"), applied(16)]);
     assert_eq!(run(&mut versions, &[ListEnded(15)]), [removed("b", "2", Removal::Unlisted)]);
     let again = [Seen("a", "1", 10), ListStarted, Seen("a", "1", 10), Seen("c", "3", 14), Seen("e", "5", 16)];
     assert_eq!(run(&mut versions, &again), []);
 }
 
 #[test]
-fn what_cannot_be_told_again_is_told_to_be_undecodable_and_is_not_gone() {
+fn an_object_that_becomes_undecodable_is_reported_as_undecodable_and_is_not_gone() {
     let table: [&[Step]; 3] = [
-        &[ListStarted, Unread("a", "1", 11), ListEnded(20)],
-        &[ListStarted, Unread("", "", 0), ListEnded(20)],
+        &[ListStarted, Undecoded("a", "1", 11), ListEnded(20)],
+        &[ListStarted, Undecoded("", "", 0), ListEnded(20)],
         &[ListStarted, ListEnded(9)],
     ];
     for (number, steps) in table[..2].iter().enumerate() {
         let mut versions = Versions::default();
-        run(&mut versions, &[Seen("a", "1", 10), TellAgain]);
-        assert_eq!(run(&mut versions, steps), [unread("a")], "{number}");
+        run(&mut versions, &[Seen("a", "1", 10), ReportAgain]);
+        assert_eq!(run(&mut versions, steps), [undecodable("a")], "{number}");
         assert_eq!(versions.len(), 1, "what was known of it otherwise stays");
         assert_eq!(run(&mut versions, &[Seen("a", "1", 12)]), [applied(12)], "{number}");
     }
     let mut versions = Versions::default();
-    run(&mut versions, &[Seen("a", "1", 10), TellAgain]);
+    run(&mut versions, &[Seen("a", "1", 10), ReportAgain]);
     assert_eq!(run(&mut versions, table[2]), [removed("a", "1", Removal::RolledBack)], "what is gone is gone");
 }
 

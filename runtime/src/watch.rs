@@ -287,9 +287,9 @@ impl<L: Logic> Watcher<L> {
         }
         self.heard();
         if self.position.is_none() {
-            self.tell(WatchEvent::ListStarted).await?;
+            self.emit(WatchEvent::ListStarted).await?;
         } else if std::mem::take(&mut self.lost_touch) {
-            self.tell(WatchEvent::Resumed).await?;
+            self.emit(WatchEvent::Resumed).await?;
         }
         let live_since = self.position.map(|_| Instant::now());
         Ok(Connection { lines: Lines::new(response.into_body()), due, timeout_seconds, live_since, heard: false })
@@ -345,7 +345,7 @@ impl<L: Logic> Watcher<L> {
             }
             Event::Deleted { name, uid, resource_version } => {
                 self.advance(resource_version, connection)?;
-                self.tell(WatchEvent::Deleted { name, uid, resource_version }).await
+                self.emit(WatchEvent::Deleted { name, uid, resource_version }).await
             }
             Event::Bookmark { resource_version, ends_list: true } if connection.live_since.is_none() => {
                 connection.live_since = Some(Instant::now());
@@ -399,7 +399,7 @@ impl<L: Logic> Watcher<L> {
         self.pages_next = false;
         self.lost_touch = false;
         self.unchecked = false;
-        self.tell(WatchEvent::ListEnded { resource_version }).await
+        self.emit(WatchEvent::ListEnded { resource_version }).await
     }
 
     /// Handles the server's end of the watch after a whole line.
@@ -445,7 +445,7 @@ impl<L: Logic> Watcher<L> {
         End::failed("list_unfinished", format!("{message}; listing in pages instead"))
     }
 
-    async fn tell(&self, event: WatchEvent<L::Object>) -> Result<(), End> {
+    async fn emit(&self, event: WatchEvent<L::Object>) -> Result<(), End> {
         self.send(Duration::ZERO, event).await
     }
 

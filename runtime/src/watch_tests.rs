@@ -180,7 +180,7 @@ impl Open {
 /// Watch under test, and its server.
 struct Fixture {
     asked: mpsc::UnboundedReceiver<Asked>,
-    told: mpsc::Receiver<WatchMessage<u8, String>>,
+    messages: mpsc::Receiver<WatchMessage<u8, String>>,
     registry: Registry,
     trigger: ShutdownTrigger,
     demand: Demand,
@@ -230,7 +230,7 @@ impl Fixture {
             metadata_only: options.metadata_only,
             decode: std::sync::Arc::new(decode),
         };
-        let (out, told) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
+        let (out, messages) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).unwrap();
         let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
@@ -238,7 +238,7 @@ impl Fixture {
         let demand = Demand::new(true);
         let wanted = demand.subscribe();
         let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), wanted, out, metrics, clock, shutdown, 1));
-        Self { asked, told, registry, trigger, demand, task }
+        Self { asked, messages, registry, trigger, demand, task }
     }
 
     async fn next_request(&mut self) -> Asked {
@@ -247,8 +247,8 @@ impl Fixture {
     }
 
     async fn next_event(&mut self) -> WatchEvent<String> {
-        let told = timeout(Duration::from_secs(3_600), self.told.recv()).await;
-        told.expect("no wait is that long").expect("the watch runs").event
+        let message = timeout(Duration::from_secs(3_600), self.messages.recv()).await;
+        message.expect("no wait is that long").expect("the watch runs").event
     }
 
     async fn expect_events(&mut self, expected: Vec<WatchEvent<String>>) {
@@ -339,7 +339,7 @@ async fn a_message_carries_its_source_and_when_it_was_read() {
     let open = fixture.listed_at_100().await;
     tokio::time::advance(Duration::from_secs(3)).await;
     open.event("ADDED", &object("a", 101, "one"));
-    let message = fixture.told.recv().await.unwrap();
+    let message = fixture.messages.recv().await.unwrap();
     assert_eq!((message.source, message.at), (7, Timestamp::from_seconds(1_800_000_003)));
 }
 
@@ -366,7 +366,7 @@ async fn one_object_is_asked_for_by_its_name_in_watch_and_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_streaming_lists_is_listed_in_pages_and_then_watched() {
+async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watched() {
     for status in [400, 422] {
         let mut fixture = Fixture::start();
         fixture.next_request().await.answer(status, json!({"message": "sendInitialEvents is forbidden"}));
@@ -402,7 +402,7 @@ async fn a_server_that_refuses_streaming_lists_is_listed_in_pages_and_then_watch
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_pages_expire_begins_anew() {
+async fn a_list_whose_pages_expire_starts_again() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(400, json!({}));
     let page = json!({"metadata": {"resourceVersion": "100", "continue": "token"}, "items": [object("a", 20, "one")]});
@@ -529,7 +529,7 @@ async fn a_failing_watch_grows_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_decoded_is_told_as_present_and_never_as_deleted() {
+async fn an_undecodable_object_is_reported_as_present_and_never_as_deleted() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &undecodable_object("a", 20));
@@ -567,7 +567,7 @@ async fn an_object_that_cannot_be_decoded_does_not_fail_the_page_that_it_is_in()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_object_is_told_as_deleted_even_where_its_content_cannot_be_decoded() {
+async fn a_deleted_object_is_reported_as_deleted_even_where_its_content_cannot_be_decoded() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.event("DELETED", &undecodable_object("a", 101));
@@ -575,7 +575,7 @@ async fn a_deleted_object_is_told_as_deleted_even_where_its_content_cannot_be_de
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_loses_neither_the_version_nor_lists_anew() {
+async fn a_cut_neither_loses_the_version_nor_relists() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.event("ADDED", &object("a", 101, "one"));
@@ -599,7 +599,7 @@ async fn a_cut_loses_neither_the_version_nor_lists_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_cut_in_its_middle_is_not_told_and_not_skipped() {
+async fn an_event_cut_in_its_middle_is_not_reported_and_not_skipped() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.send(&b"{\"type\":\"ADDED\",\"object\":{\"metadata\""[..]);
@@ -610,7 +610,7 @@ async fn an_event_cut_in_its_middle_is_not_told_and_not_skipped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_cut_begins_anew() {
+async fn a_list_that_is_cut_starts_again() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("b", 90, "one"));
@@ -778,7 +778,7 @@ async fn a_server_that_ends_every_watch_at_once_is_asked_ever_more_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_of_a_server_whose_data_went_back_is_listed_anew() {
+async fn a_quiet_watch_of_a_server_whose_data_went_back_is_relisted() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     tokio::time::advance(Duration::from_secs(30)).await;
@@ -792,7 +792,7 @@ async fn a_quiet_watch_of_a_server_whose_data_went_back_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_older_than_what_was_told_shows_that_the_data_went_back() {
+async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
     let mut fixture = Fixture::start();
     fixture.listed_at_100().await.event("ADDED", &object("a", 60, "one"));
     let request = fixture.next_request().await;
@@ -824,7 +824,7 @@ async fn a_watch_goes_on_only_once_a_check_was_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_failure_a_server_whose_data_went_back_is_listed_anew() {
+async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
     for failure in ["cut", "error event", "silence", "no right"] {
         let mut fixture = Fixture::start();
         let open = fixture.listed_at_100().await;
@@ -856,7 +856,7 @@ async fn after_a_failure_a_server_whose_data_went_back_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_listed_anew() {
+async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_relisted() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.event("ADDED", &object("a", 101, "one"));
@@ -876,10 +876,10 @@ async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min()
             let request = fixture.next_request().await;
             asked_at.push(request.at);
             request.answer(status, json!({"message": "not for you"}));
-            let WatchEvent::NotServed { status: told, message } = fixture.next_event().await else {
+            let WatchEvent::NotServed { status: reported, message } = fixture.next_event().await else {
                 panic!("not reported")
             };
-            assert_eq!(told, status);
+            assert_eq!(reported, status);
             assert!(message.ends_with("not for you"), "{message}");
         }
         let waits: Vec<Duration> = asked_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -913,7 +913,7 @@ async fn a_server_that_asks_to_be_left_alone_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_back_off_doubles_and_is_forgotten_once_the_watch_has_told_something() {
+async fn the_back_off_doubles_and_resets_after_the_first_event_of_a_watch() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.cut();
@@ -998,7 +998,7 @@ async fn a_watch_ends_with_a_shutdown_or_with_its_engine() {
 
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
-    drop(fixture.told);
+    drop(fixture.messages);
     open.event("ADDED", &object("a", 101, "one"));
     fixture.task.await.unwrap();
 }
@@ -1017,6 +1017,6 @@ async fn a_source_that_is_not_wanted_is_not_asked_for_and_has_no_age() {
     let again = fixture.next_request().await;
     assert!(again.query.contains("sendInitialEvents=true"), "a list: {}", again.query);
     again.watch().end_list(100);
-    let told = fixture.told.recv().await.expect("the watch runs");
-    assert_eq!((told.round, told.event), (2, WatchEvent::ListStarted));
+    let message = fixture.messages.recv().await.expect("the watch runs");
+    assert_eq!((message.round, message.event), (2, WatchEvent::ListStarted));
 }

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use super::*;
 use crate::client::Cluster;
 use crate::limits::REFUSAL_MESSAGE_BYTES;
-use crate::toy::{Copier, Source, Thing, decode, failure};
+use crate::test_kit::{Copier, Source, Thing, decode, failure};
 
 /// Requests that the writer has sent so far, and the answers that the test still has for it.
 #[derive(Default)]
@@ -223,7 +223,7 @@ async fn an_answer_that_cannot_be_decoded_is_a_failure() {
 }
 
 #[tokio::test]
-async fn each_refusal_has_its_meaning() {
+async fn each_error_answer_has_its_meaning() {
     let about_object = ("copies", "a");
     let about_namespace = ("namespaces", "a");
     let cases = [
@@ -252,7 +252,7 @@ async fn each_refusal_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_goes_is_told_by_the_cause_and_not_by_the_message() {
+async fn a_terminating_namespace_is_recognised_by_the_cause_and_not_by_the_message() {
     let terminating = "namespace ns is being terminated";
     let denied = async |causes: Value| {
         let (status, mut body) = failure(403, "Forbidden", terminating, ("copies", "a"));
@@ -328,7 +328,7 @@ async fn a_server_that_names_a_time_has_turned_the_request_away() {
 }
 
 #[tokio::test]
-async fn a_page_of_a_proxy_instead_of_a_status_is_told_shortened() {
+async fn a_page_of_a_proxy_instead_of_a_status_is_reported_shortened() {
     let page = Response::builder().status(403).body(Full::new(Bytes::from("é".repeat(5_000)))).expect("a response");
     let (outcome, _) = carried_out(patch(), false, vec![page]).await;
     let WriteResult::Denied { status: 403, message, .. } = outcome.result else { panic!("{:?}", outcome.result) };

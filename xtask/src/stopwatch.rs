@@ -33,7 +33,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn durations_are_told_in_seconds_and_from_a_minute_on_in_minutes() {
+    fn durations_are_printed_in_seconds_and_from_a_minute_on_in_minutes() {
         assert_eq!(human(Duration::from_millis(12_340)), "12.3 s");
         assert_eq!(human(Duration::from_secs(245)), "4 min 5 s");
     }

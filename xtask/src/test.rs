@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_in_both_suites_is_refused() {
+    fn a_name_that_is_in_both_suites_is_rejected() {
         let error = Suites::of(&metadata("rules")).expect_err("one name for two").to_string();
         assert!(error.contains("both have tests named Some(\"rules\")"), "{error}");
     }

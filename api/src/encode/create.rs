@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
     let kind = desired.kind();
     let mut object = match desired {
-        Desired::InternalServiceExport { reference, offer } => {
-            with_kind(patch::internal_service_export(reference, offer), "serviceReference")
+        Desired::InternalServiceExport { reference, content } => {
+            with_kind(patch::internal_service_export(reference, content), "serviceReference")
         }
         Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec) => {
             with_kind(patch::hub_slice(spec), "endpointSliceReference")

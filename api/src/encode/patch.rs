@@ -4,7 +4,7 @@ use super::parts;
 use crate::names::{annotations, labels};
 use crate::times;
 use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, MemberCounts, Reference, Renewal};
-use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
+use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::Finalizers { finalizers, kind: _ } => {
             json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } })
         }
-        Patch::InternalServiceExport { reference, offer } => internal_service_export(reference, offer),
+        Patch::InternalServiceExport { reference, content } => internal_service_export(reference, content),
         Patch::MemberAgent(renewal) => member_agent(renewal),
         Patch::MemberAgentStatus { announcement, counts } => {
             return status(member_status(announcement, counts.as_ref()));
@@ -72,13 +72,13 @@ fn status(status: Value) -> (Option<&'static str>, Value) {
     (Some("status"), json!({ "status": status }))
 }
 
-pub(super) fn internal_service_export(reference: &Reference, offer: &Offer) -> Value {
+pub(super) fn internal_service_export(reference: &Reference, content: &ExportContent) -> Value {
     let annotations = json!({ annotations::LAST_OBSERVED_RESOURCE_VERSION: *reference.resource_version });
-    let (affinity, config) = parts::session_affinity(offer.session_affinity);
+    let (affinity, config) = parts::session_affinity(content.session_affinity);
     let spec = json!({
-        "ports": parts::service_ports(&offer.ports),
+        "ports": parts::service_ports(&content.ports),
         "serviceReference": parts::reference(reference),
-        "headless": offer.headless.then_some(true),
+        "headless": content.headless.then_some(true),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
     });

@@ -19,19 +19,19 @@ const COMPONENT: &str = "internalserviceimport-controller";
 
 /// Claims of a Service that the hub must grant.
 #[derive(Default)]
-pub(crate) struct Rightful {
+pub(crate) struct Grants {
     /// From the member namespace of each granted claim to its cluster id.
     pub(crate) importers: BTreeMap<Text, ClusterId>,
     /// Member namespace of the granted exclusive claim.
     load_balancer: Option<Text>,
 }
 
-impl Rightful {
+impl Grants {
     /// Returns the cluster id of a claim if it must be granted. If a member has both an exclusive and a shared claim, the
     /// exclusive one is granted only if it is the fleet's one exclusive claim.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
-        // fault C13.1 (change_of_type::where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
+        // fault C13.1 (change_of_type::where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
         let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
         self.importers.get(namespace).filter(|_| is_granted)
     }
@@ -43,9 +43,9 @@ impl Rightful {
 ///   exclusive claim.
 /// - A headless Service is granted only to members that support it: others would create a load balancer for it.
 /// - A member whose support is unknown keeps its claim and gets no new one.
-pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rightful {
-    let recorded = view.imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
-    let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
+pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grants {
+    let recorded = view.hub_imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
+    let headless = view.hub_imports.live(service).is_some_and(|import| import.status.is_headless());
     let supports_service = |claim: &&InternalServiceImport| {
         let features = view.features_of(&claim.meta.name.namespace, now);
         // fault U13.3: || features.is_assumed() && holds(recorded, claim) ~>
@@ -94,7 +94,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
         let namespace = &claim.meta.name.namespace;
         Some((namespace.clone(), names::cluster_of(namespace)?))
     });
-    Rightful { importers: claimed.chain(kept).collect(), load_balancer }
+    Grants { importers: claimed.chain(kept).collect(), load_balancer }
 }
 
 /// Order of exclusive claims while none is granted: first come, first served.
@@ -201,18 +201,18 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
     if !view.knows_features() {
         return Plan::default(); // the status of a claim depends on the member's features, which are not known yet
     }
-    let import = view.imports.get(service);
+    let import = view.hub_imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
-    let rightful = if alive { rightful(view, service, now) } else { Rightful::default() };
+    let grants = if alive { grants(view, service, now) } else { Grants::default() };
     let shared = shared(view, service);
     let mut plan = Plan::default();
-    let mut recorded = Rightful::default();
+    let mut recorded = Grants::default();
     let names = view.claims_of.get(service);
     for claim in names.filter_map(|name| view.claims.get(name)) {
         let namespace = &claim.meta.name.namespace;
         let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &shared));
-        match rightful.cluster_of(claim).filter(|_| !claim.meta.deleting) {
+        match grants.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
                 // A new claim is granted only while the Service has exporters. A recorded claim stays recorded, even while its
@@ -242,8 +242,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
                 // A claim that is not granted leaves the record first. A record of its member may be that of another claim,
                 // which is granted.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
-                // fault C11.1: && !rightful.importers.contains_key(namespace) ~>
-                let is_in_record = recorded && !rightful.importers.contains_key(namespace);
+                // fault C11.1: && !grants.importers.contains_key(namespace) ~>
+                let is_in_record = recorded && !grants.importers.contains_key(namespace);
                 let unrecorded = Some(claim).filter(|_| !is_in_record);
                 // fault C7.1: deleting { plan ~> deleting && granting.is_none() { continue; } if claim.meta.deleting { plan
                 if claim.meta.deleting {
@@ -253,7 +253,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
                 match right(view, service, namespace) {
                     Right::Granted => {
                         plan.join(unrecorded.map_or_else(Plan::default, release));
-                        plan.join(Plan::default().blocked_by(waiting(view, claim, import, &rightful, now)));
+                        plan.join(Plan::default().blocked_by(waiting(view, claim, import, &grants, now)));
                     }
                     Right::Denied => plan.join(unrecorded.map_or_else(Plan::default, deny)),
                     // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(unrecorded.map_or_else(Plan::default, release)), } } }
@@ -264,10 +264,10 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
     }
     let undecodable = |(namespace, _): &(Text, ClusterId)| may_be(view, service, namespace);
     recorded.load_balancer = recorded.load_balancer.or_else(|| {
-        let kept = rightful.load_balancer.as_ref();
+        let kept = grants.load_balancer.as_ref();
         kept.filter(|namespace| may_be(view, service, namespace)).cloned()
     });
-    recorded.importers.extend(rightful.importers.into_iter().filter(undecodable));
+    recorded.importers.extend(grants.importers.into_iter().filter(undecodable));
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
     {
@@ -327,7 +327,7 @@ fn waiting(
     view: &View,
     claim: &InternalServiceImport,
     import: Option<&ServiceImport>,
-    rightful: &Rightful,
+    grants: &Grants,
     now: Timestamp,
 ) -> Option<BlockingReason> {
     let import = import.filter(|import| !import.meta.deleting)?;
@@ -340,8 +340,8 @@ fn waiting(
         );
         return Some(BlockingReason { reason: Reason::NotUnderstood, message });
     }
-    let is_holder = |namespace: &Text| rightful.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
-    let holders = rightful.importers.iter().filter(|(namespace, _)| is_holder(namespace));
+    let is_holder = |namespace: &Text| grants.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
+    let holders = grants.importers.iter().filter(|(namespace, _)| is_holder(namespace));
     let holders: Vec<&str> = holders.map(|(_, holder)| &**holder).collect();
     let message = format!(
         "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and of type \
@@ -368,21 +368,21 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>
 }
 
 /// Writes the record of granted claims to the ServiceImport. A single claim is written as the Go agents do.
-fn record(import: &ServiceImport, rightful: Rightful, shared: &BTreeSet<&Text>) -> Plan {
-    let Rightful { importers, load_balancer } = rightful;
+fn record(import: &ServiceImport, grants: Grants, shared: &BTreeSet<&Text>) -> Plan {
+    let Grants { importers, load_balancer } = grants;
     let ours = !importers.is_empty();
     // fault C10.3 (hub::a_claim_is_marked_then_recorded_then_answered): namespace| importers.len() > 1 || shared.contains(namespace) ~> _| shared.len() < 100
     // fault C13.2: || shared.contains(namespace) ~>
     let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || shared.contains(namespace));
-    let said = (&import.claims.importers, &import.claims.load_balancer);
-    // fault C8.1: if ours { said == (&importers, &load_balancer) } else { !import.claims.present } ~> said == (&importers, &load_balancer)
-    let annotated = if ours { said == (&importers, &load_balancer) } else { !import.claims.present };
+    let recorded = (&import.claims.importers, &import.claims.load_balancer);
+    // fault C8.1: if ours { recorded == (&importers, &load_balancer) } else { !import.claims.present } ~> recorded == (&importers, &load_balancer)
+    let annotated = if ours { recorded == (&importers, &load_balancer) } else { !import.claims.present };
     if annotated && import.meta.finalizers.ours == ours {
         return Plan::default();
     }
     let event = importers_event(import, &importers);
-    let held = &import.meta.finalizers;
-    let finalizers = if ours { held.with_ours() } else { held.without_ours() };
+    let present = &import.meta.finalizers;
+    let finalizers = if ours { present.with_ours() } else { present.without_ours() };
     let patch = Patch::Claims { importers, load_balancer, finalizers };
     Plan::one(Write::patch(&import.meta, patch).with_events(event))
 }

@@ -31,9 +31,9 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     if unknown || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
-    let import = view.imports.get(service);
+    let import = view.hub_imports.get(service);
     let resolution = resolution(view, service);
-    let undecided = rightful_exports(view, service, Right::Unknown).next().is_some();
+    let undecided = exports_with_right(view, service, Right::Unknown).next().is_some();
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
@@ -86,29 +86,30 @@ impl Resolution {
 }
 
 /// Export that takes part in conflict resolution: the age of its port set, its cluster and the object. It has our finalizer.
-type Offer<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
+type Candidate<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 
 /// Resolves conflicts between the exports that have our finalizer; `None` if there is none.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
-    let mut offers: Vec<Offer<'_>> = exports(view, service)
+    let mut candidates: Vec<Candidate<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
         .filter(|(_, export)| export.meta.finalizers.ours)
-        // fault H7.3: offered_since(view, service, &cluster, export)? ~> current_offer(export)?.since
+        // fault H7.3: offered_since(view, service, &cluster, export)? ~> current_stamp(export)?.since
         // fault H9.1: Some((offered_since(view, service, &cluster, export)? ~> offered_since(view, service, &cluster, export).map(|_| (export.meta.created
         .filter_map(|(cluster, export)| Some((offered_since(view, service, &cluster, export)?, cluster, export)))
         .collect();
     // fault H3.1: (one.0, &one.1).cmp(&(other.0, &other.1) ~> one.1.cmp(&other.1
     // fault H3.2: &one.1).cmp(&(other.0, &other.1 ~> one.2.meta.resource_version).cmp(&(other.0, other.2.meta.resource_version
     // fault H9.6: sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)) ~> sort_by_key(|one| one.2.meta.uid.len() as u64 + one.2.meta.resource_version
-    offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    candidates.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let undecodable = accepted_undecodable(view, service);
     if !undecodable.is_empty() {
-        return view.imports.live(service).map(|import| resolution_beside(import, &undecodable, &offers));
+        return view.hub_imports.live(service).map(|import| resolution_beside(import, &undecodable, &candidates));
     }
-    let winner = offers.first()?.2;
-    let offered = fingerprint(winner);
-    let same = |export: &InternalServiceExport| fingerprint(export) == offered;
-    let accepted = offers.iter().filter(|(.., export)| same(export)).map(|(_, cluster, _)| cluster.clone()).collect();
+    let winner = candidates.first()?.2;
+    let of_winner = fingerprint(winner);
+    let same = |export: &InternalServiceExport| fingerprint(export) == of_winner;
+    let accepted =
+        candidates.iter().filter(|(.., export)| same(export)).map(|(_, cluster, _)| cluster.clone()).collect();
     Some(Resolution {
         ports: winner.ports.clone(),
         import_type: winner.import_type(),
@@ -119,13 +120,13 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
 
 /// Returns a fingerprint of what accepted exports of one Service have in common: the ports, and whether they are headless.
 fn fingerprint(export: &InternalServiceExport) -> Text {
-    names::offer_fingerprint(&export.ports, export.import_type())
+    names::export_fingerprint(&export.ports, export.import_type())
 }
 
 /// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export and no decodable one of
 /// this Service.
 fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
-    let accepted = view.imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
+    let accepted = view.hub_imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
     let undecodable = |cluster: &&ClusterId| {
         let namespace = names::member_namespace(cluster);
         view.undecodable.any_in(Kind::InternalServiceExport, &namespace)
@@ -138,18 +139,18 @@ fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
 
 /// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their position, and the
 /// present ports stay.
-fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], offers: &[Offer<'_>]) -> Resolution {
+fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidates: &[Candidate<'_>]) -> Resolution {
     let status = &import.status;
     let import_type = status.import_type.unwrap_or_default();
-    let offered = names::offer_fingerprint(&status.ports, import_type);
-    let same = |export: &InternalServiceExport| fingerprint(export) == offered;
-    let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
-    let offers_it = |cluster: &ClusterId| offering.iter().find(|(_, other, _)| other == cluster);
+    let present = names::export_fingerprint(&status.ports, import_type);
+    let same = |export: &InternalServiceExport| fingerprint(export) == present;
+    let matching: Vec<&Candidate<'_>> = candidates.iter().filter(|(.., export)| same(export)).collect();
+    let find_matching = |cluster: &ClusterId| matching.iter().find(|(_, other, _)| other == cluster);
     let named = &status.clusters;
-    let stay = named.iter().filter(|cluster| undecodable.contains(cluster) || offers_it(cluster).is_some());
-    let join = offering.iter().map(|(_, cluster, _)| cluster).filter(|cluster| !named.contains(cluster));
+    let stay = named.iter().filter(|cluster| undecodable.contains(cluster) || find_matching(cluster).is_some());
+    let join = matching.iter().map(|(_, cluster, _)| cluster).filter(|cluster| !named.contains(cluster));
     let accepted: Vec<ClusterId> = stay.chain(join).cloned().collect();
-    let winner = accepted.first().and_then(offers_it);
+    let winner = accepted.first().and_then(find_matching);
     Resolution {
         ports: winner.map_or(&status.ports, |(.., winner)| &winner.ports).clone(),
         import_type,
@@ -163,22 +164,22 @@ fn exports<'a>(
     view: &'a View,
     service: &'a ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
-    rightful_exports(view, service, Right::Granted)
+    exports_with_right(view, service, Right::Granted)
 }
 
 /// Returns the exports of a Service that are not being deleted and whose cluster has this right, with their clusters.
-fn rightful_exports<'a>(
+fn exports_with_right<'a>(
     view: &'a View,
     service: &'a ObjectName,
     right: Right,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
     // fault T10.1: right) ~> right || right == Right::Granted)
-    offers(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
+    all_exports(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
 /// Returns the exports of a Service that are not being deleted, with their clusters. The member namespace tells the cluster,
 /// since the reference in the object is not trusted. Of two exports in one namespace only the first counts.
-fn offers<'a>(
+fn all_exports<'a>(
     view: &'a View,
     service: &ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
@@ -196,7 +197,7 @@ fn offers<'a>(
 }
 
 /// Returns the stamp of an export, if it was written for the export's present ports.
-fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
+fn current_stamp(export: &InternalServiceExport) -> Option<&PortsOffered> {
     // fault H5.1: offered| offered.ports == fingerprint(export) ~> _| true
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
@@ -215,7 +216,7 @@ fn offered_since(
 ) -> Option<Timestamp> {
     // fault H7.1: accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref()) ~> None
     let of_go = || accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref());
-    let stamp = current_offer(export).map(Some).or_else(of_go)?;
+    let stamp = current_stamp(export).map(Some).or_else(of_go)?;
     // fault T8.1, T28.1: .max(export.meta.created) ~>
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
@@ -227,10 +228,10 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
     // fault H7.4: is_accepted()) & ~> is_accepted() && false) &
     // fault H7.5: is_accepted( ~> (is_accepted() || true
-    (export.offered.is_none() || current_offer(export).is_none() && is_accepted())
-        && view.imports.live(service).is_some_and(|import| {
+    (export.offered.is_none() || current_stamp(export).is_none() && is_accepted())
+        && view.hub_imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
-                && names::offer_fingerprint(&import.status.ports, import.status.import_type.unwrap_or_default())
+                && names::export_fingerprint(&import.status.ports, import.status.import_type.unwrap_or_default())
                     == fingerprint(export)
         })
 }
@@ -248,7 +249,7 @@ fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bo
 fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports(view, service) {
-        if export.meta.finalizers.ours && current_offer(export).is_some() {
+        if export.meta.finalizers.ours && current_stamp(export).is_some() {
             continue;
         }
         let since = offered_since(view, service, &cluster, export).unwrap_or(now);
@@ -280,7 +281,7 @@ fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
     let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Denied;
-    if import.meta.deleting || offers(view, name).any(|offer| counts(&offer)) {
+    if import.meta.deleting || all_exports(view, name).any(|export| counts(&export)) {
         return Plan::default();
     }
     let event =
@@ -315,7 +316,7 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
 
 /// Removes our finalizer from deleted exports once the ServiceImport no longer lists their cluster.
 fn release(view: &View, service: &ObjectName) -> Plan {
-    let import = view.imports.live(service);
+    let import = view.hub_imports.live(service);
     let mut plan = Plan::default();
     let names = view.internal_exports_of.get(service);
     for export in names.filter_map(|name| view.internal_exports.get(name)) {

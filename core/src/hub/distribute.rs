@@ -69,7 +69,7 @@ fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
 /// false if the importer has no claim.
 fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
     let importer = &removed.meta.name.namespace;
-    let import = view.imports.get(&export.spec.owner);
+    let import = view.hub_imports.get(&export.spec.owner);
     let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
     let may_claim = || view.undecodable.has(Kind::ServiceImport, &export.spec.owner);
     // fault D10.3: if !import ~> if false && !import
@@ -77,7 +77,7 @@ fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: 
         return false;
     }
     // Only slices of accepted exporters are distributed, so otherwise no replacement can come.
-    let is_given_more = import.is_none_or(|import| {
+    let gets_new_slices = import.is_none_or(|import| {
         let exporters = &import.status.clusters;
         exporters.is_empty() || is_among(exporters, export)
     });
@@ -87,8 +87,8 @@ fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: 
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let slice = view.distributed_slices.live(&at).map(|slice| &slice.spec.content);
         let desired = view.features_of(importer, now).slice(&other.spec.content);
-        // fault T32.3: (is_given_more || slice.is_some()) && ~>
-        (is_given_more || slice.is_some())
+        // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
+        (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, &removed.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
     })
@@ -99,7 +99,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let owner = &export.spec.owner;
     // fault D6.1: without_import(view, export ~> withdraw_all(view, name
     // fault D11.1: return without_import(view, export ~> let _ = without_import(view, export); return Plan::default(
-    let Some(import) = view.imports.get(owner) else { return without_import(view, export) };
+    let Some(import) = view.hub_imports.get(owner) else { return without_import(view, export) };
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // the namespace is not a member's, so the slice is not distributed
     };
@@ -143,13 +143,13 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         }
     }
     // A claim that is about to be granted again, after its ServiceImport was created again, keeps its distributed slices.
-    let rightful = claims::rightful(view, owner, now).importers;
+    let granted = claims::grants(view, owner, now).importers;
     for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
         let namespace = &slice.meta.name.namespace;
-        let unread =
+        let may_be_undecodable =
             // fault T18.3: && claims::right(view, owner, namespace) != Right::Denied ~>
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Denied;
-        let regains = rightful.contains_key(namespace) || unread();
+        let regains = granted.contains_key(namespace) || may_be_undecodable();
         // An importer that is recorded without a claim keeps its distributed slices until the record is updated.
         let recorded = import.claims.importers.contains_key(namespace);
         // fault U13.1: || keepers.contains(namespace) ~>
@@ -179,8 +179,8 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
     let claims = |namespace: &Text| claiming.contains(namespace) || claims::may_be(view, owner, namespace);
     let mut plan = Plan::default();
     // fault D11.2: && slice.spec.owner == *owner ~>
-    let given = distributed_slices(view, name).filter(|slice| !slice.meta.deleting && slice.spec.owner == *owner);
-    for slice in given.filter(|slice| !claims(&slice.meta.name.namespace)) {
+    let slices = distributed_slices(view, name).filter(|slice| !slice.meta.deleting && slice.spec.owner == *owner);
+    for slice in slices.filter(|slice| !claims(&slice.meta.name.namespace)) {
         plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
     }
     plan

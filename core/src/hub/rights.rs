@@ -44,7 +44,7 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId
         Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
         Policy::Open => Right::Granted,
         Policy::Unknown => {
-            let accepted = view.imports.get(service).is_some_and(|import| import.status.clusters.contains(cluster));
+            let accepted = view.hub_imports.get(service).is_some_and(|import| import.status.clusters.contains(cluster));
             // fault T15.2: if accepted { Right::Granted } else { ~> { let _ = accepted;
             if accepted { Right::Granted } else { Right::Unknown }
         }

@@ -13,7 +13,7 @@ use crate::feature_set::Announced;
 use crate::handshake;
 use crate::hub::rights::NamespacePolicy;
 use crate::hub::{conflict, distribute};
-use crate::index::{Held, Index, Table, Taken};
+use crate::index::{Index, Stored, Table, Taken};
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta, Namespace, Object,
     ServiceImport,
@@ -53,7 +53,7 @@ pub struct View {
     /// Claims (InternalServiceImports) of all members.
     pub claims: Table<InternalServiceImport>,
     /// ServiceImports: the outcome of conflict resolution for each Service, in the Service's namespace.
-    pub imports: Table<ServiceImport>,
+    pub hub_imports: Table<ServiceImport>,
     /// Exported slices of all members.
     pub slice_exports: Table<HubSlice>,
     /// Distributed slices, one for each importing member.
@@ -158,7 +158,7 @@ impl View {
     pub fn all_keys(&self, requeue: &mut Vec<Key>) {
         requeue.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
         requeue.extend(self.claims.iter().map(|claim| Key::Service(claim.reference.source.clone())));
-        requeue.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
+        requeue.extend(self.hub_imports.iter().map(|import| Key::Service(import.meta.name.clone())));
         requeue.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         requeue.extend(self.distributed_slices.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         requeue.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
@@ -166,7 +166,7 @@ impl View {
 
     /// Returns the object that Events about a Service refer to: its ServiceImport, or without one the first of its exports.
     pub fn import_or_export_of(&self, service: &ObjectName) -> Option<(Kind, &Meta)> {
-        let import = self.imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
+        let import = self.hub_imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
         let mut exports = self.internal_exports_of.get(service).filter_map(|export| self.internal_exports.get(export));
         import.or_else(|| exports.next().map(|export| (Kind::InternalServiceExport, &export.meta)))
     }
@@ -201,7 +201,7 @@ impl View {
                 let parties =
                     |import: &ServiceImport| (import.claims.importers.clone(), import.status.clusters.clone());
                 let after = parties(&import);
-                let Taken::Changed(before) = self.imports.take(import) else { return };
+                let Taken::Changed(before) = self.hub_imports.take(import) else { return };
                 // fault T6.3, T32.2: parties) != Some(after ~> |old| parties(old).0) != Some(after.0
                 if before.as_ref().map(parties) != Some(after) {
                     self.requeue_for_parties(&name, requeue);
@@ -294,7 +294,7 @@ impl View {
                 self.requeue_for_claim(Some(before.reference.source), None, requeue);
             }
             Kind::ServiceImport => {
-                if self.imports.remove(name, uid).is_some() {
+                if self.hub_imports.remove(name, uid).is_some() {
                     self.requeue_for_parties(name, requeue);
                     // fault H17.1: requeue.push(Key::Service(name.clone())); ~>
                     requeue.push(Key::Service(name.clone()));
@@ -352,12 +352,13 @@ impl View {
             }
             Kind::InternalServiceExport if counts() => {
                 if let Some(cluster) = names::cluster_of(&name.namespace) {
-                    let named = self.imports.iter().filter(|import| import.status.clusters.contains(&cluster));
+                    let named = self.hub_imports.iter().filter(|import| import.status.clusters.contains(&cluster));
                     requeue.extend(named.map(|import| Key::Service(import.meta.name.clone())));
                 }
             }
             Kind::InternalServiceImport if counts() => {
-                let named = self.imports.iter().filter(|import| import.claims.importers.contains_key(&name.namespace));
+                let named =
+                    self.hub_imports.iter().filter(|import| import.claims.importers.contains_key(&name.namespace));
                 for import in named {
                     self.requeue_slices_of(&import.meta.name, requeue);
                     requeue.push(Key::Service(import.meta.name.clone()));
@@ -378,7 +379,7 @@ impl View {
 
     /// Requeues the Services and slices of a namespace after its lists of exporters or importers changed.
     fn requeue_for_rights(&mut self, namespace: &Text, requeue: &mut Vec<Key>) {
-        let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
+        let imports = self.hub_imports.in_namespace(namespace).map(|import| &import.meta.name);
         let exported = self.internal_exports_of.keys_in(namespace);
         let claimed = self.claims_of.keys_in(namespace);
         requeue.extend(imports.chain(exported).chain(claimed).cloned().map(Key::Service));
@@ -411,7 +412,7 @@ impl View {
 }
 
 /// Returns the objects with these names, without those that are being deleted.
-pub(crate) fn live<'a, T: Held + 'a>(
+pub(crate) fn live<'a, T: Stored + 'a>(
     table: &'a Table<T>,
     names: impl Iterator<Item = &'a ObjectName> + 'a,
 ) -> impl Iterator<Item = &'a T> + 'a {

@@ -18,7 +18,7 @@ use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 pub use service::plan_service;
 pub use slice::plan_slice;
-pub(crate) use withdrawal::{is_being_withdrawn, remembers};
+pub(crate) use withdrawal::{is_being_withdrawn, shows_outcome};
 
 /// Eligibility of a Service for export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ fn supports_headless(view: &View, service: &Service, now: Timestamp) -> Option<b
     // fault U13.6: .watches.complete(&[Kind::InternalServiceExport]) && view ~>
     let is_known = view.watches.complete(&[Kind::InternalServiceExport])
         && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
-    // fault U13.5: then(|| offers(view, service).any(|offer| offer.headless) ~> then_some(false
-    is_known.then(|| offers(view, service).any(|offer| offer.headless))
+    // fault U13.5: then(|| internal_exports(view, service).any(|it| it.headless) ~> then_some(false
+    is_known.then(|| internal_exports(view, service).any(|it| it.headless))
 }
 
 /// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
@@ -100,17 +100,18 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 /// Returns the hub's condition that denies this cluster the export of the Service. If the InternalServiceExport has no outcome
 /// yet, the copy of the condition in the ServiceExport still counts.
 pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
-    let speaks =
-        |offer: &&InternalServiceExport| offer.has_outcome() || conditions::find(&offer.conditions, VALID).is_some();
-    // fault T13.1: , |offer| &offer.conditions ~> [..0], |offer| &offer.conditions[..]
-    let said = offers(view, service).find(speaks).map_or(&export.conditions, |offer| &offer.conditions);
-    conditions::find_denial(said)
+    let has_answer =
+        |it: &&InternalServiceExport| it.has_outcome() || conditions::find(&it.conditions, VALID).is_some();
+    // fault T13.1: , |it| &it.conditions ~> [..0], |it| &it.conditions[..]
+    let outcome = internal_exports(view, service).find(has_answer).map_or(&export.conditions, |it| &it.conditions);
+    conditions::find_denial(outcome)
 }
 
 /// Returns the Service's InternalServiceExports that are not being deleted.
-fn offers<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
-    let offers = view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
-    offers.filter(|offer| offer.reference.uid == service.meta.uid)
+fn internal_exports<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
+    let internal_exports =
+        view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
+    internal_exports.filter(|it| it.reference.uid == service.meta.uid)
 }
 
 /// Returns the ServiceExport with which the slices of a Service are exported; `None` if the slices must not be exported.
@@ -126,16 +127,16 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     else {
         return None;
     };
-    let held = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
+    let all = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
     // fault T11.2: || denial(view, export, source).is_some() ~>
-    if held.into_iter().any(|offer| offer.reference.uid != source.meta.uid) || denial(view, export, source).is_some() {
+    if all.into_iter().any(|it| it.reference.uid != source.meta.uid) || denial(view, export, source).is_some() {
         return None;
     }
-    let resolved = offers(view, source).find(|offer| offer.has_outcome());
-    // fault S20.1: .or_else(|| remembers(export).then_some(&export.conditions)) ~>
-    let said = resolved.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
+    let resolved = internal_exports(view, source).find(|it| it.has_outcome());
+    // fault S20.1: .or_else(|| shows_outcome(export).then_some(&export.conditions)) ~>
+    let outcome = resolved.map(|it| &it.conditions).or_else(|| shows_outcome(export).then_some(&export.conditions))?;
     // fault S15.1: is_some_and(|found| found.status == ConditionStatus::False ~> is_some(
-    conditions::find(said, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
+    conditions::find(outcome, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
 }
 
 /// True if it is not known yet whether the Service may be exported.

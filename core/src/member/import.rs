@@ -40,9 +40,10 @@ fn binding_of_undecodable<'a>(view: &'a View, imported: &ObjectName) -> Option<&
     if view.undecodable.is_empty() {
         return None;
     }
-    let given = view.distributed_slices_of.get(imported).map(|given| view.in_system(given.name.clone()));
-    let held = given.filter_map(|at| view.slices.live(&at)).filter(|held| held.imported);
-    let services = held.filter_map(|held| view.services.live(&view.in_system(held.service.clone()?)));
+    let distributed =
+        view.distributed_slices_of.get(imported).map(|distributed| view.in_system(distributed.name.clone()));
+    let present = distributed.filter_map(|at| view.slices.live(&at)).filter(|present| present.imported);
+    let services = present.filter_map(|present| view.services.live(&view.in_system(present.service.clone()?)));
     let mut services = services.filter(|service| {
         service.derived_from.as_ref().is_some_and(|mcs| view.undecodable.has(Kind::MultiClusterService, mcs))
     });

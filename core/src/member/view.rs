@@ -10,13 +10,13 @@ mod announced;
 mod apply;
 mod disputed;
 mod excess;
-mod going;
 mod nameless;
 mod orphans;
 mod owner;
 mod rejections;
 mod stamps;
 mod undecodable;
+mod waiting;
 
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
@@ -314,14 +314,14 @@ impl View {
     /// finalizer before it is imported, except one whose name belongs to another slice of this cluster.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
-        let given = || {
+        let distributed = || {
             let at = self.in_hub(name.name.clone());
-            // fault T26.3: is_some_and(|given| given.meta.finalizers.ours ~> is_some(
-            let is_marked = self.distributed_slices.get(&at).is_some_and(|given| given.meta.finalizers.ours);
+            // fault T26.3: is_some_and(|it| it.meta.finalizers.ours ~> is_some(
+            let is_marked = self.distributed_slices.get(&at).is_some_and(|it| it.meta.finalizers.ours);
             is_marked || self.undecodable.has(Kind::EndpointSliceImport, &at)
         };
-        // fault E11.2: given()) } ~> given() && false) }
-        slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())
+        // fault E11.2: distributed()) } ~> distributed() && false) }
+        slice.imported || (name.namespace == self.settings.fleet_system_namespace && distributed())
     }
 
     /// Returns an object's full name in this member's namespace of the hub.

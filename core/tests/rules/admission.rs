@@ -4,7 +4,9 @@ use crate::support::build::{
     Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, distributed_slice,
     found, imported_slice, in_hub_of, mcs, named, port, resolved, service, service_import, slice, slice_export,
 };
-use crate::support::view::{SEEN, blocking_reasons, gone, member_view, planned, told, told_by, writes};
+use crate::support::view::{
+    SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
+};
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{
@@ -16,7 +18,7 @@ use fleetnet_types::{ObjectName, WatchState};
 /// Returns the objects of an importing member to which slices of `work/app` can belong: MultiClusterService, ServiceImport,
 /// derived Service.
 fn imported() -> [Object; 3] {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     [mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
@@ -39,7 +41,7 @@ fn view_of(given: &HubSlice, held: Option<EndpointSlice>) -> View {
 }
 
 /// Returns the imported slice with these addresses, as of this generation of the distributed slice `given`.
-fn held(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
+fn imported_as(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
     let held = imported_slice(&given.meta.name.name, "work-app");
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
 }
@@ -51,7 +53,7 @@ const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 says what is
 // === Addresses of endpoints in imported slices ===
 
 #[test]
-fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() {
+fn a_forbidden_address_is_omitted_and_its_importer_gets_an_event() {
     let given = given(&["127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1"], 4);
     let view = view_of(&given, None);
     let plan = planned(&view, &key(&given));
@@ -59,7 +61,7 @@ fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() 
         panic!("one slice, not {plan:#?}");
     };
     assert_eq!(made.content, content(&["10.0.0.1"]));
-    assert_eq!(told_by(&plan), [("AddressRefused", REFUSED)]);
+    assert_eq!(events_of(&plan), [("AddressRefused", REFUSED)]);
     let about: Vec<(Kind, &ObjectName, bool)> =
         events.iter().map(|event| (event.source, &event.name, event.reason.is_warning())).collect();
     assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
@@ -67,48 +69,48 @@ fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() 
 }
 
 #[test]
-fn what_is_left_out_costs_no_write_and_is_told_again_only_when_it_is_something_else() {
+fn an_omitted_address_costs_no_write_and_is_reported_again_only_when_it_changes() {
     let bad = ["10.0.0.1", "127.0.0.1"];
     let first = given(&bad, 4);
-    let mut view = view_of(&first, Some(held(&first, &["10.0.0.1"], 4)));
+    let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     assert_eq!(writes(&view, &key(&first)), [], "imported as far as it is fit");
 
     let changed = |addresses: &[&str], generation| Object::EndpointSliceImport(given(addresses, generation));
-    told(&mut view, changed(&["10.0.0.2", "127.0.0.1"], 5));
+    observe_change(&mut view, changed(&["10.0.0.2", "127.0.0.1"], 5));
     let plan = planned(&view, &key(&first));
-    assert_eq!((plan.writes.len(), told_by(&plan)), (1, Vec::new()), "refused as before");
-    told(&mut view, changed(&["10.0.0.3", "127.0.0.2"], 6));
+    assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()), "refused as before");
+    observe_change(&mut view, changed(&["10.0.0.3", "127.0.0.2"], 6));
     let plan = planned(&view, &key(&first));
-    assert_eq!(told_by(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["AddressRefused"]);
-    told(&mut view, changed(&["10.0.0.3"], 7));
+    assert_eq!(events_of(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["AddressRefused"]);
+    observe_change(&mut view, changed(&["10.0.0.3"], 7));
     let plan = planned(&view, &key(&first));
-    assert_eq!((told_by(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "all of it is fit again");
+    assert_eq!((events_of(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "all of it is fit again");
 }
 
 #[test]
-fn a_restart_tells_nothing_anew_of_what_was_imported_already() {
+fn a_restart_emits_no_event_about_earlier_imports() {
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
-    let relabelled = EndpointSlice { service: Some("elsewhere".into()), ..held(&same, &["10.0.0.1"], 4) };
+    let relabelled = EndpointSlice { service: Some("elsewhere".into()), ..imported_as(&same, &["10.0.0.1"], 4) };
     let plan = planned(&view_of(&same, Some(relabelled)), &key(&same));
-    assert_eq!((plan.writes.len(), told_by(&plan)), (1, Vec::new()));
+    assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()));
 }
 
 #[test]
-fn what_is_left_out_of_what_was_imported_is_told_though_its_source_is_the_same() {
+fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_the_same() {
     let reasons = |view: &View, given: &HubSlice| {
         let plan = planned(view, &key(given));
-        told_by(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
+        events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
     // The present generation is imported already. For example, address ranges were configured since.
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
-    let view = view_of(&same, Some(held(&same, &["10.0.0.1", "127.0.0.1"], 4)));
+    let view = view_of(&same, Some(imported_as(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
     // A forged slice: somebody wrote to the hub with the credentials of another member.
     let first = given(&["10.0.0.1"], 4);
-    let mut view = view_of(&first, Some(held(&first, &["10.0.0.1"], 4)));
+    let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     let forged = given(&["10.0.0.2", "127.0.0.1"], 4);
-    told(&mut view, Object::EndpointSliceImport(forged.clone()));
+    observe_change(&mut view, Object::EndpointSliceImport(forged.clone()));
     assert_eq!(reasons(&view, &forged), ["AddressRefused"]);
 }
 
@@ -117,9 +119,9 @@ fn nothing_is_remembered_of_a_slice_that_is_gone() {
     let given = Object::EndpointSliceImport(given(&["127.0.0.1"], 4));
     let mut view = member_view(imported());
     let before = view.clone();
-    told(&mut view, given.clone());
+    observe_change(&mut view, given.clone());
     assert_ne!(view, before);
-    gone(&mut view, &given);
+    observe_removal(&mut view, &given);
     assert_eq!(view, before);
 }
 
@@ -146,9 +148,9 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
     let message = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 10.3.0.1 (outside the \
                    ranges that --source-ranges declares for it). Correct the slice in cluster member-2, or declare where its \
                    endpoints lie with --source-ranges";
-    assert_eq!(told_by(&plan), [("AddressRefused", message)]);
+    assert_eq!(events_of(&plan), [("AddressRefused", message)]);
     let plan = imports("member-3");
-    assert_eq!((told_by(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
+    assert_eq!((events_of(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
 }
 
 #[test]
@@ -164,23 +166,23 @@ fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() 
     going.spec.content = content(&["10.0.0.7"]);
     let stands = EndpointSlice { content: content(&["10.0.0.7"]), ..imported_slice(&going.meta.name.name, "work-app") };
     let goes = Write::delete(Kind::EndpointSlice, &stands.meta);
-    for held in [None, Some(held(&unfit, &[], 4))] {
+    for held in [None, Some(imported_as(&unfit, &[], 4))] {
         let mut view = view_of(&unfit, held);
         let objects = [Object::EndpointSliceImport(going.clone()), stands.clone().object()];
-        objects.into_iter().for_each(|object| drop(told(&mut view, object)));
+        objects.into_iter().for_each(|object| drop(observe_change(&mut view, object)));
         assert_eq!(writes(&view, &key(&going)), std::slice::from_ref(&goes), "nothing takes over from it");
     }
 }
 
 #[test]
-fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its_place() {
+fn a_slice_without_valid_endpoints_is_requeued_with_its_replacement() {
     let unfit = given(&["127.0.0.1"], 5);
-    let mut view = view_of(&unfit, Some(held(&unfit, &["10.0.0.1"], 4)));
+    let mut view = view_of(&unfit, Some(imported_as(&unfit, &["10.0.0.1"], 4)));
     let other = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-2"))).marked();
-    let requeue = told(&mut view, Object::EndpointSliceImport(other.clone()));
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(other.clone()));
     assert!(requeue.contains(&key(&unfit)), "{requeue:?}");
     assert_eq!(writes(&view, &key(&unfit)), [], "the other takes over first");
-    let requeue = told(&mut view, imported_slice(&other.meta.name.name, "work-app").object());
+    let requeue = observe_change(&mut view, imported_slice(&other.meta.name.name, "work-app").object());
     assert!(requeue.contains(&key(&unfit)), "{requeue:?}");
     assert_eq!(writes(&view, &key(&unfit)).len(), 1);
 }
@@ -188,7 +190,7 @@ fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its
 // === Ports of imported slices ===
 
 #[test]
-fn what_is_no_port_is_left_out_of_a_slice_and_its_importer_is_told() {
+fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
     let mut given = given(&["10.0.0.1"], 4);
     let mut unfit = given.spec.content.ports[0].clone();
     (unfit.name, unfit.port) = ("admin".into(), Some((-5).into()));
@@ -200,14 +202,14 @@ fn what_is_no_port_is_left_out_of_a_slice_and_its_importer_is_told() {
     assert_eq!(made.content, content(&["10.0.0.1"]));
     let message = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: port \"admin\" -5/TCP (not a \
                    port). Correct the slice in cluster member-2";
-    assert_eq!(told_by(&plan), [("PortRefused", message)]);
+    assert_eq!(events_of(&plan), [("PortRefused", message)]);
 }
 
 #[test]
 fn a_service_is_not_derived_with_what_is_no_port() {
     let ports = |name: &str, number| vec![port("http", 80), ServicePort { name: name.into(), ..port("x", number) }];
     for (ports, derived) in [(ports("admin", 81), true), (ports("-j ACCEPT", 81), false), (ports("admin", 0), false)] {
-        let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
         let status = ImportStatus { ports: ports.clone(), ..resolved(&["member-2"]) };
         let import = service_import("work/app").controlled_by(&mcs).showing(status);
         let view = member_view([mcs.object(), import.object()]);
@@ -217,9 +219,9 @@ fn a_service_is_not_derived_with_what_is_no_port() {
         };
         let made: Vec<bool> = plan.writes.iter().map(is_derived).collect();
         assert_eq!((made, plan.blocking_reasons.is_empty()), (vec![derived], derived), "{ports:?}");
-        let told: Vec<&str> = told_by(&plan).into_iter().map(|(reason, _)| reason).collect();
-        assert_eq!(told.first().copied(), (!derived).then_some("PortRefused"), "{ports:?}");
-        assert_eq!(told_by(&plan), blocking_reasons(&plan), "{ports:?}");
+        let reported: Vec<&str> = events_of(&plan).into_iter().map(|(reason, _)| reason).collect();
+        assert_eq!(reported.first().copied(), (!derived).then_some("PortRefused"), "{ports:?}");
+        assert_eq!(events_of(&plan), blocking_reasons(&plan), "{ports:?}");
     }
 }
 
@@ -239,7 +241,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
         (Name("Http".into()), false),
     ];
     for (target, derived) in table {
-        let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
         let ports = vec![ServicePort { target_port: Some(target.clone()), ..port("http", 80) }];
         let import =
             service_import("work/app").controlled_by(&mcs).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
@@ -252,7 +254,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
 #[test]
 fn a_session_affinity_that_no_service_can_have_is_left_out() {
     for (timeout_seconds, is_one) in [(1, true), (86_400, true), (0, false), (-1, false), (86_401, false)] {
-        let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
         let session_affinity = SessionAffinity::ClientIp { timeout_seconds };
         let status = ImportStatus { session_affinity, ..resolved(&["member-2"]) };
         let import = service_import("work/app").controlled_by(&mcs).showing(status);
@@ -309,7 +311,7 @@ fn a_slice_is_bound_to_what_this_cluster_derived_whatever_the_hub_says_it_belong
 
 #[test]
 fn what_the_hub_says_of_a_service_names_and_labels_nothing_here() {
-    let mcs = mcs("work/app").taken_on().told(&[found()]);
+    let mcs = mcs("work/app").taken_on().with_conditions(&[found()]);
     let status = ImportStatus { clusters: vec!["../../x".into(), "".into()], ..resolved(&[]) };
     let import = service_import("work/app").controlled_by(&mcs).showing(status);
     let view = member_view([mcs.clone().object(), import.object()]);

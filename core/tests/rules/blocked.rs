@@ -1,8 +1,8 @@
 //! Tests of random histories in which other controllers' finalizers keep deleted objects, and namespaces vanish and return.
 //! Once that ends, fleets settle as usual.
 
+use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
-use crate::scenes::{export, hold, reappear, vanish};
 use crate::support::build::{IntoObject, mcs, named, service_export};
 use crate::support::oracle::{CLASSES, assert_settled, classes};
 use crate::support::property::for_any;

@@ -9,7 +9,7 @@ use crate::support::build::{
 };
 use crate::support::cluster::Answer;
 use crate::support::oracle::assert_settled;
-use crate::support::view::{gone, hub_view, member_view, told, writes};
+use crate::support::view::{hub_view, member_view, observe_change, observe_removal, writes};
 use crate::support::world::{Entry, Who, World, fleet};
 use fleetnet_core::hub;
 use fleetnet_core::member::Key;
@@ -97,7 +97,7 @@ fn b1b_a_recycled_slice_keeps_its_export() {
 }
 
 #[test]
-fn b1b_an_export_is_found_by_the_uid_of_its_slice_whoever_named_it() {
+fn b1b_an_export_is_found_by_the_uid_of_its_slice_under_any_name() {
     let source = slice("work/app-1").generation(2).endpoints(&["10.0.0.9"]);
     let named_by_go = slice_export("member-1", &slice("work/app-1")).called("member-1-work-app-1-zzzzz");
     let view = member_view([
@@ -140,7 +140,7 @@ fn b2_a_second_export_of_a_slice_goes_once_the_first_says_what_the_slice_says() 
         accepted_export("work/app").object(),
         source.object(),
         Object::EndpointSliceExport(stale.clone()),
-        Object::EndpointSliceExport(current.clone().carrying(&["10.0.0.8"], 2)),
+        Object::EndpointSliceExport(current.clone().with_addresses(&["10.0.0.8"], 2)),
     ]);
     let key = Key::SliceExport(named("work/app-1"));
     let first = writes(&view, &key);
@@ -148,12 +148,12 @@ fn b2_a_second_export_of_a_slice_goes_once_the_first_says_what_the_slice_says() 
         matches!(&first[..], [Write { at, action: Action::Patch { .. }, .. }] if *at == current.meta.name),
         "{first:#?}"
     );
-    told(&mut view, Object::EndpointSliceExport(current));
+    observe_change(&mut view, Object::EndpointSliceExport(current));
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceExport, &stale.meta)]);
 }
 
 #[test]
-fn b4_an_export_made_anew_while_the_old_one_is_dying_is_not_lost() {
+fn b4_an_export_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let in_hub = in_hub_of("member-1", "work-app");
     hold(&mut world, Who::Hub, Kind::InternalServiceExport, &in_hub, true);
@@ -170,7 +170,7 @@ fn b4_an_export_made_anew_while_the_old_one_is_dying_is_not_lost() {
 }
 
 #[test]
-fn b4_an_import_made_anew_while_the_old_one_is_dying_is_not_lost() {
+fn b4_an_import_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
     for (who, kind, name) in [
         (Who::Hub, Kind::InternalServiceImport, in_hub_of("member-2", "work-app")),
         (Who::Member(1), Kind::ServiceImport, named("work/app")),
@@ -192,9 +192,9 @@ fn b4_an_import_made_anew_while_the_old_one_is_dying_is_not_lost() {
 }
 
 #[test]
-fn b4_a_service_is_not_offered_anew_while_its_export_is_dying() {
+fn b4_a_service_is_not_exported_again_while_its_export_is_being_deleted() {
     let source = service("work/app");
-    let export = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let export = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
     let same = internal_export("member-1", &source).offered_since(seconds(2)).deleting();
     let of_an_earlier_service = internal_export("member-1", &service("work/app").uid("uid-earlier")).deleting();
     let key = Key::Export(named("work/app"));
@@ -202,7 +202,11 @@ fn b4_a_service_is_not_offered_anew_while_its_export_is_dying() {
     for (case, dying) in [("the same Service", same), ("an earlier Service", of_an_earlier_service)] {
         let mut view = member_view([source.clone().object(), export.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
-        assert_eq!(gone(&mut view, &dying.object()), std::slice::from_ref(&key), "{case}: its end wakes the export");
+        assert_eq!(
+            observe_removal(&mut view, &dying.object()),
+            std::slice::from_ref(&key),
+            "{case}: its end wakes the export"
+        );
         let planned = writes(&view, &key);
         assert!(
             matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),
@@ -212,7 +216,7 @@ fn b4_a_service_is_not_offered_anew_while_its_export_is_dying() {
 }
 
 #[test]
-fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
+fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
     let mcs = mcs("work/app").taken_on();
     let import = service_import("work/app").controlled_by(&mcs);
     let same = claim("member-1", &import).deleting();
@@ -223,7 +227,7 @@ fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
         let mut view = member_view([mcs.clone().object(), import.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
         let woken = [Key::MultiClusterService(named("work/app")), key.clone()];
-        assert_eq!(gone(&mut view, &dying.object()), woken, "{case}: its end wakes the import");
+        assert_eq!(observe_removal(&mut view, &dying.object()), woken, "{case}: its end wakes the import");
         let planned = writes(&view, &key);
         assert!(
             matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),
@@ -233,8 +237,8 @@ fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
 }
 
 #[test]
-fn b4_a_multi_cluster_service_neither_uses_nor_adopts_a_dying_import_and_makes_it_anew_when_it_is_gone() {
-    let mcs = mcs("work/app").taken_on().told(&[not_found()]);
+fn b4_a_multi_cluster_service_never_uses_an_import_being_deleted_and_recreates_it_when_it_is_gone() {
+    let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
     let key = Key::MultiClusterService(named("work/app"));
     let unresolved = service_import("work/app").controlled_by(&mcs);
     for (case, import) in [
@@ -245,7 +249,7 @@ fn b4_a_multi_cluster_service_neither_uses_nor_adopts_a_dying_import_and_makes_i
         let dying = import.deleting();
         let mut view = member_view([mcs.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}");
-        let requeue = gone(&mut view, &dying.object());
+        let requeue = observe_removal(&mut view, &dying.object());
         assert!(requeue.contains(&key), "{case}: its end requeues the MultiClusterService: {requeue:?}");
         let planned = writes(&view, &key);
         assert!(
@@ -256,7 +260,7 @@ fn b4_a_multi_cluster_service_neither_uses_nor_adopts_a_dying_import_and_makes_i
 }
 
 #[test]
-fn b4_a_slice_exported_anew_while_its_export_is_dying_is_not_lost() {
+fn b4_a_slice_exported_again_while_its_export_is_being_deleted_is_not_lost() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let export = world.hub.list(Kind::EndpointSliceExport).next().expect("exported").meta().name.clone();
     hold(&mut world, Who::Hub, Kind::EndpointSliceExport, &export, true);
@@ -278,7 +282,7 @@ fn b4_a_slice_exported_anew_while_its_export_is_dying_is_not_lost() {
 }
 
 #[test]
-fn b5_a_dying_import_is_not_resolved_into_and_is_made_anew_when_it_is_gone() {
+fn b5_an_import_being_deleted_gets_no_outcome_and_is_recreated_when_it_is_gone() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     hold(&mut world, Who::Hub, Kind::ServiceImport, &named("work/app"), true);
     world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
@@ -298,7 +302,7 @@ fn b5_a_dying_import_is_not_resolved_into_and_is_made_anew_when_it_is_gone() {
 }
 
 #[test]
-fn b5_no_export_is_told_the_verdict_of_an_import_that_will_vanish() {
+fn b5_no_export_gets_the_outcome_of_an_import_that_is_being_deleted() {
     let offered = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let key = hub::Key::Service(named("work/app"));
@@ -320,7 +324,7 @@ fn says_conflict(world: &World, member: usize) -> Option<String> {
 }
 
 #[test]
-fn b5_an_import_that_somebody_deleted_is_made_anew() {
+fn b5_an_import_that_somebody_deleted_is_recreated() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
     world.run();
@@ -353,10 +357,10 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &key), [Write::patch(&import.meta, status)]);
     // The outcomes of several exports are written in one plan, not one after the other.
-    told(&mut view, import.showing(resolved(&["member-1"])).object());
+    observe_change(&mut view, import.showing(resolved(&["member-1"])).object());
     let verdicts = writes(&view, &key).len();
     assert_eq!(verdicts, 2);
-    gone(&mut view, &loser.object());
+    observe_removal(&mut view, &loser.object());
     assert_eq!(writes(&view, &key).len(), 1);
 }
 
@@ -438,7 +442,7 @@ fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes
     ]);
     let key = Key::SliceImport(name);
     assert_eq!(writes(&view, &key), [], "nothing to bind it to yet");
-    let requeue = told(&mut view, derived_service("work-new", "work/new").object());
+    let requeue = observe_change(&mut view, derived_service("work-new", "work/new").object());
     assert!(requeue.contains(&key), "the derived Service wakes its slices: {requeue:?}");
     let planned = writes(&view, &key);
     let [Write { at, action: Action::Patch { patch: Patch::ImportedSlice(wanted), .. }, sample: None, .. }] =
@@ -456,9 +460,9 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
     let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
     assert_eq!(writes(&view, &key), []);
     let mcs = mcs("work/app").taken_on().deriving("work-app");
-    told(&mut view, derived_service("work-app", "work/app").object());
+    observe_change(&mut view, derived_service("work-app", "work/app").object());
     assert_eq!(writes(&view, &key), [], "a Service without its MultiClusterService is nobody's");
-    let requeue = told(&mut view, mcs.object());
+    let requeue = observe_change(&mut view, mcs.object());
     assert!(requeue.contains(&key), "the MultiClusterService requeues its slices: {requeue:?}");
     assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceImport, &given.meta)]);
 }
@@ -466,7 +470,7 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
 #[test]
 fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
     // The ServiceExport lost its finalizer with the earlier export, but its status still shows that export's outcome.
-    let export = service_export("work/app").saying(&[valid("work/app"), no_conflict("work/app")]);
+    let export = service_export("work/app").with_conditions(&[valid("work/app"), no_conflict("work/app")]);
     let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);
 }

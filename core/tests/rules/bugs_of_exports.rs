@@ -1,8 +1,9 @@
 //! Tests for bugs of the Go agents about weights, outcomes and conflicts that must not exist here. For the numbers see
 //! docs/behaviour.md.
 
-use crate::scenes::{
-    count, edit_service, export, export_of, export_says, hold, import_in_hub, imported, says, set_endpoints, weigh,
+use crate::fleet::{
+    count, edit_service, export, export_condition, export_of, hold, import_in_hub, imported, set_endpoints,
+    status_and_reason, weigh,
 };
 use crate::support::agent::Agent;
 use crate::support::build::{
@@ -28,7 +29,7 @@ fn b8_weight_zero_withdraws_the_slices_too() {
     for kind in [Kind::InternalServiceExport, Kind::EndpointSliceExport, Kind::EndpointSliceImport] {
         assert_eq!(count(&world, Who::Hub, kind), 0, "{kind:?}");
     }
-    let valid = export_of(&world, 0, "work/app").and_then(|export| says(&export.conditions, "Valid"));
+    let valid = export_of(&world, 0, "work/app").and_then(|export| status_and_reason(&export.conditions, "Valid"));
     assert_eq!(valid, Some(("True".to_owned(), "ServiceIsValid".to_owned())), "it is as its user wants it");
     assert_settled(&world);
 }
@@ -41,7 +42,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
         weigh(&mut world, 0, Some(weight));
         world.run();
         assert_eq!(world.lines_since(mark), ["member-1 patches conditions of ServiceExport"], "{weight:?}");
-        assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "{weight:?}");
+        assert_eq!(export_condition(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "{weight:?}");
         assert_eq!(imported(&world, 1), EXPORTED, "{weight:?}");
         // The existing export continues to follow its source slice, even after a restart.
         world.restart(Who::Member(0));
@@ -53,7 +54,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
         assert_eq!(shown, Some(vec![port("http", 81)]), "{weight:?}");
         weigh(&mut world, 0, Some("3"));
         world.run();
-        assert_eq!(export_says(&world, 0, "Valid"), "ServiceIsValid", "{weight:?}");
+        assert_eq!(export_condition(&world, 0, "Valid"), "ServiceIsValid", "{weight:?}");
         assert_settled(&world);
     }
 }
@@ -65,7 +66,7 @@ fn slices_exported(world: &World, mark: usize) -> Vec<String> {
 }
 
 #[test]
-fn b9_a_service_made_anew_with_other_ports_gives_no_slices_before_it_is_judged() {
+fn b9_a_service_recreated_with_other_ports_exports_no_slices_before_its_outcome() {
     for seed in 0..60 {
         let mut world = fleet(2, ConsumerType::LoadBalancer);
         export(&mut world, 2, "work/app", 80, &["10.0.2.1"]);
@@ -80,7 +81,7 @@ fn b9_a_service_made_anew_with_other_ports_gives_no_slices_before_it_is_judged()
         world.create(Who::Member(0), service("work/app").ports(&[port("http", 81)]).object());
         world.create(Who::Member(0), slice("work/app-9").endpoints(&["10.0.0.9"]).object());
         world.run();
-        assert_eq!(export_says(&world, 0, "Conflict"), "ConflictFound", "seed {seed}");
+        assert_eq!(export_condition(&world, 0, "Conflict"), "ConflictFound", "seed {seed}");
         assert_eq!(slices_exported(&world, mark), [""; 0], "seed {seed}: the old verdict was on the old ports");
         assert_eq!(imported(&world, 1), ["10.0.2.1"], "seed {seed}");
         assert_settled(&world);
@@ -100,7 +101,7 @@ fn b9_a_service_that_is_eligible_again_with_other_ports_gives_no_slices_before_i
         service.ports = vec![port("http", 81)];
     });
     world.run();
-    assert_eq!(export_says(&world, 0, "Conflict"), "ConflictFound");
+    assert_eq!(export_condition(&world, 0, "Conflict"), "ConflictFound");
     assert_eq!(slices_exported(&world, mark), [""; 0]);
     assert_settled(&world);
 }
@@ -155,7 +156,7 @@ fn b15_an_export_that_goes_does_not_wait_for_the_import_to_be_resolved() {
 }
 
 #[test]
-fn b16_a_service_made_anew_waits_quietly_for_its_old_export_to_go() {
+fn b16_a_recreated_service_waits_without_writes_for_the_removal_of_its_old_export() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let in_hub = in_hub_of("member-1", "work-app");
     hold(&mut world, Who::Hub, Kind::InternalServiceExport, &in_hub, true);
@@ -193,8 +194,9 @@ fn b18_the_winner_is_the_same_in_any_order_of_arrival() {
             export(&mut world, member, "work/app", number, &[]);
         }
         world.run();
-        let says: Vec<String> = (0..3).map(|member| export_says(&world, member, "Conflict")).collect();
-        assert_eq!(says, ["NoConflictFound", "ConflictFound", "NoConflictFound"], "seed {seed}");
+        let status_and_reason: Vec<String> =
+            (0..3).map(|member| export_condition(&world, member, "Conflict")).collect();
+        assert_eq!(status_and_reason, ["NoConflictFound", "ConflictFound", "NoConflictFound"], "seed {seed}");
         assert_settled(&world);
     }
 }
@@ -244,8 +246,8 @@ fn b18_the_event_of_a_conflict_names_what_differs_and_who_wins() {
         let import = service_import("work/app").showing(resolved(&["member-1"]));
         let view = hub_view([winner.object(), loser.clone().object(), import.object()]);
         let plan = planned(&view, &app());
-        let told: Vec<_> = plan.writes.iter().flat_map(|write| &write.events).collect();
-        let [event] = told[..] else { panic!("{case}: one event, not {told:#?}") };
+        let reported: Vec<_> = plan.writes.iter().flat_map(|write| &write.events).collect();
+        let [event] = reported[..] else { panic!("{case}: one event, not {reported:#?}") };
         assert_eq!((&event.name, event.reason.is_warning()), (&loser.meta.name, true), "{case}");
         assert!(event.message.contains(differs), "{case}: {}", event.message);
         assert!(event.message.contains("the export of cluster member-1"), "{case}: {}", event.message);
@@ -277,7 +279,7 @@ fn b22_nobody_writes_to_the_objects_that_he_exports() {
 }
 
 #[test]
-fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_anew() {
+fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_again() {
     let weight_of_zero = condition("Valid", "True", "ServiceIsValid", "exported service work/app with 0 weight", 1);
     let because_of_it = condition("Withdrawn", "True", "WeightIsZero", "its weight is 0", 1);
     let missing = condition("Valid", "False", "ServiceNotFound", "service work/app is not found", 1);
@@ -286,7 +288,7 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
         let case = withdrawn[0].message.clone();
         // The hub has removed the export, but the ServiceExport still has its finalizer.
         let said: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
-        let export = service_export("work/app").marked().saying(&said);
+        let export = service_export("work/app").marked().with_conditions(&said);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
         assert_eq!(writes(&view, &member::Key::SliceExport(named("work/app-1"))), [], "{case}");
         let planned = writes(&view, &member::Key::Export(named("work/app")));
@@ -295,16 +297,17 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
         else {
             panic!("{case}: {planned:#?}");
         };
-        let told: Vec<_> = ["Valid", "Conflict"].map(|condition| says(list, condition)).into_iter().flatten().collect();
+        let reported: Vec<_> =
+            ["Valid", "Conflict"].map(|condition| status_and_reason(list, condition)).into_iter().flatten().collect();
         let expected = [("True", "ServiceIsValid"), ("Unknown", "ServicePendingConflictResolution")];
-        assert_eq!(told, expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())), "{case}");
+        assert_eq!(reported, expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())), "{case}");
         assert_eq!(offered.kind(), Kind::InternalServiceExport, "{case}");
     }
 }
 
 /// Returns a fleet in which two members export the same ports. Member-2's Service is deleted, and its agent crashes after
 /// `writes` writes. When the agent restarts, the Service exists again, with other ports.
-fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u64) -> World {
+fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u64) -> World {
     let anew = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
@@ -330,12 +333,12 @@ fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u
 fn b9_no_verdict_outlives_its_export_wherever_the_agent_crashes() {
     let cases = (0..6).flat_map(|writes| [(writes, true), (writes, false)]);
     for ((writes, at_once), seed) in cases.flat_map(|case| (0..12).map(move |seed| (case, seed))) {
-        let mut world = crashed_while_its_service_was_made_anew(writes, at_once, seed);
+        let mut world = crashed_while_its_service_was_recreated(writes, at_once, seed);
         let mark = world.ledger.len();
         world.run();
         let exported =
             world.lines_since(mark).into_iter().filter(|line| line == "member-2 creates EndpointSliceExport");
         assert_eq!(exported.count(), 0, "after {writes} writes, at once: {at_once}, seed {seed}");
-        assert_eq!(export_says(&world, 1, "Conflict"), "ConflictFound");
+        assert_eq!(export_condition(&world, 1, "Conflict"), "ConflictFound");
     }
 }

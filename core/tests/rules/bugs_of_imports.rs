@@ -1,6 +1,6 @@
 //! Tests for bugs of the Go agents about names and imports that must not exist here. For the numbers see docs/behaviour.md.
 
-use crate::scenes::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
+use crate::fleet::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildMcs, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
     mcs, named, resolved, service, service_export, service_import,
@@ -153,7 +153,7 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
     };
     let struck = Write::patch(&granted.meta, struck);
     assert_eq!(of_claim(Some(granted)), [struck], "it is struck out first");
-    let answered = dying.clone().answered(resolved(&["member-1"]));
+    let answered = dying.clone().with_status(resolved(&["member-1"]));
     let view = hub_view([answered.object()]);
     assert_eq!(writes(&view, &key), [unmark], "the import is gone");
 }
@@ -185,7 +185,7 @@ fn b17_a_multi_cluster_service_without_a_target_imports_nothing_and_gives_back_w
     assert!(matches!(patch, Patch::MultiClusterServiceStatus { .. }), "{patch:?}");
     assert!(planned(&view, &key).again.is_none(), "and nobody looks again");
 
-    let had = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let had = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&had).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
     let had = had.importing("");

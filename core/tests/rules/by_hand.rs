@@ -1,6 +1,6 @@
 //! Tests of objects that somebody creates or edits by hand: agents remove or restore what they own, and leave everything else.
 
-use crate::scenes::{bound, derived, edit_service, names};
+use crate::fleet::{bound, derived, edit_service, names};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, claim, mcs,
     named, not_found, resolved, seconds, service, service_import, slice, slice_export,
@@ -35,7 +35,7 @@ fn copied_as(object: &Object, name: &str) -> Object {
 fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let mcs = mcs("work/app").taken_on();
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let first = claim("member-1", &import).marked().answered(resolved(&["member-2"]));
+    let first = claim("member-1", &import).marked().with_status(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
     // The status of the second claim does not count: two claims would overwrite each other's outcome in the ServiceImport.
@@ -106,7 +106,7 @@ fn of_two_exports_of_a_slice_the_one_that_says_more_of_it_is_kept_whenever_it_wa
 
 #[test]
 fn an_import_that_others_own_is_adopted_beside_them() {
-    let mcs = mcs("work/app").taken_on().told(&[not_found()]);
+    let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
     let tool = Owner {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
@@ -127,7 +127,7 @@ fn an_import_that_others_own_is_adopted_beside_them() {
 }
 
 #[test]
-fn a_derived_service_whose_labels_were_taken_away_while_no_agent_ran_is_told_of_when_its_multi_cluster_service_goes() {
+fn a_derived_service_whose_labels_were_removed_while_no_agent_ran_is_reported_when_its_multi_cluster_service_goes() {
     for seed in 0..10 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         let at = derived(&world, 1, "work-app").expect("one is derived").meta.name.clone();
@@ -137,17 +137,22 @@ fn a_derived_service_whose_labels_were_taken_away_while_no_agent_ran_is_told_of_
         let mark = world.ledger.len();
         world.run();
         assert!(derived(&world, 1, "work-app").is_some(), "seed {seed}: nothing tells it from somebody else's");
-        let told = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
-        let told = told.filter(|event| event.reason == Reason::DerivedServiceLost).map(|event| event.message.as_str());
+        let reported = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
+        let reported =
+            reported.filter(|event| event.reason == Reason::DerivedServiceLost).map(|event| event.message.as_str());
         let text = "Service fleet-system/work-app does not carry the labels of MultiClusterService work/app and is left \
                     alone. Delete it if nobody needs it";
-        assert_eq!(told.collect::<Vec<_>>(), [text], "seed {seed}");
+        assert_eq!(reported.collect::<Vec<_>>(), [text], "seed {seed}");
     }
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
     world.run();
-    let told = world.ledger.iter().flat_map(|entry| &entry.write.events);
-    assert_eq!(told.filter(|event| event.reason == Reason::DerivedServiceLost).count(), 0, "one that goes is not lost");
+    let reported = world.ledger.iter().flat_map(|entry| &entry.write.events);
+    assert_eq!(
+        reported.filter(|event| event.reason == Reason::DerivedServiceLost).count(),
+        0,
+        "one that goes is not lost"
+    );
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
 
-use crate::scenes::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
+use crate::fleet::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, claim, in_hub_of, internal_export, mcs,
     named, no_conflict, reference, resolved, seconds, service, service_import,
 };
 use crate::support::oracle::{assert_settled, state};
-use crate::support::view::{blocking_reasons, gone, hub_view, member_view, planned, writes};
+use crate::support::view::{blocking_reasons, hub_view, member_view, observe_removal, planned, writes};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{
     Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, MultiClusterService, Object, ServiceImport,
@@ -115,7 +115,7 @@ fn an_import_that_turns_to_loadbalancer_is_never_without_endpoints() {
 }
 
 #[test]
-fn where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told() {
+fn where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event() {
     for seed in 0..20 {
         let case = format!("seed {seed}");
         let mut world = with_a_rival().in_any_order(seed);
@@ -310,7 +310,7 @@ fn shared_mcs() -> MultiClusterService {
     mcs("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)
 }
 
-fn held() -> ServiceImport {
+fn claimed_import() -> ServiceImport {
     service_import("work/app").uid("0a1b2c3d").controlled_by(&mcs("work/app")).showing(resolved(&["member-2"]))
 }
 
@@ -331,8 +331,8 @@ fn delete(claim: &InternalServiceImport) -> Write {
 #[test]
 fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered() {
     let exclusive = mcs("work/app").taken_on();
-    let import = held();
-    let first = claim("member-1", &import).east_west().marked().answered(resolved(&["member-2"]));
+    let import = claimed_import();
+    let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
     let view = |mcs: &MultiClusterService, claims: &[&InternalServiceImport]| {
         let claims = claims.iter().map(|claim| (*claim).clone().object());
         member_view([mcs.clone().object(), import.clone().object()].into_iter().chain(claims))
@@ -345,7 +345,7 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first]), [Write::create(at, desired)]);
     let waits = second(&import);
     assert_eq!(plan(&exclusive, &[&first, &waits]), [], "the first one's answer is shown, and it stays");
-    let granted = waits.clone().marked().answered(resolved(&["member-2"]));
+    let granted = waits.clone().marked().with_status(resolved(&["member-2"]));
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
@@ -360,8 +360,8 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
 #[test]
 fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
     let exclusive = mcs("work/app").taken_on();
-    let import = held();
-    let first = claim("member-1", &import).east_west().marked().answered(resolved(&["member-2"]));
+    let import = claimed_import();
+    let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
     let mut theirs = claim("member-1", &service_import("work/other"));
     theirs.meta.name.name = "work-app-0a1b2".into();
     let objects = [exclusive.object(), import.object(), first.object(), theirs.clone().object()];
@@ -372,7 +372,7 @@ fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
                    borne by another's InternalServiceImport: fleet-member-member-1/work-app-0a1b2 (of service work/other). \
                    Delete one of these, or import another service";
     assert_eq!(blocking_reasons(&plan), [("NameHeldByAnother", message)]);
-    gone(&mut view, &theirs.object());
+    observe_removal(&mut view, &theirs.object());
     assert_eq!(writes(&view, &key()).len(), 1);
 }
 
@@ -386,7 +386,7 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
         let view = hub_view([offer.clone().object(), import.clone().object()].into_iter().chain(claims));
         writes(&view, &hub::Key::Service(named("work/app")))
     };
-    let shared = claim("member-2", &service_import("work/app")).east_west().marked().answered(status());
+    let shared = claim("member-2", &service_import("work/app")).east_west().marked().with_status(status());
     let mut second = claim("member-2", &service_import("work/app")).created(seconds(9)).marked();
     second.meta.name.name = "second".into();
     let alone = service_import("work/app").showing(status()).claimed_by(&["member-2"]);
@@ -403,7 +403,7 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
     // A claim that another member makes later gets nothing. When the shared claim is gone, the record has a single importer.
-    let granted = second.clone().answered(status());
+    let granted = second.clone().with_status(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);
     assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
@@ -413,8 +413,8 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     // removed.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
     let held = both.claimed_alone_by("member-3");
-    let holder = claim("member-3", &service_import("work/app")).marked().answered(status());
-    let answered_before = second.clone().answered(status());
+    let holder = claim("member-3", &service_import("work/app")).marked().with_status(status());
+    let answered_before = second.clone().with_status(status());
     let taken_back = answer(&answered_before, ImportStatus::default());
     assert_eq!(planned(&held, &[&shared, &answered_before, &holder]), [taken_back]);
     assert_eq!(

@@ -63,7 +63,7 @@ pub(crate) struct Offer {
     pub(crate) dying: bool,
     pub(crate) created: i64,
     /// Outcome in the export's status, which may be out of date: `Some(true)` for a conflict, `Some(false)` for none.
-    pub(crate) told: Option<bool>,
+    pub(crate) conflict_before: Option<bool>,
 }
 
 /// Event that happens to one export after the hub agent has started.
@@ -92,10 +92,19 @@ pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
-        |(cluster, second, ports, stamp, unmarked, dying, created, told)| {
+        |(cluster, second, ports, stamp, unmarked, dying, created, conflict_before)| {
             // A second export, or one that is being deleted, existed before the start: it has its stamp and its finalizer.
             let stamp = if second { Stamp::Since(52) } else { stamp };
-            Offer { cluster, second, ports, stamp, marked: !unmarked || dying || second, dying, created, told }
+            Offer {
+                cluster,
+                second,
+                ports,
+                stamp,
+                marked: !unmarked || dying || second,
+                dying,
+                created,
+                conflict_before,
+            }
         },
     )
 }
@@ -139,9 +148,9 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
         marked: true,
         dying: false,
         created: 53,
-        told: Some(false),
+        conflict_before: Some(false),
     };
-    let older = Offer { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, told: None, ..accepted };
+    let older = Offer { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, conflict_before: None, ..accepted };
     [accepted, older]
 }
 
@@ -194,7 +203,8 @@ pub(crate) fn hub_of(case: &Case) -> World {
         world.edit(Who::Hub, Kind::InternalServiceExport, &name, |object| {
             let Object::InternalServiceExport(export) = object else { return };
             export.meta.created = seconds(offer.created);
-            let verdict = offer.told.map(|yes| if yes { conflict("work/app") } else { no_conflict("work/app") });
+            let verdict =
+                offer.conflict_before.map(|yes| if yes { conflict("work/app") } else { no_conflict("work/app") });
             export.conditions = verdict.into_iter().collect();
         });
         if offer.dying {

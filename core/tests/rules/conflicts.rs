@@ -33,8 +33,8 @@ use std::collections::{BTreeMap, BTreeSet};
 fn start(world: &mut World, random: &mut Rng) {
     world.restart(Who::Hub);
     for queue in world.hub_agent.inbox.values_mut() {
-        let told: Vec<News> = queue.drain(..).filter(|news| matches!(news, News::Changed(_))).collect();
-        for news in told {
+        let reported: Vec<News> = queue.drain(..).filter(|news| matches!(news, News::Changed(_))).collect();
+        for news in reported {
             for _ in 0..1 + random.usize(..2) {
                 queue.insert(random.usize(..queue.len() + 1), news.clone());
             }
@@ -91,7 +91,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
             // The export's ports changed while a Go hub ran, and the Go hub accepted them.
-            Stamp::Stale(since) if !turned && by_go && offer.told == Some(false) => {
+            Stamp::Stale(since) if !turned && by_go && offer.conflict_before == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
             _ => NOW,
@@ -107,15 +107,16 @@ fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
     let counting = counting(&held);
-    let import = view.imports.get(&named("work/app")).map(|import| &import.status);
+    let import = view.hub_imports.get(&named("work/app")).map(|import| &import.status);
     let shown = |cluster: &ClusterId, export: &InternalServiceExport| {
         import.is_some_and(|it| it.clusters.contains(cluster) && set_of(&it.ports) == set_of(&export.ports))
     };
-    let told = |export: &InternalServiceExport| verdict_of(export) == Some("False");
+    let is_accepted = |export: &InternalServiceExport| verdict_of(export) == Some("False");
     let since = |cluster: &ClusterId, export: &InternalServiceExport| match &export.offered {
         // A stamp does not count if it is older than its export.
         Some(offered)
-            if offered.ports == names::ports_fingerprint(&export.ports) || told(export) && shown(cluster, export) =>
+            if offered.ports == names::ports_fingerprint(&export.ports)
+                || is_accepted(export) && shown(cluster, export) =>
         {
             Some(offered.since.max(export.meta.created))
         }
@@ -215,13 +216,13 @@ fn assert_ends_right(case: &Case, world: &World) {
             Later::Leaves => None,
         }));
     if one_set.map(|which| set_of(&self::ports(which))).collect::<BTreeSet<_>>().len() == 1 {
-        let told = world.ledger.iter().any(|entry| match &entry.write.action {
+        let reported = world.ledger.iter().any(|entry| match &entry.write.action {
             Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => {
                 list[0].status.as_str() == "True"
             }
             _ => false,
         });
-        assert!(!told, "all offered one set of ports at all times");
+        assert!(!reported, "all offered one set of ports at all times");
     }
 }
 
@@ -265,7 +266,7 @@ fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
         ("not marked", any(&|offer| !offer.marked)),
         ("dying", any(&|offer| offer.dying)),
         ("two of one cluster", any(&|one| one.second && any(&|other| !other.second && other.cluster == one.cluster))),
-        ("told what does not hold", any(&|offer| offer.told == Some(true)) && losers == 0),
+        ("told what does not hold", any(&|offer| offer.conflict_before == Some(true)) && losers == 0),
         ("joins", later(&|later| matches!(later, Later::Joins { .. }))),
         ("leaves", later(&|later| matches!(later, Later::Leaves))),
         ("turns", later(&|later| matches!(later, Later::Turns { .. }))),
@@ -280,7 +281,7 @@ const ORDERS: u64 = 6;
 const CLASSES: usize = 23;
 
 #[test]
-fn whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false() {
+fn exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false() {
     let seen: RefCell<BTreeMap<&str, usize>> = RefCell::default();
     let outcome = TestRunner::new(cases(CASES)).run(&(a_case(), any::<u64>()), |(case, seed)| {
         let mut first = None;
@@ -320,11 +321,11 @@ fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
         for loser in losers.collect::<Vec<_>>() {
             type Way<'a> = (&'static str, &'a dyn Fn(&mut World));
             let ways: [Way<'_>; 3] = [
-                ("the loser turns back", &|world| offer(world, &loser.meta.name, &import.status.ports)),
+                ("the loser turns back", &|world| set_ports(world, &loser.meta.name, &import.status.ports)),
                 ("the winners leave", &|world| {
                     winners.iter().for_each(|winner| world.delete(Who::Hub, Kind::InternalServiceExport, winner));
                 }),
-                ("the winners turn", &|world| winners.iter().for_each(|winner| offer(world, winner, &loser.ports))),
+                ("the winners turn", &|world| winners.iter().for_each(|winner| set_ports(world, winner, &loser.ports))),
             ];
             for (way, end_cause) in ways {
                 let mut after = world.clone();
@@ -332,16 +333,16 @@ fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
                 let left: Vec<Object> = after.hub.all().cloned().collect();
                 let sets: BTreeSet<PortSet> = counting(&left).values().map(|export| set_of(&export.ports)).collect();
                 after.run(); // no time passes, and nothing else happens
-                let Some(Object::InternalServiceExport(told)) =
+                let Some(Object::InternalServiceExport(reported)) =
                     after.hub.get(Kind::InternalServiceExport, &loser.meta.name)
                 else {
                     panic!("it stays");
                 };
                 let import = import_of(&after).expect("somebody exports");
-                let accepted = set_of(&told.ports) == set_of(&import.status.ports);
+                let accepted = set_of(&reported.ports) == set_of(&import.status.ports);
                 let another = way != "the loser turns back" && sets.len() > 1;
                 assert!(accepted || another, "{way}: nobody but another loser may win now");
-                assert_eq!(verdict_of(told), Some(if accepted { "False" } else { "True" }), "{way}");
+                assert_eq!(verdict_of(reported), Some(if accepted { "False" } else { "True" }), "{way}");
                 if accepted {
                     *cleared.borrow_mut().entry(way).or_default() += 1;
                 }
@@ -354,7 +355,7 @@ fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
     assert!(cleared.len() == 3 && cleared.values().all(|count| *count >= 20), "{cleared:#?}");
 }
 
-fn offer(world: &mut World, name: &ObjectName, ports: &[ServicePort]) {
+fn set_ports(world: &mut World, name: &ObjectName, ports: &[ServicePort]) {
     world.edit(Who::Hub, Kind::InternalServiceExport, name, |object| {
         let Object::InternalServiceExport(export) = object else { return };
         export.ports = ports.to_vec();
@@ -431,8 +432,8 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
 /// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
-        "whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false",
-        whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false,
+        "exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false",
+        exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false,
     ),
     (
         "a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other",

@@ -15,7 +15,7 @@ use fleetnet_types::ObjectName;
 const MESSAGE: &str = "another writer undoes what this agent writes to EndpointSlice fleet-system/a";
 
 /// Returns status, reason and message of the condition `Disputed`.
-fn said(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
+fn disputed_condition(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
     conditions::find(conditions, "Disputed").map(|held| (held.status.as_str(), &*held.reason, &*held.message))
 }
 
@@ -34,9 +34,9 @@ fn slice() -> (Kind, ObjectName) {
     (Kind::EndpointSlice, named("fleet-system/a"))
 }
 
-fn importer(said: &[Condition]) -> View {
-    let conditions: Vec<Condition> = [found()].into_iter().chain(said.iter().cloned()).collect();
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&conditions);
+fn importer(disputed_condition: &[Condition]) -> View {
+    let conditions: Vec<Condition> = [found()].into_iter().chain(disputed_condition.iter().cloned()).collect();
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&conditions);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     member_view([mcs.object(), import.object(), derived_service("work-app", "work/app").object()])
 }
@@ -53,14 +53,14 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     let planned = writes(&view, &key);
     assert_eq!(planned[0].events, [], "the runtime tells it");
     let disputed = set(&planned);
-    assert_eq!(said(&disputed), Some(("True", "WritesUndone", MESSAGE)));
+    assert_eq!(disputed_condition(&disputed), Some(("True", "WritesUndone", MESSAGE)));
     assert_eq!(conditions::find(&disputed, "Valid"), Some(&found()), "it is imported all the same");
 
     // A restarted agent does not know the dispute any more. If the other writer continues, the agent notices it again.
     let view = importer(&disputed[1..]);
     let no_more = "no other writer undoes what the agents write";
     let over = set(&writes(&view, &key));
-    assert_eq!(said(&over), Some(("False", "WritesStand", no_more)));
+    assert_eq!(disputed_condition(&over), Some(("False", "WritesStand", no_more)));
     let mut view = importer(&over[1..]);
     assert_eq!(writes(&view, &key), [], "said once");
 
@@ -79,9 +79,9 @@ fn all_that_is_disputed_of_an_import_is_named_and_what_is_of_another_is_not() {
     view.disputed(of("work/app"), slice(), message("a"), &mut Vec::new());
     view.disputed(of("work/app"), (Kind::Service, named("fleet-system/a")), message("b"), &mut Vec::new());
     view.disputed(of("work/other"), (Kind::Service, named("fleet-system/c")), message("c"), &mut Vec::new());
-    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b; a")));
+    assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b; a")));
     view.disputed(of("work/app"), slice(), None, &mut Vec::new());
-    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b")));
+    assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b")));
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn what_is_disputed_already_with_the_same_words_plans_nobody() {
     let about = || Some((Kind::MultiClusterService, named("work/app")));
     let message = || Some(MESSAGE.to_owned());
     view.disputed(about(), slice(), message(), &mut Vec::new());
-    let said = set(&writes(&view, &key));
-    let mut view = importer(&said[1..]);
+    let disputed_condition = set(&writes(&view, &key));
+    let mut view = importer(&disputed_condition[1..]);
     view.disputed(about(), slice(), message(), &mut Vec::new());
     assert_eq!(writes(&view, &key), [], "the condition says it");
     let mut requeue = Vec::new();
@@ -115,7 +115,7 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
     }
     let planned = set(&writes(&view, &hub::Key::Service(named("work/app"))));
     let expected = format!("{}; {}; {}; and 997 more", message(0), message(1), message(2));
-    assert_eq!(said(&planned), Some(("True", "WritesUndone", &*expected)));
+    assert_eq!(disputed_condition(&planned), Some(("True", "WritesUndone", &*expected)));
     let conflict = conditions::find(&planned, "Conflict").map(|held| &*held.reason);
     assert_eq!(conflict, Some("NoConflictFound"), "in the same write");
 
@@ -125,7 +125,7 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
         view.disputed(about, copy(number), Some(message(number)), &mut Vec::new());
     }
     let planned = set(&writes(&view, &Key::MultiClusterService(named("work/app"))));
-    assert_eq!(said(&planned), Some(("True", "WritesUndone", &*expected)));
+    assert_eq!(disputed_condition(&planned), Some(("True", "WritesUndone", &*expected)));
 }
 
 #[test]
@@ -143,10 +143,13 @@ fn who_exports_sees_it_too_and_what_the_hub_agent_says_of_the_export() {
     assert_eq!(writes(&view, &key), []);
     let about = Some((Kind::ServiceExport, named("work/app")));
     view.disputed(about, slice(), Some(MESSAGE.to_owned()), &mut Vec::new());
-    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
+    assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
 
     let in_hub = condition("Disputed", "True", "WritesUndone", "in the hub", 1);
-    assert_eq!(said(&set(&writes(&exporter(&[in_hub]), &key))), Some(("True", "WritesUndone", "in the hub")));
+    assert_eq!(
+        disputed_condition(&set(&writes(&exporter(&[in_hub]), &key))),
+        Some(("True", "WritesUndone", "in the hub"))
+    );
     let over = condition("Disputed", "False", "WritesStand", "no more", 1);
     assert_eq!(writes(&exporter(&[over]), &key), []);
 }
@@ -164,6 +167,6 @@ fn in_the_hub_the_exports_of_the_service_say_it() {
     let copy = (Kind::EndpointSliceImport, named("fleet-member-member-2/a"));
     view.disputed(Some(named("work/app")), copy, Some(MESSAGE.to_owned()), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
-    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
+    assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
     assert!(!view.plan(&key, NOW).writes.is_empty());
 }

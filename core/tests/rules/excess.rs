@@ -6,7 +6,7 @@ use crate::support::build::{
     distributed_slice, found, imported_slice, mcs, named, resolved, seconds, service, service_import, slice,
     slice_export,
 };
-use crate::support::view::{claimed_hub_view, gone, member_view, told, writes};
+use crate::support::view::{claimed_hub_view, member_view, observe_change, observe_removal, writes};
 use fleetnet_core::hub;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{EndpointSlice, HubSlice, Object};
@@ -15,7 +15,7 @@ use fleetnet_types::Timestamp;
 
 /// Returns a member that has just started with a distributed slice and its imported slice.
 fn imported() -> (Key, EndpointSlice, View) {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let held = imported_slice(&given.meta.name.name, "work-app").version(5);
@@ -40,9 +40,9 @@ fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not
     let (key, held, mut view) = imported();
     assert_eq!(writes(&view, &key), []);
     let edited = with_excess(&held, 6, 77);
-    assert!(told(&mut view, edited.clone().object()).contains(&key));
+    assert!(observe_change(&mut view, edited.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), [repair(&edited)]);
-    assert!(told(&mut view, held.version(7).object()).contains(&key));
+    assert!(observe_change(&mut view, held.version(7).object()).contains(&key));
     assert_eq!(writes(&view, &key), []);
 }
 
@@ -50,21 +50,21 @@ fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not
 fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_that_is() {
     let (key, held, mut view) = imported();
     let name = held.meta.name.name.clone();
-    told(&mut view, with_excess(&held, 6, 77).object());
+    observe_change(&mut view, with_excess(&held, 6, 77).object());
     view.imported_slice_written(&name, 5);
     assert_eq!(writes(&view, &key).len(), 1, "the answer to our write is not what is held any more");
     view.imported_slice_written(&name, 6);
     assert_eq!(writes(&view, &key), [], "the next write would be answered with the same");
-    assert_eq!(told(&mut view, with_excess(&held, 7, 77).object()), [], "nor if somebody annotates it");
+    assert_eq!(observe_change(&mut view, with_excess(&held, 7, 77).object()), [], "nor if somebody annotates it");
     assert_eq!(writes(&view, &key), []);
     let edited = with_excess(&held, 8, 78);
-    assert!(told(&mut view, edited.clone().object()).contains(&key));
+    assert!(observe_change(&mut view, edited.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), [repair(&edited)]);
-    told(&mut view, with_excess(&held, 9, 77).object());
+    observe_change(&mut view, with_excess(&held, 9, 77).object());
     view.imported_slice_written(&name, 9);
     assert_eq!(writes(&view, &key), []);
     let changed = with_excess(&held, 10, 79).endpoints(&["10.6.6.6"]);
-    told(&mut view, changed.clone().object());
+    observe_change(&mut view, changed.clone().object());
     assert_eq!(writes(&view, &key), [repair(&changed)]);
 }
 
@@ -72,11 +72,11 @@ fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_
 fn what_a_webhook_made_of_a_slice_that_is_gone_says_nothing_of_the_next() {
     let (key, held, mut view) = imported();
     let edited = with_excess(&held, 6, 77);
-    told(&mut view, edited.clone().object());
+    observe_change(&mut view, edited.clone().object());
     view.imported_slice_written(&held.meta.name.name, 6);
-    gone(&mut view, &edited.clone().object());
+    observe_removal(&mut view, &edited.clone().object());
     let made = edited.uid("another").version(8);
-    told(&mut view, made.clone().object());
+    observe_change(&mut view, made.clone().object());
     assert_eq!(writes(&view, &key), [repair(&made)]);
 }
 
@@ -84,12 +84,12 @@ fn what_a_webhook_made_of_a_slice_that_is_gone_says_nothing_of_the_next() {
 fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
     let (key, held, mut view) = imported();
     let name = held.meta.name.name.clone();
-    told(&mut view, with_excess(&held, 6, 77).object());
+    observe_change(&mut view, with_excess(&held, 6, 77).object());
     view.imported_slice_written(&name, 6);
-    told(&mut view, held.clone().version(7).object());
+    observe_change(&mut view, held.clone().version(7).object());
     view.imported_slice_written(&name, 7);
     let edited = with_excess(&held, 8, 77);
-    told(&mut view, edited.clone().object());
+    observe_change(&mut view, edited.clone().object());
     assert_eq!(writes(&view, &key), [repair(&edited)]);
 }
 
@@ -131,7 +131,7 @@ fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
 #[test]
 fn an_export_of_a_slice_whose_names_somebody_edits_is_written_again() {
     let source = slice("work/app-1");
-    let mut export = slice_export("member-1", &source).carrying(&["10.0.0.1"], 1);
+    let mut export = slice_export("member-1", &source).with_addresses(&["10.0.0.1"], 1);
     export.misnamed = true;
     let objects = |export: &HubSlice| {
         let of_service = accepted_export("work/app");

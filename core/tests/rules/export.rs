@@ -5,17 +5,19 @@ use crate::support::build::{
     condition, conflict, content, distributed_slice, in_hub_of, internal_export, member_agent, named, no_conflict,
     pending, port, reference, seconds, service, service_export, slice, slice_export, valid,
 };
-use crate::support::view::{NOW, SEEN, blocking_reasons, events, gone, hub_view, member_view, planned, told, writes};
+use crate::support::view::{
+    NOW, SEEN, blocking_reasons, events, hub_view, member_view, observe_change, observe_removal, planned, writes,
+};
 use fleetnet_core::features::Features;
 use fleetnet_core::member::{Key, ServiceLatency, View};
 use fleetnet_core::model::{
     AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
 };
-use fleetnet_core::plan::{Action, Desired, Offer, Patch, Sample, Write};
+use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Sample, Write};
 use fleetnet_types::WatchState;
 
-fn offer(number: i32) -> Offer {
-    Offer { ports: vec![port("http", number)], ..Offer::default() }
+fn export_content(number: i32) -> ExportContent {
+    ExportContent { ports: vec![port("http", number)], ..ExportContent::default() }
 }
 
 fn app() -> Key {
@@ -44,7 +46,7 @@ fn sampled(write: Write) -> Write {
 }
 
 #[test]
-fn a_new_export_is_told_then_marked_then_offered() {
+fn a_new_export_gets_a_condition_then_a_finalizer_then_an_internal_export() {
     let source = service("work/app").version(7);
     let fresh = service_export("work/app");
     let view = member_view([source.clone().object(), fresh.clone().object()]);
@@ -52,20 +54,20 @@ fn a_new_export_is_told_then_marked_then_offered() {
     assert_eq!(writes(&view, &app()), [conditions(&fresh, &both)]);
     assert_eq!(events(&view, &app()), ["ServiceIsValid", "ServicePendingConflictResolution"]);
 
-    let said = fresh.saying(&[valid("work/app"), pending("work/app")]);
+    let said = fresh.with_conditions(&[valid("work/app"), pending("work/app")]);
     let view = member_view([source.clone().object(), said.clone().object()]);
     assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::ServiceExport, &said.meta)]);
 
     let view = member_view([source.clone().object(), said.marked().object()]);
-    let desired = Desired::InternalServiceExport { reference: exported(&source), offer: offer(80) };
+    let desired = Desired::InternalServiceExport { reference: exported(&source), content: export_content(80) };
     let create = Write::create(in_hub_of("member-1", "work-app"), desired);
     assert_eq!(writes(&view, &app()), [sampled(create)]);
 }
 
 #[test]
-fn the_verdict_of_the_hub_is_told_once_it_speaks_of_the_export_as_it_is() {
+fn the_outcome_of_the_hub_is_shown_once_it_is_about_the_current_export() {
     let source = service("work/app");
-    let waiting = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let waiting = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
     let offered = internal_export("member-1", &source).offered_since(seconds(2));
     let stale = offered.clone().judged(no_conflict("work/app")).generation(2);
     let table = [
@@ -84,7 +86,7 @@ fn the_verdict_of_the_hub_is_told_once_it_speaks_of_the_export_as_it_is() {
 }
 
 #[test]
-fn an_export_is_written_anew_only_when_its_ports_change() {
+fn an_export_is_rewritten_only_when_its_ports_change() {
     let source = service("work/app");
     let standing = [
         accepted_export("work/app").object(),
@@ -97,13 +99,13 @@ fn an_export_is_written_anew_only_when_its_ports_change() {
     let internal = internal_export("member-1", &source);
     let changed = source.version(9).ports(&[port("http", 81)]);
     let view = member_view(standing.into_iter().chain([changed.clone().object()]));
-    let patch = Patch::InternalServiceExport { reference: exported(&changed), offer: offer(81) };
+    let patch = Patch::InternalServiceExport { reference: exported(&changed), content: export_content(81) };
     let offered = internal.offered_since(seconds(2));
     assert_eq!(writes(&view, &app()), [sampled(Write::patch(&offered.meta, patch))]);
 }
 
 #[test]
-fn a_service_made_anew_replaces_its_export() {
+fn a_recreated_service_replaces_its_export() {
     let old =
         internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let export = accepted_export("work/app");
@@ -115,17 +117,17 @@ fn a_service_made_anew_replaces_its_export() {
         std::slice::from_ref(&undecided),
         "B9: the verdict on the old Service does not hold for the new one, and nothing else tells that once it is gone"
     );
-    let told = export.clone().saying(&[valid("work/app"), now(pending("work/app"))]);
-    let view = member_view([anew.clone().object(), told.clone().object(), old.clone().object()]);
+    let updated = export.clone().with_conditions(&[valid("work/app"), now(pending("work/app"))]);
+    let view = member_view([anew.clone().object(), updated.clone().object(), old.clone().object()]);
     assert_eq!(writes(&view, &app()), [Write::delete(Kind::InternalServiceExport, &old.meta)]);
     let view = member_view([anew.clone().object(), export.object(), old.clone().deleting().object()]);
     assert_eq!(writes(&view, &app()), [undecided]);
-    let view = member_view([anew.object(), told.object(), old.deleting().object()]);
+    let view = member_view([anew.object(), updated.object(), old.deleting().object()]);
     assert_eq!(writes(&view, &app()), [], "the name is held until the old one is gone");
 }
 
 #[test]
-fn what_may_not_be_exported_is_withdrawn_and_told() {
+fn an_ineligible_service_is_withdrawn_and_reported() {
     let not_found = "service work/app is not found";
     let ineligible = "service work/app is not eligible for export";
     type Case<'a> = (&'a str, Vec<Service>, &'a str, &'a str, &'a str);
@@ -157,12 +159,12 @@ fn what_may_not_be_exported_is_withdrawn_and_told() {
             let message = "service work/app is not exported because its weight is 0";
             expected.push(now(condition("Withdrawn", "True", "WeightIsZero", message, 1)));
         }
-        let told = conditions(&export, &expected);
+        let updated = conditions(&export, &expected);
         let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
-        assert_eq!(writes(&view, &app()), [told], "{case}: once it is withdrawn, nothing else tells that (B9)");
+        assert_eq!(writes(&view, &app()), [updated], "{case}: once it is withdrawn, nothing else tells that (B9)");
         assert_eq!(events(&view, &app()), [reason], "{case}: told by the condition's word");
 
-        let said = export.saying(&expected);
+        let said = export.with_conditions(&expected);
         let view = member_view(objects().chain([said.clone().object(), internal.clone().object()]));
         assert_eq!(writes(&view, &app()), [delete], "{case}");
         let dying = internal.deleting();
@@ -179,20 +181,20 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
                    integer: many";
     let invalid = condition("Valid", "False", "ServiceExportInvalidWeightAnnotation", message, 1);
     let export = accepted_export("work/app").weighing("many");
-    let told = [now(invalid.clone()), no_conflict("work/app")];
+    let updated = [now(invalid.clone()), no_conflict("work/app")];
     let internal = internal_export("member-1", &source).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let view = member_view([source.clone().object(), export.clone().object(), internal.object()]);
-    assert_eq!(writes(&view, &app()), [conditions(&export, &told)]);
+    assert_eq!(writes(&view, &app()), [conditions(&export, &updated)]);
     assert_eq!(events(&view, &app()), ["ServiceExportInvalidWeightAnnotation"]);
 
     // An existing export is maintained: if somebody deletes it, it is created again.
-    let said = export.saying(&told);
+    let said = export.with_conditions(&updated);
     let view = member_view([source.clone().object(), said.object()]);
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 
     // While the weight is malformed, no new export starts.
-    let fresh = service_export("work/app").weighing("many").saying(&[invalid]);
+    let fresh = service_export("work/app").weighing("many").with_conditions(&[invalid]);
     let view = member_view([source.object(), fresh.object()]);
     assert_eq!(writes(&view, &app()), []);
 }
@@ -204,15 +206,15 @@ fn with_ports(count: i32) -> Service {
 }
 
 #[test]
-fn a_service_with_too_many_ports_is_not_exported_and_its_user_is_told() {
+fn a_service_with_too_many_ports_is_not_exported_and_its_user_gets_an_event() {
     let fresh = service_export("work/app");
     let message = "service work/app has 1001 ports, and at most 1000 can be exported";
     let refused = condition("Valid", "False", "TooManyPorts", message, 1);
     let view = member_view([with_ports(1001).object(), fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [conditions(&fresh, &[now(refused.clone())])]);
     assert_eq!(events(&view, &app()), ["TooManyPorts"]);
-    let told = fresh.clone().saying(&[refused]);
-    assert_eq!(writes(&member_view([with_ports(1001).object(), told.object()]), &app()), []);
+    let updated = fresh.clone().with_conditions(&[refused]);
+    assert_eq!(writes(&member_view([with_ports(1001).object(), updated.object()]), &app()), []);
 
     let view = member_view([with_ports(1000).object(), fresh.object()]);
     assert_eq!(events(&view, &app()), ["ServiceIsValid", "ServicePendingConflictResolution"], "one fewer fits");
@@ -222,7 +224,7 @@ fn a_service_with_too_many_ports_is_not_exported_and_its_user_is_told() {
 fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     let message = "service work/app has 1001 ports, and at most 1000 can be exported";
     let refused = now(condition("Valid", "False", "TooManyPorts", message, 1));
-    let told = accepted_export("work/app").saying(&[refused, no_conflict("work/app")]);
+    let updated = accepted_export("work/app").with_conditions(&[refused, no_conflict("work/app")]);
     let offered =
         internal_export("member-1", &with_ports(1000)).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let standing = slice_export("member-1", &slice("work/app-1"));
@@ -230,7 +232,7 @@ fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     grown.content.ports = vec![grown.content.ports[0].clone(); 1001];
     let view = member_view([
         with_ports(1001).object(),
-        told.object(),
+        updated.object(),
         offered.object(),
         Object::EndpointSliceExport(standing),
         grown.object(),
@@ -270,7 +272,7 @@ fn a_name_that_another_service_holds_is_not_fought_for() {
     let other = internal_export("member-1", &service("work-app/x")).offered_since(seconds(2));
     let mut other = other;
     other.meta.name = in_hub_of("member-1", "work-app");
-    let export = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let export = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
     let source = service("work/app").uid("0a1b2c3d-aaaa");
     let view = member_view([source.object(), export.object(), other.object()]);
     let names: Vec<_> = writes(&view, &app()).into_iter().map(|write| write.at).collect();
@@ -283,13 +285,13 @@ fn a_service_s_latency_ends_with_the_verdict_on_what_was_written() {
     let internal = internal_export("member-1", &source);
     let mut view = member_view([source.object(), accepted_export("work/app").object(), internal.clone().object()]);
     let judged = internal.offered_since(seconds(2)).judged(no_conflict("work/app"));
-    told(&mut view, judged.clone().object());
+    observe_change(&mut view, judged.clone().object());
     assert_eq!(view.service_latencies(), [], "nothing was written since");
-    told(&mut view, judged.clone().generation(2).object());
+    observe_change(&mut view, judged.clone().generation(2).object());
     view.service_exported(&named("work/app"), seconds(19));
     assert_eq!(view.service_latencies(), [], "the verdict is on generation 1");
     let verdict = Condition { observed_generation: 2, ..no_conflict("work/app") };
-    told(&mut view, judged.generation(2).judged(verdict).object());
+    observe_change(&mut view, judged.generation(2).judged(verdict).object());
     let sample =
         |at| ServiceLatency { service: named("work/app"), exported_since: Some(seconds(5)), outcome_at: seconds(at) };
     assert_eq!(view.service_latencies(), [sample(20)]);
@@ -359,13 +361,13 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
         ("a dying export", with(accepted_export("work/app").deleting()), source.clone(), false),
         (
             "pending",
-            with(accepted_export("work/app").saying(&[valid("work/app"), pending("work/app")])),
+            with(accepted_export("work/app").with_conditions(&[valid("work/app"), pending("work/app")])),
             source.clone(),
             false,
         ),
         (
             "in conflict",
-            with(accepted_export("work/app").saying(&[valid("work/app"), conflict("work/app")])),
+            with(accepted_export("work/app").with_conditions(&[valid("work/app"), conflict("work/app")])),
             source.clone(),
             false,
         ),
@@ -467,16 +469,16 @@ fn an_export_that_the_hub_lost_is_stamped_when_that_was_seen() {
         source.object(),
         export.clone(),
     ]);
-    assert_eq!(gone(&mut view, &export), [app_slice()]);
+    assert_eq!(observe_removal(&mut view, &export), [app_slice()]);
     let (_, made) = create_slice(&view, &app_slice()).expect("exported anew");
     assert_eq!(made.spec.reference.exported_since, Some(seconds(20)));
 }
 
 #[test]
 fn a_change_seen_before_the_export_was_accepted_counts_from_then() {
-    let waiting = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let waiting = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
     let mut view = member_view([service("work/app").object(), waiting.object(), slice("work/app-1").object()]);
-    let requeue = told(&mut view, accepted_export("work/app").object());
+    let requeue = observe_change(&mut view, accepted_export("work/app").object());
     assert_eq!(requeue, [app(), app_slice()]);
     let (_, made) = create_slice(&view, &app_slice()).expect("exported");
     assert_eq!(made.spec.reference.exported_since, Some(seconds(20)));

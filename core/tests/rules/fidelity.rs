@@ -7,7 +7,7 @@ use crate::support::build::{
 };
 use crate::support::oracle::assert_settled;
 use crate::support::property::for_any;
-use crate::support::view::{hub_view, member_view, planned, told, writes};
+use crate::support::view::{hub_view, member_view, observe_change, planned, writes};
 use crate::support::world::{Who, World, cluster_id};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
@@ -17,7 +17,7 @@ use fleetnet_core::model::{
     MemberAgent, MultiClusterService, Object, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
     SliceContent,
 };
-use fleetnet_core::plan::{Action, DerivedService, Desired, Offer, Patch, Plan, Write};
+use fleetnet_core::plan::{Action, DerivedService, Desired, ExportContent, Patch, Plan, Write};
 use fleetnet_types::WatchState;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
@@ -44,13 +44,14 @@ fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     let headless = service("work/app").headless();
     let asked = ServiceExport {
         headless: true,
-        ..accepted_export("work/app").saying(&[valid("work/app"), pending("work/app")])
+        ..accepted_export("work/app").with_conditions(&[valid("work/app"), pending("work/app")])
     };
     let plan = planned(&exporter(&headless, &asked, Features::ALL), &app());
-    let [Write { action: Action::Create(Desired::InternalServiceExport { offer, .. }), .. }] = &plan.writes[..] else {
+    let [Write { action: Action::Create(Desired::InternalServiceExport { content, .. }), .. }] = &plan.writes[..]
+    else {
         panic!("{plan:?}")
     };
-    assert!(offer.headless);
+    assert!(content.headless);
 
     let refused = |service: &Service, export: &ServiceExport, hub: Features| {
         let plan = planned(&exporter(service, export, hub), &app());
@@ -62,15 +63,15 @@ fn a_headless_service_is_exported_where_its_export_asks_for_it() {
         plan.writes.iter().flat_map(|write| write.events.iter().map(|event| event.message.clone())).collect::<Vec<_>>()
     };
     let unasked = service_export("work/app");
-    let told = refused(&headless, &unasked, Features::ALL);
+    let reported = refused(&headless, &unasked, Features::ALL);
     assert_eq!(
-        told,
+        reported,
         ["service work/app is not eligible for export: it is headless; set the annotation \"export-headless\" of the \
          ServiceExport to \"true\" to export it nevertheless"]
     );
     let asked = ServiceExport { headless: true, ..unasked };
-    let told = refused(&headless, &asked, Features::ALL.without(Feature::Headless));
-    assert!(told[0].contains("the hub agent does not announce that it takes headless Services"), "{told:?}");
+    let reported = refused(&headless, &asked, Features::ALL.without(Feature::Headless));
+    assert!(reported[0].contains("the hub agent does not announce that it takes headless Services"), "{reported:?}");
     let external = service("work/app").of_type(ServiceType::ExternalName);
     refused(&external, &asked, Features::ALL);
 }
@@ -81,18 +82,18 @@ fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_h
     let mut view = member_view([service("work/app").headless().object(), asked.object()]);
     view.watch_state(Kind::MemberAgent, WatchState::Incomplete, seconds(11), &mut Vec::new());
     assert_eq!(planned(&view, &app()), Plan::default());
-    let requeue = told(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
+    let requeue = observe_change(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
     assert!(requeue.contains(&app()), "{requeue:?}");
 }
 
 #[test]
 fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
-    let offer = |cluster: &str, headless: bool, at: i64| {
-        let mut offer = internal_export(cluster, &service("work/app"));
-        offer.headless = headless;
-        offer.offered_since(seconds(at))
+    let content = |cluster: &str, headless: bool, at: i64| {
+        let mut content = internal_export(cluster, &service("work/app"));
+        content.headless = headless;
+        content.offered_since(seconds(at))
     };
-    let (first, second) = (offer("member-1", true, 2), offer("member-2", false, 3));
+    let (first, second) = (content("member-1", true, 2), content("member-2", false, 3));
     let status = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
     let import = service_import("work/app");
     let resolving = hub_view([first.clone().object(), second.clone().object(), import.clone().object()]);
@@ -116,30 +117,30 @@ fn session_affinity_is_offered_to_a_hub_that_understands_it_and_taken_back() {
     let offered = |held: &fleetnet_core::model::InternalServiceExport, hub: Features| {
         let mut view = exporter(&sticky, &export, hub);
         view.applied(held.clone().object(), seconds(10), &mut Vec::new());
-        let offer = |write: Write| match write.action {
-            Action::Patch { patch: Patch::InternalServiceExport { offer, .. }, .. } => Some(offer),
+        let content = |write: Write| match write.action {
+            Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. } => Some(content),
             other => panic!("{other:?}"),
         };
-        writes(&view, &app()).into_iter().find_map(offer)
+        writes(&view, &app()).into_iter().find_map(content)
     };
-    let offer = Offer { ports: vec![port("http", 80)], headless: false, session_affinity: STICKY };
-    assert_eq!(offered(&plain, Features::ALL), Some(offer.clone()));
+    let content = ExportContent { ports: vec![port("http", 80)], headless: false, session_affinity: STICKY };
+    assert_eq!(offered(&plain, Features::ALL), Some(content.clone()));
     assert_eq!(offered(&full, Features::ALL), None);
     assert_eq!(offered(&plain, Features::NONE), None, "compared in the Go form");
-    let taken_back = Offer { session_affinity: SessionAffinity::None, ..offer };
+    let taken_back = ExportContent { session_affinity: SessionAffinity::None, ..content };
     assert_eq!(offered(&full, Features::NONE), Some(taken_back));
 }
 
 #[test]
 fn an_import_has_the_session_affinity_of_its_winner() {
-    let offer = |cluster: &str, session_affinity: SessionAffinity, at: i64| {
+    let content = |cluster: &str, session_affinity: SessionAffinity, at: i64| {
         let sticky = Service { session_affinity, ..service("work/app") };
         internal_export(cluster, &sticky).offered_since(seconds(at)).object()
     };
     let import = service_import("work/app");
     let key = hub::Key::Service(named("work/app"));
     for (one, other) in [(STICKY, SessionAffinity::None), (SessionAffinity::None, STICKY)] {
-        let view = hub_view([offer("member-1", one, 2), offer("member-2", other, 3), import.clone().object()]);
+        let view = hub_view([content("member-1", one, 2), content("member-2", other, 3), import.clone().object()]);
         let status = ImportStatus { session_affinity: one, ..resolved(&["member-1", "member-2"]) };
         let write = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
         assert_eq!(writes(&view, &key), [write], "another affinity is no conflict");
@@ -149,7 +150,7 @@ fn an_import_has_the_session_affinity_of_its_winner() {
 // === The derived Service ===
 
 fn bound_mcs() -> MultiClusterService {
-    mcs("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).told(&[found()])
+    mcs("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).with_conditions(&[found()])
 }
 
 fn import_of(mcs: &MultiClusterService, status: ImportStatus) -> ServiceImport {
@@ -225,7 +226,7 @@ fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_ke
     assert_eq!(derived(&bound_mcs(), status(), vec![both.clone().object(), given_six()]), []);
     assert_eq!(derived(&bound_mcs(), status(), vec![both.object()]), [], "its address stays when they go");
     let mut view = member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object()]);
-    let requeue = told(&mut view, given_six());
+    let requeue = observe_change(&mut view, given_six());
     assert!(requeue.contains(&Key::MultiClusterService(named("work/app"))), "{requeue:?}");
 }
 
@@ -243,7 +244,7 @@ fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported
             member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object(), unfit]);
         let mut fit = given(&["::1", "fd00::1"]);
         fit.meta_mut().resource_version += 1;
-        let requeue = told(&mut view, fit);
+        let requeue = observe_change(&mut view, fit);
         let key = Key::MultiClusterService(named("work/app"));
         assert!(requeue.contains(&key), "{requeue:?}");
         let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
@@ -297,11 +298,11 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
         return None;
     }
     let bare = |endpoint: &Endpoint| Endpoint { addresses: endpoint.addresses.clone(), ..Endpoint::default() };
-    let told = |list: &[Endpoint]| -> Vec<Endpoint> {
+    let reduced = |list: &[Endpoint]| -> Vec<Endpoint> {
         if both(Feature::EndpointDetails) { list.to_vec() } else { list.iter().map(bare).collect() }
     };
-    let draining = if both(Feature::DrainingEndpoints) { told(&content.draining) } else { Vec::new() };
-    Some(SliceContent { endpoints: told(&content.endpoints), draining, ..content.clone() })
+    let draining = if both(Feature::DrainingEndpoints) { reduced(&content.draining) } else { Vec::new() };
+    Some(SliceContent { endpoints: reduced(&content.endpoints), draining, ..content.clone() })
 }
 
 /// Returns a fleet in which member-2 imports `work/app` of member-1 with this slice, after it has settled.

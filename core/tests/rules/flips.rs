@@ -5,7 +5,7 @@
 //!
 //! The test counts what its cases cover, and fails if a class is rare.
 
-use crate::scenes::{derived, mcs_of};
+use crate::fleet::{derived, mcs_of};
 use crate::support::build::{
     BuildMcs, IntoObject, content, in_hub_of, mcs, member_agent, named, service, service_export, slice,
 };
@@ -85,20 +85,20 @@ fn rich(index: usize) -> SliceContent {
 }
 
 /// Returns the part of a slice that an agent which supports these features gets, if any.
-fn for_who_understands(content: &SliceContent, known_features: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
+fn reduced_for(content: &SliceContent, known_features: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
     if content.address_type == AddressType::IPv6 && !known_features(Feature::IPv6) {
         return None;
     }
-    let mut told = content.clone();
+    let mut reduced = content.clone();
     if !known_features(Feature::DrainingEndpoints) {
-        told.draining.clear();
+        reduced.draining.clear();
     }
     if !known_features(Feature::EndpointDetails) {
-        for endpoint in told.endpoints.iter_mut().chain(&mut told.draining) {
+        for endpoint in reduced.endpoints.iter_mut().chain(&mut reduced.draining) {
             (endpoint.hostname, endpoint.zone) = (None, None);
         }
     }
-    Some(told)
+    Some(reduced)
 }
 
 /// Fleet in which the others import `work/app` of member-1, with the latest announcements.
@@ -246,8 +246,8 @@ impl Fleet {
         };
         let known_features = |feature| self.known_features(importer, feature);
         let exported: Vec<SliceContent> = (0..SLICES).filter(|index| self.slices[*index]).map(rich).collect();
-        let told = exported.iter().filter_map(|content| for_who_understands(content, &known_features));
-        assert_eq!(self.imported(importer), sorted(told.collect()), "{importer}");
+        let reduced = exported.iter().filter_map(|content| reduced_for(content, &known_features));
+        assert_eq!(self.imported(importer), sorted(reduced.collect()), "{importer}");
         assert_eq!(derived.headless, self.headless, "{importer}");
         let sticky = self.session_affinity == STICKY;
         let affinity = sticky && known_features(Feature::SessionAffinity);
@@ -331,11 +331,11 @@ impl Fleet {
             match object {
                 Object::EndpointSliceExport(slice) => {
                     let content = &slice.spec.content;
-                    assert_eq!(for_who_understands(content, &hub).as_ref(), Some(content), "{name}");
+                    assert_eq!(reduced_for(content, &hub).as_ref(), Some(content), "{name}");
                 }
                 Object::EndpointSliceImport(slice) => {
                     let content = &slice.spec.content;
-                    assert_eq!(for_who_understands(content, &importer).as_ref(), Some(content), "{name}");
+                    assert_eq!(reduced_for(content, &importer).as_ref(), Some(content), "{name}");
                 }
                 Object::InternalServiceExport(export) => {
                     assert!(!export.headless || hub(Feature::Headless), "{name}");

@@ -7,7 +7,7 @@ use crate::support::build::{
     service_import, slice, slice_export,
 };
 use crate::support::oracle::assert_settled;
-use crate::support::view::{claimed_hub_view, gone, hub_view, member_view, told, writes};
+use crate::support::view::{claimed_hub_view, hub_view, member_view, observe_change, observe_removal, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, HubSlice, Kind, Object};
 use fleetnet_core::plan::{Action, Write};
@@ -36,13 +36,13 @@ fn an_export_stays_until_the_slices_that_take_its_place_are_exported() {
     assert_eq!(writes(&view, &export_key("work/app-1")), []);
     assert!(matches!(writes(&view, &export_key("work/app-2"))[..], [Write { action: Action::Create(_), .. }]));
 
-    let requeue = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
+    let requeue = observe_change(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
     assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     let withdrawal = [Write::delete(Kind::EndpointSliceExport, &standing.meta)];
     assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal);
 
     let mut view = member_view(objects.into_iter().chain([new.clone().object()]));
-    let requeue = gone(&mut view, &new.object());
+    let requeue = observe_removal(&mut view, &new.object());
     assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal, "nothing takes its place any more");
 }
@@ -60,7 +60,7 @@ fn a_service_that_is_not_exported_any_more_waits_for_nothing() {
     ];
     let mut view = member_view(objects);
     assert_eq!(writes(&view, &export_key("work/app-1")), []);
-    let requeue = told(&mut view, export.deleting().object());
+    let requeue = observe_change(&mut view, export.deleting().object());
     assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     assert_eq!(writes(&view, &export_key("work/app-1")), [Write::delete(Kind::EndpointSliceExport, &standing.meta)]);
 }
@@ -77,7 +77,7 @@ fn an_export_is_not_emptied_before_the_slices_that_take_its_place_are_exported()
         new.clone().object(),
     ]);
     assert_eq!(writes(&view, &export_key("work/app-1")), []);
-    let requeue = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
+    let requeue = observe_change(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
     assert!(requeue.contains(&export_key("work/app-1")), "{requeue:?}");
     assert!(matches!(writes(&view, &export_key("work/app-1"))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
@@ -107,11 +107,11 @@ fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
 
-    let requeue = told(&mut view, Object::EndpointSliceImport(distributed_slice("member-3", &new)));
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-3", &new)));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     let withdrawal = |copy| Write::delete(Kind::EndpointSliceImport, copy);
     assert_eq!(writes(&view, &hub_key(&old)), [withdrawal(&copies[1].meta)], "each importer for itself");
-    told(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
+    observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
     assert_eq!(writes(&view, &hub_key(&old)), copies.each_ref().map(|copy| withdrawal(&copy.meta)));
 }
 
@@ -125,7 +125,7 @@ fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_c
         ("goes too", new.clone().deleting(), claimed.clone()),
         ("another member's", of_another, claimed.clone()),
         ("no claim", new.clone(), import),
-        ("nothing to say", HubSlice { spec: new.clone().carrying(&[], 1).spec, ..new }, claimed),
+        ("nothing to say", HubSlice { spec: new.clone().with_addresses(&[], 1).spec, ..new }, claimed),
     ];
     let copy = distributed_slice("member-2", &old);
     for (why, other, import) in table {
@@ -158,7 +158,7 @@ fn an_export_is_let_go_only_when_its_copies_are() {
 fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let emptied = HubSlice { spec: old.clone().carrying(&[], 2).spec, ..old.clone() };
+    let emptied = HubSlice { spec: old.clone().with_addresses(&[], 2).spec, ..old.clone() };
     let copy = distributed_slice("member-2", &old);
     let mut view = claimed_hub_view([
         Object::EndpointSliceExport(emptied),
@@ -167,7 +167,7 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
         Object::EndpointSliceImport(copy),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
-    let requeue = told(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert!(matches!(writes(&view, &hub_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
@@ -186,7 +186,7 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
     assert_eq!(writes(&view, &hub_key(&old)), []);
     let mut moved = new.version(2);
     moved.spec.owner = named("work/another");
-    let requeue = told(&mut view, Object::EndpointSliceExport(moved));
+    let requeue = observe_change(&mut view, Object::EndpointSliceExport(moved));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
@@ -206,7 +206,7 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
         Object::EndpointSliceImport(copy.clone()),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
-    let requeue = told(&mut view, Object::EndpointSliceExport(rightful));
+    let requeue = observe_change(&mut view, Object::EndpointSliceExport(rightful));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
@@ -219,7 +219,7 @@ fn import_key(given: &HubSlice) -> member::Key {
 
 /// Returns a MultiClusterService of member-1 with its derived Service.
 fn bound() -> Vec<Object> {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     vec![mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
@@ -239,13 +239,13 @@ fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
     ];
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
     assert_eq!(writes(&view, &import_key(&old)), []);
-    let requeue = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    let requeue = observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     let withdrawal = [Write::delete(Kind::EndpointSlice, &held.meta)];
     assert_eq!(writes(&view, &import_key(&old)), withdrawal);
 
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
-    let requeue = told(&mut view, Object::EndpointSliceImport(new.deleting()));
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(new.deleting()));
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &import_key(&old)), withdrawal, "nothing takes its place any more");
 
@@ -266,7 +266,7 @@ fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
     assert_eq!(writes(&view, &import_key(&old)), []);
     let mut moved = new.version(2);
     moved.spec.owner = named("work/another");
-    let requeue = told(&mut view, Object::EndpointSliceImport(moved));
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(moved));
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
 }
@@ -275,11 +275,11 @@ fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
 fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_imported() {
     let (old, new) = (given("work/app-1"), given("work/app-2"));
     let held = imported_slice(&old.meta.name.name, "work-app");
-    let emptied = HubSlice { spec: old.clone().carrying(&[], 2).spec, ..old.clone() };
+    let emptied = HubSlice { spec: old.clone().with_addresses(&[], 2).spec, ..old.clone() };
     let objects = [Object::EndpointSliceImport(emptied), Object::EndpointSliceImport(new.clone()), held.object()];
     let mut view = member_view(bound().into_iter().chain(objects));
     assert_eq!(writes(&view, &import_key(&old)), []);
-    let requeue = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    let requeue = observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     assert!(matches!(writes(&view, &import_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
@@ -337,7 +337,7 @@ fn edit_slice(world: &mut World, name: &str, endpoints: &[&str]) {
     });
 }
 
-fn make_anew(world: &mut World) {
+fn recreate(world: &mut World) {
     world.edit(Who::Member(0), Kind::Service, &named("work/app"), |object| {
         let Object::Service(service) = object else { return };
         service.ports = vec![port("http", 81)];
@@ -347,15 +347,15 @@ fn make_anew(world: &mut World) {
     world.delete(Who::Member(0), Kind::EndpointSlice, &named("work/app-1"));
 }
 
-fn make_anew_beside_an_empty_one(world: &mut World) {
+fn recreate_beside_an_empty_one(world: &mut World) {
     world.create(Who::Member(0), slice("work/app-2").endpoints(&["10.0.0.2", "10.0.0.3"]).object());
     edit_slice(world, "work/app-1", &[]);
 }
 
 #[test]
-fn importers_are_never_without_endpoints_while_slices_are_made_anew() {
+fn importers_are_never_without_endpoints_while_slices_are_recreated() {
     type Change = fn(&mut World);
-    let changes: [(Change, usize); 2] = [(make_anew, 3), (make_anew_beside_an_empty_one, 2)];
+    let changes: [(Change, usize); 2] = [(recreate, 3), (recreate_beside_an_empty_one, 2)];
     for (change, left) in changes {
         for seed in 0..150 {
             let mut world = fleet(2, ConsumerType::ClusterIp).in_any_order(seed);

@@ -6,7 +6,7 @@ use crate::support::build::{
     distributed_slice, endpoint, finalizers_of, internal_export, member_agent, named, namespace, no_conflict, resolved,
     seconds, service, service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, gone, hub_view, member_view, planned, told, writes};
+use crate::support::view::{NOW, hub_view, member_view, observe_change, observe_removal, planned, writes};
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
@@ -45,7 +45,7 @@ fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) ->
     view
 }
 
-fn held() -> MemberAgent {
+fn current_agent() -> MemberAgent {
     MemberAgent {
         cluster_uid: Some(namespace("kube-system").meta.uid),
         ..member_agent("member-1", Features::ALL, Features::NONE)
@@ -70,20 +70,20 @@ fn renewal(held: &MemberAgent) -> Plan {
 fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
     let nobody = speaking([]);
     let desired = Desired::MemberAgent(next());
-    let at = held().meta.name;
+    let at = current_agent().meta.name;
     assert_eq!(&*at.to_string(), "fleet-member-member-1/member-1");
     assert_eq!(planned(&nobody, &Key::Heartbeat), Plan::one(Write::create(at, desired)));
 
-    let fresh = held();
+    let fresh = current_agent();
     let later = Plan { again: Some(NOW.plus_micros(6 * SECOND)), ..Plan::default() };
     assert_eq!(planned(&speaking([fresh.object()]), &Key::Heartbeat), later);
 
     for (seen, why) in [(-10, "ten seconds are over"), (1, "its clock was set back")] {
-        let view = speaking_since(NOW.plus_micros(seen * SECOND), [held().object()]);
-        assert_eq!(planned(&view, &Key::Heartbeat), renewal(&held()), "{why}");
+        let view = speaking_since(NOW.plus_micros(seen * SECOND), [current_agent().object()]);
+        assert_eq!(planned(&view, &Key::Heartbeat), renewal(&current_agent()), "{why}");
     }
     let due = |change: fn(&mut MemberAgent)| {
-        let mut held = held();
+        let mut held = current_agent();
         change(&mut held);
         held
     };
@@ -105,7 +105,7 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
 
 #[test]
 fn only_who_follows_this_clusters_slices_says_so() {
-    let due = MemberAgent { stopped: Some(seconds(1)), ..held() };
+    let due = MemberAgent { stopped: Some(seconds(1)), ..current_agent() };
     let mut view = speaking([due.clone().object()]);
     let mut requeue = Vec::new();
     view.slices_lost(&mut requeue);
@@ -127,7 +127,7 @@ fn only_who_follows_this_clusters_slices_says_so() {
 
 #[test]
 fn who_stops_as_planned_says_so_last() {
-    let held = held();
+    let held = current_agent();
     let last = announce_stop(&speaking([held.clone().object()]), NOW);
     let renewed = seconds(5);
     let patch = Patch::MemberAgent(Renewal { renewed, stopped: Some(NOW), ..next() });
@@ -158,7 +158,7 @@ fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
         Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-2").endpoints(&["c"]))),
         Object::EndpointSliceExport(theirs.clone()),
         Object::EndpointSliceImport(distributed_slice("member-1", &theirs)),
-        claim("member-1", &import).answered(resolved(&["member-2"])).object(),
+        claim("member-1", &import).with_status(resolved(&["member-2"])).object(),
         claim("member-1", &import).called("work-other").object(),
     ];
     let counts = MemberCounts {
@@ -188,10 +188,10 @@ fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     let mut view = speaking_hub([agent.clone().object()]);
     let slice = slice_export("member-1", &slice("work/app-1"));
-    let requeue = told(&mut view, Object::EndpointSliceExport(slice));
+    let requeue = observe_change(&mut view, Object::EndpointSliceExport(slice));
     assert!(!requeue.contains(&hub::Key::Member("member-1".into())), "{requeue:?}");
     let renewed = MemberAgent { renewed: Some(NOW), ..agent };
-    assert_eq!(told(&mut view, renewed.object()), [hub::Key::Member("member-1".into())]);
+    assert_eq!(observe_change(&mut view, renewed.object()), [hub::Key::Member("member-1".into())]);
 }
 
 // === Slices for peers without some features ===
@@ -252,7 +252,7 @@ fn ipv6_slices_are_exported_to_a_hub_that_understands_them() {
 }
 
 #[test]
-fn a_change_that_the_hub_is_not_told_of_is_no_change() {
+fn a_change_of_what_the_hub_does_not_get_is_no_change() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &plain);
     let mut view = member_view([
@@ -262,7 +262,7 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
         Object::EndpointSliceExport(export),
     ]);
     let later = rich.generation(2);
-    told(&mut view, later.clone().object());
+    observe_change(&mut view, later.clone().object());
     let mut moved = later.generation(3);
     moved.content.endpoints.push(endpoint("10.0.0.9"));
     view.applied(moved.object(), seconds(30), &mut Vec::new());
@@ -277,7 +277,7 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
 /// these features.
 fn given(export: &HubSlice, importer: Option<Features>, held: Option<&HubSlice>) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
+    let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
     let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
     objects.extend(held.map(|held| Object::EndpointSliceImport(held.clone())));
     objects.extend(importer.map(|member| member_agent("member-2", member, Features::ALL).object()));
@@ -332,7 +332,7 @@ fn a_member_speaks_for_itself_only() {
     for (namespace, name) in [("fleet-member-member-2", "member-3"), ("fleet-member-member-3", "member-2")] {
         (agent.meta.name.namespace, agent.meta.name.name) = (namespace.into(), name.into());
         let mut view = given(&export, None, None);
-        told(&mut view, agent.clone().object());
+        observe_change(&mut view, agent.clone().object());
         assert_eq!(carried(&writes(&view, &slice_key(&export))), from_ref(&plain.content), "{namespace}/{name}");
     }
 }
@@ -344,7 +344,7 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
     let (key, copy) = (slice_key(&export), distributed_slice("member-2", &export));
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let mut view = given(&export, Some(Features::ALL), Some(&copy));
-    let requeue = gone(&mut view, &agent); // the deletion is seen at second 20
+    let requeue = observe_removal(&mut view, &agent); // the deletion is seen at second 20
     assert!(requeue.contains(&key), "{requeue:?}");
     let end = seconds(80);
     let waits = Plan { again: Some(end), ..Plan::default() };
@@ -371,7 +371,10 @@ fn a_hub_whose_word_vanishes_is_believed_for_a_minute() {
     ]);
     let key = Key::SliceExport(named("work/app-1"));
     let silent = MemberAgent { hub: Announcement::default(), ..agent.version(2) };
-    assert!(told(&mut view, silent.object()).contains(&key), "made anew by the member: the hub has still to answer");
+    assert!(
+        observe_change(&mut view, silent.object()).contains(&key),
+        "made anew by the member: the hub has still to answer"
+    );
     let end = seconds(80);
     assert_eq!(view.plan(&key, end.plus_micros(-1)), Plan { again: Some(end), ..Plan::default() });
     assert_eq!(carried(&view.plan(&key, end).writes), [plain.content]);
@@ -385,7 +388,7 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
     offer.session_affinity = affinity;
     let import = service_import("work/app").showing(full.clone()).claimed_by(&["member-2", "member-3"]);
     let claims = ["member-2", "member-3"]
-        .map(|member| claim(member, &service_import("work/app")).east_west().marked().answered(full.clone()));
+        .map(|member| claim(member, &service_import("work/app")).east_west().marked().with_status(full.clone()));
     let agents = ["member-2", "member-3"].map(|member| member_agent(member, Features::ALL, Features::ALL));
     let mut objects = vec![offer.offered_since(seconds(2)).object(), import.object()];
     objects.extend(claims.iter().map(|claim| claim.clone().object()));
@@ -403,7 +406,7 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_told_before_it_is_known_who_understands_what() {
+fn nothing_is_written_before_the_features_of_peers_are_known() {
     let (rich, _) = rich();
     let export = slice_export("member-1", &rich);
     let mut view = given(&export, None, None);
@@ -465,7 +468,7 @@ fn a_headless_service_is_for_members_that_understand_it() {
     let unmarked = Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(planned(&free, &claim, without), [unmarked], "others would make a load balancer of it");
     let held = free.claimed_by(&["member-2"]);
-    let answered = claim.answered(headless);
+    let answered = claim.with_status(headless);
     assert_eq!(planned(&held, &answered, Features::ALL), []);
     assert_eq!(planned(&held, &answered, without), [claims(&held, &[])], "taken back");
 }

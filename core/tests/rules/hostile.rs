@@ -175,7 +175,7 @@ impl Hostile {
                 export.session_affinity =
                     self.pick(&[SessionAffinity::None, SessionAffinity::ClientIp { timeout_seconds: -1 }]);
                 export.conditions = if self.one_in(2) { vec![no_conflict("work/app")] } else { Vec::new() };
-                let ports = names::offer_fingerprint(&export.ports, export.import_type());
+                let ports = names::export_fingerprint(&export.ports, export.import_type());
                 export.offered = (!self.one_in(3)).then_some(PortsOffered { since: seconds(0), ports });
                 export.object()
             }

@@ -6,7 +6,7 @@ use crate::support::build::{
     content, distributed_slice, finalizers_of, in_hub_of, internal_export, named, namespace, no_conflict, port,
     resolved, seconds, service, service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, claimed_hub_view, gone, hub_view, planned, told, writes};
+use crate::support::view::{NOW, claimed_hub_view, hub_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::hub::Key;
 use fleetnet_core::model::{
     Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Object, PortsOffered,
@@ -33,8 +33,8 @@ fn stamped(export: &InternalServiceExport, since: Timestamp) -> Write {
 }
 
 fn verdict(export: &InternalServiceExport, verdict: Condition) -> Write {
-    let told = Condition { last_transition: seconds(20), ..verdict };
-    Write::patch(&export.meta, Patch::InternalServiceExportConditions(vec![told]))
+    let updated = Condition { last_transition: seconds(20), ..verdict };
+    Write::patch(&export.meta, Patch::InternalServiceExportConditions(vec![updated]))
 }
 
 fn http() -> Vec<ServicePort> {
@@ -51,7 +51,7 @@ fn a_new_export_is_marked_and_stamped_in_one_write() {
 }
 
 #[test]
-fn an_export_with_other_ports_is_stamped_anew_and_one_with_the_same_keeps_its_stamp() {
+fn an_export_with_other_ports_gets_a_new_stamp_and_one_with_the_same_keeps_its_stamp() {
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let standing = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let mut reordered = standing.clone();
@@ -96,7 +96,7 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
 }
 
 #[test]
-fn the_import_is_made_then_shows_its_exporters_then_they_are_told() {
+fn the_import_is_created_then_lists_its_exporters_then_they_get_their_outcome() {
     let offered = export_of("member-1", &http()).offered_since(seconds(2));
     let view = hub_view([offered.clone().object()]);
     let desired = Desired::ServiceImport { controller: None, finalizer: false };
@@ -169,21 +169,21 @@ fn an_export_without_mark_and_current_stamp_is_stamped_before_it_is_judged() {
 }
 
 #[test]
-fn an_export_in_conflict_is_told_what_differs_from_whom() {
+fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
     let winner = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let loser = export_of("member-2", &[port("http", 81)]).offered_since(seconds(3)).judged(no_conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let view = hub_view([winner.object(), loser.clone().object(), import.object()]);
     assert_eq!(writes(&view, &app()), [verdict(&loser, conflict("work/app"))]);
     let plan = planned(&view, &app());
-    let told: Vec<(&str, &str)> = plan
+    let updated: Vec<(&str, &str)> = plan
         .writes
         .iter()
         .flat_map(|write| &write.events)
         .map(|event| (event.reason.as_str(), &*event.message))
         .collect();
     assert_eq!(
-        told,
+        updated,
         [(
             "ConflictFound",
             "service work/app of cluster member-2 is in conflict with the export of cluster member-1, which has offered \
@@ -278,14 +278,14 @@ fn a_claim_is_marked_then_recorded_then_answered() {
     assert_eq!(claimed(&import, &[&marked]), [recorded(&import, &["member-2"])]);
     let granted = import.claimed_by(&["member-2"]);
     assert_eq!(claimed(&granted, &[&marked]), [answer(&marked, resolved(&["member-1"]))]);
-    assert_eq!(claimed(&granted, &[&marked.answered(resolved(&["member-1"]))]), []);
+    assert_eq!(claimed(&granted, &[&marked.with_status(resolved(&["member-1"]))]), []);
 }
 
 #[test]
 fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let status = || resolved(&["member-1"]);
-    let holder = claim_of("member-2").created(seconds(9)).marked().answered(status());
+    let holder = claim_of("member-2").created(seconds(9)).marked().with_status(status());
     let older = claim_of("member-3").created(seconds(1));
     assert_eq!(claimed(&import, &[&holder, &older]), [], "who holds it keeps it");
     let shared = claim_of("member-4").east_west();
@@ -311,7 +311,7 @@ fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
 fn a_claim_that_ends_is_struck_out_then_unmarked_and_the_next_one_gets_it() {
     let status = || resolved(&["member-1"]);
     let import = service_import("work/app").showing(status()).claimed_by(&["member-2"]);
-    let dying = claim_of("member-2").marked().answered(status()).deleting();
+    let dying = claim_of("member-2").marked().with_status(status()).deleting();
     let next = claim_of("member-3");
     let planned = claimed(&import, &[&dying, &next]);
     assert_eq!(planned, [mark(&next, true), recorded(&import, &[])]);
@@ -320,19 +320,19 @@ fn a_claim_that_ends_is_struck_out_then_unmarked_and_the_next_one_gets_it() {
 }
 
 #[test]
-fn a_loser_that_was_answered_once_is_told_that_it_has_nothing() {
+fn a_claim_that_lost_its_grant_gets_an_empty_status() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
-    let holder = claim_of("member-3").marked().answered(resolved(&["member-1"]));
-    let loser = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let holder = claim_of("member-3").marked().with_status(resolved(&["member-1"]));
+    let loser = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     assert_eq!(claimed(&import, &[&holder, &loser]), [answer(&loser, ImportStatus::default())]);
-    let told = loser.answered(ImportStatus::default());
-    assert_eq!(claimed(&import, &[&holder, &told]), [mark(&told, false)]);
+    let updated = loser.with_status(ImportStatus::default());
+    assert_eq!(claimed(&import, &[&holder, &updated]), [mark(&updated, false)]);
 }
 
 #[test]
 fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_it_again() {
     let status = || resolved(&["member-1"]);
-    let holder = claim_of("member-3").created(seconds(9)).marked().answered(status());
+    let holder = claim_of("member-3").created(seconds(9)).marked().with_status(status());
     let waits = claim_of("member-2").created(seconds(1));
     let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
     let gone = hub_view([offered.object(), holder.clone().object(), waits.clone().object()]);
@@ -350,7 +350,7 @@ fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_i
     let anew = service_import("work/app").showing(status());
     assert_eq!(claimed(&anew, &[&holder, &waits]), [recorded(&anew, &["member-3"])]);
 
-    let leaving = holder.answered(ImportStatus::default()).deleting();
+    let leaving = holder.with_status(ImportStatus::default()).deleting();
     let gone = hub_view([leaving.clone().object()]);
     assert_eq!(writes(&gone, &app()), [mark(&leaving, false)], "who leaves is let go");
 }
@@ -372,7 +372,7 @@ fn a_claim_waits_for_exporters_and_is_kept_without_them() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_decoded_is_written_anew() {
+fn a_record_that_cannot_be_decoded_is_rewritten() {
     let mut import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[]);
     assert!(import.claims.present);
     assert_eq!(claimed(&import, &[]), [recorded(&import, &[])], "nobody claims: the annotation goes");
@@ -407,7 +407,7 @@ fn a_slice_is_marked_once_then_given_to_every_importer() {
     assert_eq!(writes(&view, &key), [create("member-2"), create("member-3")]);
 
     let copy = distributed_slice("member-2", &marked);
-    let changed = marked.clone().carrying(&["10.0.0.9"], 2);
+    let changed = marked.clone().with_addresses(&["10.0.0.9"], 2);
     let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
     let view = claimed_hub_view(objects.into_iter().chain([import.object()]));
     let patch = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
@@ -492,7 +492,7 @@ fn stamps_that_differ_below_the_second_are_equal() {
 fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first_namespace() {
     let made = |cluster: &str, endpoint: &str, at: i64| {
         let source = slice("work/app-1").uid(&format!("uid-in-{cluster}"));
-        let export = slice_export(cluster, &source).called("app-1").carrying(&[endpoint], 1);
+        let export = slice_export(cluster, &source).called("app-1").with_addresses(&[endpoint], 1);
         export.marked().created(seconds(at))
     };
     let both = resolved(&["member-1", "member-2"]);
@@ -511,15 +511,15 @@ fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first
 }
 
 #[test]
-fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
+fn a_distributed_slice_being_deleted_is_left_alone_and_recreated_when_it_is_gone() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let dying = Object::EndpointSliceImport(distributed_slice("member-2", &export).deleting());
-    let changed = export.carrying(&["10.0.0.9"], 2);
+    let changed = export.with_addresses(&["10.0.0.9"], 2);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let mut view = claimed_hub_view([Object::EndpointSliceExport(changed.clone()), dying.clone(), import.object()]);
     let key = slice_key(&changed);
     assert_eq!(writes(&view, &key), []);
-    assert_eq!(gone(&mut view, &dying), std::slice::from_ref(&key));
+    assert_eq!(observe_removal(&mut view, &dying), std::slice::from_ref(&key));
     let at = in_hub_of("member-2", &changed.meta.name.name);
     let create = Write::create(at, Desired::EndpointSliceImport(changed.spec));
     assert_eq!(writes(&view, &key), [create]);
@@ -545,15 +545,15 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     // The result does not depend on the order in which the agent sees the objects.
     let mut view = objects(&dying, &[stays.clone().object()]);
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
-    assert!(told(&mut view, goes.clone().object()).contains(&key));
+    assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), released);
     // The claim is deleted with its namespace too, and may be gone before the namespace is seen to go.
     let copy_alone = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(dying.clone())];
     let mut view = hub_view(copy_alone.into_iter().chain([import.clone().object(), stays.object()]));
-    assert!(told(&mut view, goes.clone().object()).contains(&key));
+    assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
     let mut view = objects(&copy, &[goes.clone().object()]);
     assert_eq!(writes(&view, &key), [], "it is not deleted yet");
-    assert_eq!(told(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
+    assert_eq!(observe_change(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
     assert_eq!(writes(&view, &key), released);
     // While the namespace's state is unknown, the hub does not remove the finalizer: the member's agent does.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
@@ -566,14 +566,14 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
 }
 
 #[test]
-fn a_namespace_that_is_made_wakes_what_waits_for_it() {
+fn a_created_namespace_requeues_what_waits_for_it() {
     let export = slice_export("member-1", &slice("work/app-1"));
     let mut view = hub_view([
         export_of("member-1", &http()).offered_since(seconds(2)).object(),
         Object::EndpointSliceExport(export.clone()),
         claim_of("member-2").object(),
     ]);
-    assert_eq!(told(&mut view, namespace("work").object()), [app()]);
-    assert_eq!(told(&mut view, namespace("fleet-member-member-2").object()), [slice_key(&export)]);
-    assert_eq!(told(&mut view, namespace("other").object()), []);
+    assert_eq!(observe_change(&mut view, namespace("work").object()), [app()]);
+    assert_eq!(observe_change(&mut view, namespace("fleet-member-member-2").object()), [slice_key(&export)]);
+    assert_eq!(observe_change(&mut view, namespace("other").object()), []);
 }

@@ -468,7 +468,7 @@ impl Pair {
         }
     }
 
-    fn hear(&mut self, index: usize) {
+    fn deliver(&mut self, index: usize) {
         let at = self.clock(index);
         let side = &mut self.sides[index];
         let Some(view) = side.view.as_mut().filter(|_| side.connected) else { return };
@@ -491,7 +491,7 @@ impl Pair {
         self.seen.overdue += u32::from(view.ownership(now) == Ownership::Overdue);
         let Plan { writes, .. } = view.plan(&Key::Heartbeat, now);
         let Some(write) = writes.first() else { return };
-        if !self.carry_out(index, write) {
+        if !self.execute(index, write) {
             self.seen.conflicts += 1;
             return;
         }
@@ -510,7 +510,7 @@ impl Pair {
 
     /// Executes a write. Returns true if its precondition was met. Asserts that only a cluster that may take the id writes its
     /// UID.
-    fn carry_out(&mut self, index: usize, write: &Write) -> bool {
+    fn execute(&mut self, index: usize, write: &Write) -> bool {
         let (renewal, made) = match &write.action {
             Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {
                 (renewal, member_agent("member-1", Features::ALL, Features::ALL))
@@ -548,7 +548,7 @@ impl Pair {
         let index = self.random.usize(..2);
         match self.random.usize(..if self.upheaval == Upheaval::None { 12 } else { 16 }) {
             0..=3 => self.renew(index),
-            4..=7 => self.hear(index),
+            4..=7 => self.deliver(index),
             8..=9 => self.now += self.random.i64(0..12) * SECOND,
             10 => self.sides[index].connected = self.random.usize(..3) > 0,
             11 => self.now += self.random.i64(0..90) * SECOND,
@@ -557,7 +557,7 @@ impl Pair {
                 let now = self.clock(index);
                 let last = self.sides[index].view.as_ref().and_then(|view| announce_stop(view, now));
                 if let Some(write) = last.filter(|_| self.sides[index].connected) {
-                    self.carry_out(index, &write);
+                    self.execute(index, &write);
                 }
                 self.sides[index].view = None;
             }
@@ -589,7 +589,7 @@ impl Pair {
         for _ in 0..40 {
             for index in [0, 1] {
                 while !self.sides[index].inbox.is_empty() {
-                    self.hear(index);
+                    self.deliver(index);
                 }
                 self.renew(index);
             }
@@ -597,7 +597,7 @@ impl Pair {
         }
         for index in [0, 1] {
             while !self.sides[index].inbox.is_empty() {
-                self.hear(index);
+                self.deliver(index);
             }
         }
     }

@@ -6,7 +6,8 @@ use crate::support::build::{
     mcs, named, not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
-    NOW, SEEN, blocking_reasons, events, gone, member_view, planned, told, told_by, undecodable, writes,
+    NOW, SEEN, blocking_reasons, events, events_of, member_view, observe_change, observe_removal, planned, undecodable,
+    writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -68,7 +69,7 @@ fn derived(mcs: &MultiClusterService) -> DerivedService {
 // === MultiClusterService ===
 
 #[test]
-fn a_multi_cluster_service_is_marked_then_its_import_is_made_and_it_is_told_to_wait() {
+fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_it_waits() {
     let fresh = mcs("work/app").held_by("theirs");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&fresh, true, "app", None)]);
@@ -83,7 +84,7 @@ fn a_multi_cluster_service_is_marked_then_its_import_is_made_and_it_is_told_to_w
 
 #[test]
 fn an_import_without_controller_is_adopted() {
-    let mcs = mcs("work/app").taken_on().told(&[not_found()]);
+    let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
     let import = service_import("work/app");
     let view = member_view([mcs.object(), import.clone().object()]);
     let patch = Patch::ServiceImportOwners {
@@ -96,7 +97,7 @@ fn an_import_without_controller_is_adopted() {
 
 #[test]
 fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
-    let waiting = mcs("work/app").taken_on().told(&[not_found()]);
+    let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]);
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let view = member_view([waiting.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
@@ -111,7 +112,7 @@ fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
     assert_eq!(writes(&view, &app()), [status(&named, now(found()), address("192.0.2.1"))]);
     assert_eq!(events(&view, &app()), ["FoundServiceImport"]);
 
-    let mut done = named.told(&[found()]);
+    let mut done = named.with_conditions(&[found()]);
     done.load_balancer = address("192.0.2.1");
     let view = member_view([done.object(), import.object(), service.object()]);
     assert_eq!(planned(&view, &app()), Plan::default());
@@ -119,7 +120,7 @@ fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
 
 /// Returns a MultiClusterService with all objects that belong to it.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let objects = vec![mcs.clone().object(), import.object(), service.object()];
     (mcs, objects)
@@ -157,7 +158,7 @@ fn a_port_without_target_is_the_one_that_the_server_completes() {
     let bare = ServicePort { target_port: None, ..port("http", 80) };
     let completed =
         ServicePort { target_port: Some(fleetnet_core::model::TargetPort::Number(80.into())), ..bare.clone() };
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let shown = ImportStatus { ports: vec![bare], ..resolved(&["member-2"]) };
     let import = service_import("work/app").controlled_by(&mcs).showing(shown);
     let service = derived_service("work-app", "work/app").ports(&[completed]);
@@ -166,7 +167,11 @@ fn a_port_without_target_is_the_one_that_the_server_completes() {
 
 #[test]
 fn a_clusterip_importer_derives_a_clusterip_service() {
-    let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app")
+        .consumed_as(ConsumerType::ClusterIp)
+        .taken_on()
+        .deriving("work-app")
+        .with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let view = member_view([mcs.clone().object(), import.object()]);
     let create = Write::create(in_system("work-app"), Desired::Service(derived(&mcs)));
@@ -179,9 +184,9 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let (mut mcs, objects) = standing(service.clone());
     mcs.load_balancer = address("192.0.2.1");
     let mut view = member_view(objects);
-    told(&mut view, mcs.clone().object());
+    observe_change(&mut view, mcs.clone().object());
     let lost = service_import("work/app").controlled_by(&mcs);
-    told(&mut view, lost.object()); // the deletion is seen at second 20
+    observe_change(&mut view, lost.object()); // the deletion is seen at second 20
     let until = seconds(20).plus_micros(GRACE_MICROS);
     let mut waiting = Plan::one(status(&mcs, now(not_found()), address("192.0.2.1")));
     waiting.plan_again_at(until);
@@ -190,15 +195,15 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     silent.writes.iter_mut().for_each(|write| write.events.clear());
     assert_eq!(silent, waiting);
     let told_so = MultiClusterService { conditions: vec![not_found()], ..mcs };
-    told(&mut view, told_so.clone().object());
+    observe_change(&mut view, told_so.clone().object());
     assert_eq!(planned(&view, &app()), Plan { again: Some(until), ..Plan::default() });
 
     let ended = view.plan(&app(), until).writes;
     let delete = Write::delete(Kind::Service, &service.meta);
     assert_eq!(ended, [delete, status(&told_so, not_found(), none())]);
-    gone(&mut view, &service.object());
+    observe_removal(&mut view, &service.object());
     let last = MultiClusterService { load_balancer: none(), ..told_so };
-    told(&mut view, last.clone().object());
+    observe_change(&mut view, last.clone().object());
     assert_eq!(view.plan(&app(), until).writes, [labels(&last, true, "app", None)]);
 }
 
@@ -206,8 +211,8 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
 fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
     let (mcs, objects) = standing(derived_service("work-app", "work/app"));
     let mut view = member_view(objects);
-    told(&mut view, service_import("work/app").controlled_by(&mcs).object());
-    told(&mut view, service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"])).object());
+    observe_change(&mut view, service_import("work/app").controlled_by(&mcs).object());
+    observe_change(&mut view, service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"])).object());
     let late = view.plan(&app(), seconds(20).plus_micros(2 * GRACE_MICROS));
     assert_eq!(late, Plan::default());
 }
@@ -265,13 +270,13 @@ fn a_multi_cluster_service_for_nothing_imports_nothing() {
     let fresh = mcs("work/app").importing("");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [status(&fresh, now(not_found()), none())]);
-    let told = fresh.told(&[not_found()]);
-    assert_eq!(writes(&member_view([told.object()]), &app()), []);
+    let updated = fresh.with_conditions(&[not_found()]);
+    assert_eq!(writes(&member_view([updated.object()]), &app()), []);
 }
 
 #[test]
 fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
-    let waiting = mcs("work/app").taken_on().told(&[not_found()]).uid("0a1b2c3d-aaaa");
+    let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]).uid("0a1b2c3d-aaaa");
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let theirs = service("fleet-system/work-app");
     let view = member_view([waiting.clone().object(), import.clone().object(), theirs.clone().object()]);
@@ -283,7 +288,7 @@ fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
     let refused = condition("Valid", "False", "NameHeldByAnother", message, 1);
     assert_eq!(writes(&view, &app()), [status(&waiting, now(refused), none())]);
     let plan = planned(&view, &app());
-    assert_eq!((told_by(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], told_by(&plan)));
+    assert_eq!((events_of(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], events_of(&plan)));
 }
 
 // === ServiceImport and its claim ===
@@ -308,15 +313,15 @@ fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume
 fn what_the_hub_answers_is_shown_and_what_the_multi_cluster_service_wants_is_said() {
     let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
     let held = service_import("work/app").controlled_by(&mcs);
-    let answered = claim("member-1", &held).answered(resolved(&["member-2"]));
+    let answered = claim("member-1", &held).with_status(resolved(&["member-2"]));
     let view = member_view([mcs.clone().object(), held.clone().object(), answered.clone().object()]);
-    let says = Write::patch(&answered.meta, Patch::ConsumerType(ConsumerType::ClusterIp));
+    let status_and_reason = Write::patch(&answered.meta, Patch::ConsumerType(ConsumerType::ClusterIp));
     let shows = Write::patch(&held.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
-    assert_eq!(writes(&view, &import()), [says, shows]);
+    assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
     // A MultiClusterService that now imports another Service has no effect on the first import's claim.
     let turned = mcs.importing("web");
-    let answered = answered.answered(ImportStatus::default());
+    let answered = answered.with_status(ImportStatus::default());
     let view = member_view([turned.object(), held.object(), answered.object()]);
     assert_eq!(writes(&view, &import()), []);
 }
@@ -417,7 +422,7 @@ fn a_given_slice_is_marked_then_written_and_measured_once() {
     let held = EndpointSlice { observed_generation: Some(4), ..imported_slice(&given.meta.name.name, "work-app") };
     assert_eq!(writes(&view_of(Some(&given), Some(&held), &objects), &key(&given)), []);
 
-    let changed = given.clone().carrying(&["10.0.0.9"], 5);
+    let changed = given.clone().with_addresses(&["10.0.0.9"], 5);
     let patch = Write::patch(&held.meta, Patch::ImportedSlice(wanted(&["10.0.0.9"], 5)));
     let view = view_of(Some(&changed), Some(&held), &objects);
     assert_eq!(writes(&view, &key(&given)), [patch.measured(sample(false))]);
@@ -476,18 +481,18 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
 }
 
 #[test]
-fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_to_import() {
+fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     let (given, objects) = given();
     let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
     let mcs = Key::MultiClusterService(named("work/app"));
     let mut view = view_of(Some(&given), None, &objects);
     assert_eq!(writes(&view, &mcs), []);
-    assert!(told(&mut view, theirs.clone().object()).contains(&mcs));
+    assert!(observe_change(&mut view, theirs.clone().object()).contains(&mcs));
     let plan = planned(&view, &mcs);
     let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices have the \
                names of slices that are to be imported: fleet-system/member-2-work-app-1-e095f. Delete these, or restore \
                their managed-by label";
-    assert_eq!(told_by(&plan), [("NameHeldByAnother", why)]);
+    assert_eq!(events_of(&plan), [("NameHeldByAnother", why)]);
     let [Write { action: Action::Patch { patch: Patch::MultiClusterServiceStatus { conditions, .. }, .. }, .. }] =
         &plan.writes[..]
     else {
@@ -496,7 +501,7 @@ fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_t
     assert_eq!((conditions[0].status.as_str(), &*conditions[0].reason), ("False", "NameHeldByAnother"));
 
     // A restarted agent finds the condition in the MultiClusterService, even before it has listed all slices.
-    let said = told_of(&objects, conditions);
+    let said = events_of_mcs(&objects, conditions);
     let mut view = view_of(Some(&given), Some(&theirs), &said);
     assert_eq!(writes(&view, &mcs), []);
     for kind in [Kind::EndpointSlice, Kind::EndpointSliceImport] {
@@ -504,16 +509,16 @@ fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_t
         half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
         assert_eq!(writes(&half, &mcs), [], "{kind:?}");
     }
-    assert!(gone(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
+    assert!(observe_removal(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 
     let mut view = view_of(Some(&given), Some(&theirs), &said);
-    assert!(gone(&mut view, &Object::EndpointSliceImport(given)).contains(&mcs), "nobody needs it");
+    assert!(observe_removal(&mut view, &Object::EndpointSliceImport(given)).contains(&mcs), "nobody needs it");
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 }
 
 /// Returns the objects, with these conditions set in the MultiClusterService.
-fn told_of(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
+fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
     let said = |object: &Object| match object {
         Object::MultiClusterService(mcs) => {
             Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..mcs.clone() })
@@ -524,7 +529,7 @@ fn told_of(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
 }
 
 #[test]
-fn a_slice_of_another_address_type_is_made_anew() {
+fn a_slice_of_another_address_type_is_recreated() {
     let (mut given, objects) = given();
     given.spec.content.address_type = AddressType::IPv6;
     let held = imported_slice(&given.meta.name.name, "work-app");
@@ -533,11 +538,11 @@ fn a_slice_of_another_address_type_is_made_anew() {
 }
 
 #[test]
-fn an_imported_slice_that_somebody_deleted_is_made_anew() {
+fn an_imported_slice_that_somebody_deleted_is_recreated() {
     let (given, objects) = given();
     let held = imported_slice(&given.meta.name.name, "work-app");
     let mut view = view_of(Some(&given), Some(&held), &objects);
-    assert_eq!(gone(&mut view, &held.object()), [key(&given)]);
+    assert_eq!(observe_removal(&mut view, &held.object()), [key(&given)]);
     let planned = writes(&view, &key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
@@ -550,8 +555,8 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     assert_eq!(planned(&view, &key(&given)), Plan::default(), "no claim is known: nobody can say that it should go");
 
     let import = service_import("work/app");
-    let fulfilled = claim("member-1", &import).answered(resolved(&["member-2"]));
-    let requeue = told(&mut view, fulfilled.object());
+    let fulfilled = claim("member-1", &import).with_status(resolved(&["member-2"]));
+    let requeue = observe_change(&mut view, fulfilled.object());
     assert!(requeue.contains(&key(&given)), "the fulfilled claim wakes it: {requeue:?}");
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
     assert_eq!(planned(&view, &key(&given)), Plan { again: Some(until), ..Plan::default() });
@@ -559,7 +564,7 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     assert_eq!(view.plan(&key(&given), until).writes, std::slice::from_ref(&delete));
 
     // If the hub distributes the slice again in time, the imported slice stays.
-    told(&mut view, Object::EndpointSliceImport(given.clone()));
+    observe_change(&mut view, Object::EndpointSliceImport(given.clone()));
     assert_eq!(view.plan(&key(&given), until), Plan::default());
 
     // Without its derived Service the imported slice is removed at once.
@@ -585,7 +590,7 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
 #[test]
 fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it() {
     let (given, _) = given();
-    let mcs = mcs("work/app").taken_on().deriving("theirs").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("theirs").with_conditions(&[found()]);
     let lost = service_import("work/app").controlled_by(&mcs);
     for (case, theirs) in [
         ("nobody's", service("fleet-system/theirs").with_address("192.0.2.9")),
@@ -617,7 +622,7 @@ fn a_slice_whose_manager_was_edited_is_labelled_again() {
     let mut while_we_ran = view_of(Some(&given), Some(&held), &objects);
     let mut unbound = EndpointSlice { service: None, ..edited };
     unbound.meta.resource_version += 1;
-    let requeue = told(&mut while_we_ran, unbound.object());
+    let requeue = observe_change(&mut while_we_ran, unbound.object());
     assert!(requeue.contains(&key(&given)), "{requeue:?}");
     for view in [before_we_came, while_we_ran] {
         let planned = writes(&view, &key(&given));
@@ -633,7 +638,7 @@ fn a_derived_service_whose_labels_were_edited_is_labelled_again_and_not_made_twi
     let mut view = member_view(objects);
     let mut edited = Service { derived_from: None, ..service };
     edited.meta.resource_version += 1;
-    let requeue = told(&mut view, edited.clone().object());
+    let requeue = observe_change(&mut view, edited.clone().object());
     assert!(requeue.contains(&app()), "{requeue:?}");
     let mend = Write::patch(&edited.meta, Patch::DerivedService(derived(&mcs)));
     assert_eq!(writes(&view, &app()), [mend]);

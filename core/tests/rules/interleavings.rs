@@ -36,7 +36,8 @@ fn exported(sharers: &[&str]) -> Cluster {
     let import = if sharers.is_empty() { import } else { import.claimed_by(sharers) };
     put(&mut hub, import.object(), 1);
     for sharer in sharers {
-        let shared = claim(sharer, &service_import("work/app")).east_west().marked().answered(resolved(&["member-1"]));
+        let shared =
+            claim(sharer, &service_import("work/app")).east_west().marked().with_status(resolved(&["member-1"]));
         put(&mut hub, shared.object(), 1);
     }
     hub
@@ -245,7 +246,7 @@ fn exported_twice() -> Cluster {
     let mut hub = Cluster::default();
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"])).claimed_by(&["member-3"]);
     let shared = claim("member-3", &service_import("work/app")).east_west().marked();
-    put(&mut hub, shared.answered(resolved(&["member-1", "member-2"])).object(), 1);
+    put(&mut hub, shared.with_status(resolved(&["member-1", "member-2"])).object(), 1);
     put(&mut hub, import.object(), 1);
     hub
 }

@@ -1,8 +1,8 @@
 //! Tests of Services and their exports that come, go, change and return, in whole fleets.
 
-use crate::scenes::{
-    bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, mcs_reason, names,
-    reappear, says, set_endpoints, vanish, weigh,
+use crate::fleet::{
+    bound, count, derived, edit_service, export, export_condition, export_of, import_in_hub, imported, mcs_reason,
+    names, reappear, set_endpoints, status_and_reason, vanish, weigh,
 };
 use crate::support::build::{
     Build, BuildInternalExport, BuildNamespace, BuildService, BuildSlice, IntoObject, accepted_export, content,
@@ -23,7 +23,7 @@ fn position(lines: &[String], line: &str) -> usize {
 }
 
 #[test]
-fn a_weight_that_comes_back_from_zero_begins_the_export_anew() {
+fn a_weight_that_comes_back_from_zero_starts_the_export_again() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     weigh(&mut world, 0, Some("0"));
     world.run();
@@ -57,7 +57,7 @@ fn a_weight_that_becomes_invalid_after_zero_begins_nothing() {
     weigh(&mut world, 0, Some("many"));
     world.run();
     assert_eq!(world.lines_since(mark), ["member-1 patches conditions of ServiceExport"]);
-    assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation");
+    assert_eq!(export_condition(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_service_that_may_not_be_exported_any_more_is_withdrawn_and_comes_back_when_
         let mut world = fleet(1, ConsumerType::LoadBalancer);
         edit_service(&mut world, 0, &named("work/app"), change);
         world.run();
-        assert_eq!(export_says(&world, 0, "Valid"), "ServiceIneligible", "{case}");
+        assert_eq!(export_condition(&world, 0, "Valid"), "ServiceIneligible", "{case}");
         assert_eq!(imported(&world, 1), [""; 0], "{case}");
         for kind in [Kind::InternalServiceExport, Kind::EndpointSliceExport, Kind::EndpointSliceImport] {
             assert_eq!(count(&world, Who::Hub, kind), 0, "{case}: {kind:?}");
@@ -93,12 +93,12 @@ fn an_export_that_is_requested_before_its_service_exists_starts_with_it() {
     let mut world = World::new(1);
     world.create(Who::Member(0), service_export("work/app").object());
     world.run();
-    assert_eq!(export_says(&world, 0, "Valid"), "ServiceNotFound");
+    assert_eq!(export_condition(&world, 0, "Valid"), "ServiceNotFound");
     assert_eq!(count(&world, Who::Hub, Kind::InternalServiceExport), 0);
     world.create(Who::Member(0), service("work/app").object());
     world.run();
-    assert_eq!(export_says(&world, 0, "Valid"), "ServiceIsValid");
-    assert_eq!(export_says(&world, 0, "Conflict"), "NoConflictFound");
+    assert_eq!(export_condition(&world, 0, "Valid"), "ServiceIsValid");
+    assert_eq!(export_condition(&world, 0, "Conflict"), "NoConflictFound");
     assert_settled(&world);
 }
 
@@ -183,7 +183,7 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
     world.create(Who::Member(1), mcs("work/app").object());
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
-    assert_eq!(export_says(&world, 0, "Conflict"), "ServicePendingConflictResolution");
+    assert_eq!(export_condition(&world, 0, "Conflict"), "ServicePendingConflictResolution");
     reappear(&mut world, Who::Hub, "work");
     world.create(Who::Hub, namespace("work").object());
     world.run(); // no time passes, so nothing is retried by itself
@@ -247,7 +247,7 @@ fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
     world.run();
     let export = export_of(&world, 0, "work/app").expect("it is there");
     assert_eq!(export.conditions[0], theirs);
-    let status = |condition: &str| says(&export.conditions, condition).map(|(status, _)| status);
+    let status = |condition: &str| status_and_reason(&export.conditions, condition).map(|(status, _)| status);
     assert_eq!((status("Valid"), status("Conflict")), (Some("True".to_owned()), Some("False".to_owned())));
     assert_settled(&world);
 }
@@ -290,21 +290,23 @@ fn an_export_in_conflict_gives_no_slices_until_the_winner_has_left() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
     export(&mut world, 2, "work/app", 81, &["10.0.2.1"]);
     world.run();
-    let says = |world: &World| export_of(world, 2, "work/app").and_then(|export| says(&export.conditions, "Conflict"));
-    assert_eq!(says(&world), Some(("True".to_owned(), "ConflictFound".to_owned())));
+    let status_and_reason = |world: &World| {
+        export_of(world, 2, "work/app").and_then(|export| status_and_reason(&export.conditions, "Conflict"))
+    };
+    assert_eq!(status_and_reason(&world), Some(("True".to_owned(), "ConflictFound".to_owned())));
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
     let slices = world.hub.list(Kind::EndpointSliceExport).map(|export| export.meta().name.namespace.to_string());
     assert_eq!(slices.collect::<Vec<_>>(), ["fleet-member-member-1"], "the loser exports none");
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
     world.run();
-    assert_eq!(says(&world), Some(("False".to_owned(), "NoConflictFound".to_owned())));
+    assert_eq!(status_and_reason(&world), Some(("False".to_owned(), "NoConflictFound".to_owned())));
     assert_eq!(shown(&world), (vec!["member-3".to_owned()], vec![81]));
     assert_eq!(imported(&world, 1), ["10.0.2.1"]);
     assert_settled(&world);
 }
 
 #[test]
-fn whatever_of_ours_somebody_deletes_is_made_anew() {
+fn any_object_of_ours_that_somebody_deletes_is_recreated() {
     let settled = fleet(1, ConsumerType::LoadBalancer);
     let expected = state(&settled);
     let ours: Vec<(Who, Kind)> = [
@@ -469,13 +471,17 @@ fn what_is_not_exported_any_more_is_in_conflict_with_nobody() {
             world.run();
             export(&mut world, 1, "work/app", 81, &["10.1.0.1"]);
             world.run();
-            assert_eq!(export_says(&world, 1, "Conflict"), "ConflictFound", "{way}");
+            assert_eq!(export_condition(&world, 1, "Conflict"), "ConflictFound", "{way}");
             withdraw(&mut world);
             world.run();
-            assert_eq!(export_says(&world, 1, "Conflict"), "ServicePendingConflictResolution", "{way}, seed {seed}");
+            assert_eq!(
+                export_condition(&world, 1, "Conflict"),
+                "ServicePendingConflictResolution",
+                "{way}, seed {seed}"
+            );
             let offers = world.hub.list(Kind::InternalServiceExport).filter(|object| match object {
                 Object::InternalServiceExport(offer) => {
-                    says(&offer.conditions, "Conflict").is_some_and(|(status, _)| status == "True")
+                    status_and_reason(&offer.conditions, "Conflict").is_some_and(|(status, _)| status == "True")
                 }
                 _ => false,
             });
@@ -485,7 +491,7 @@ fn what_is_not_exported_any_more_is_in_conflict_with_nobody() {
 }
 
 #[test]
-fn an_invalid_weight_does_not_begin_anew_what_is_being_withdrawn() {
+fn an_invalid_weight_does_not_restart_an_export_being_withdrawn() {
     for seed in 0..20 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         weigh(&mut world, 0, Some("0"));
@@ -494,7 +500,7 @@ fn an_invalid_weight_does_not_begin_anew_what_is_being_withdrawn() {
         }
         weigh(&mut world, 0, Some("many"));
         world.run();
-        assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "seed {seed}");
+        assert_eq!(export_condition(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "seed {seed}");
         assert_eq!(count(&world, Who::Hub, Kind::InternalServiceExport), 0, "seed {seed}");
         assert_eq!(imported(&world, 1), Vec::<String>::new(), "seed {seed}");
     }

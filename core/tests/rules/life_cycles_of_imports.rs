@@ -1,6 +1,6 @@
 //! Tests of MultiClusterServices that come, go, change, compete and are replaced, in whole fleets.
 
-use crate::scenes::{
+use crate::fleet::{
     bound, count, derived, edit_mcs, edit_service, export, import_in_hub, imported, mcs_of, mcs_reason, names,
     reappear, vanish,
 };
@@ -203,7 +203,7 @@ fn the_grace_of_a_derived_service_begins_again_with_a_restart_and_ends_neverthel
 }
 
 #[test]
-fn a_derived_service_deleted_by_hand_is_made_anew_and_its_slices_are_bound_to_it() {
+fn a_derived_service_deleted_by_a_user_is_recreated_and_its_slices_are_bound_to_it() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     give_address(&mut world, 1, "work-app");
     let before = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
@@ -308,7 +308,7 @@ fn a_multi_cluster_service_that_vanishes_with_its_namespace_takes_all_that_was_m
 }
 
 #[test]
-fn what_vanished_with_the_system_namespace_of_an_importer_is_made_anew_when_it_is_back() {
+fn what_vanished_with_the_system_namespace_of_an_importer_is_recreated_when_it_is_back() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let expected = state(&world);
     vanish(&mut world, Who::Member(1), "fleet-system");

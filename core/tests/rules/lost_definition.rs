@@ -6,7 +6,9 @@ use crate::support::build::{
     content, distributed_slice, endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds,
     service, service_import, slice, slice_export,
 };
-use crate::support::view::{blocking_reasons, events, gone, hub_view, member_view, planned, told, writes};
+use crate::support::view::{
+    blocking_reasons, events, hub_view, member_view, observe_change, observe_removal, planned, writes,
+};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub;
 use fleetnet_core::member::{self, Key};
@@ -62,7 +64,7 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 /// or never existed.
 fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
+    let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
     let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
     objects.extend(copy.map(|copy| Object::EndpointSliceImport(copy.clone())));
     without_definition(objects, was_there)
@@ -117,7 +119,7 @@ fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
         let none = hub_without(&export, None, was_there);
         assert_eq!(none.plan(&key_of(&export), seconds(900)).writes.len(), 1, "it is marked for nobody");
         let withdrawn = Write::delete(Kind::EndpointSliceImport, &copy.meta);
-        gone(&mut view, &Object::EndpointSliceExport(export.clone()));
+        observe_removal(&mut view, &Object::EndpointSliceExport(export.clone()));
         assert_eq!(view.plan(&key_of(&export), seconds(900)).writes, [withdrawn], "its source goes");
     }
 }
@@ -132,17 +134,17 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     assert_eq!(view.plan(&key_of(&export), seconds(459)), waits, "the definition is there");
     let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
     assert_eq!(view.plan(&key_of(&export), seconds(460)).writes, withdrawn, "and it announces nothing");
-    told(&mut view, member_agent("member-2", Features::ALL, Features::ALL).object());
+    observe_change(&mut view, member_agent("member-2", Features::ALL, Features::ALL).object());
     assert_eq!(view.plan(&key_of(&export), seconds(460)), Plan::default(), "it announces them again");
 }
 
 /// Returns the hub's writes for a Service that member-1 exports and member-2 claims, while the CRD is missing.
 fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
-    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
-    (offer.headless, offer.session_affinity) = (status.is_headless(), status.session_affinity);
+    let mut content = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);
     let import = service_import("work/app").showing(status.clone());
     let import = if is_held { import.claimed_by(&["member-2"]) } else { import };
-    let objects = vec![offer.offered_since(seconds(2)).object(), import.object(), claim.clone().object()];
+    let objects = vec![content.offered_since(seconds(2)).object(), import.object(), claim.clone().object()];
     writes(&without_definition(objects, false), &hub::Key::Service(named("work/app")))
 }
 
@@ -153,9 +155,9 @@ fn headless() -> ImportStatus {
 #[test]
 fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
     let fresh = claim("member-2", &service_import("work/app"));
-    let held = fresh.clone().marked().answered(headless());
+    let held = fresh.clone().marked().with_status(headless());
     assert_eq!(service_plan(&headless(), &held, true), []);
-    let other = fresh.clone().marked().answered(ImportStatus { clusters: vec!["member-3".into()], ..headless() });
+    let other = fresh.clone().marked().with_status(ImportStatus { clusters: vec!["member-3".into()], ..headless() });
     assert_eq!(service_plan(&headless(), &other, true), [], "nor changed");
     assert_eq!(service_plan(&headless(), &fresh, false), []);
     let unmark = Write::remove_finalizer(Kind::InternalServiceImport, &fresh.clone().marked().meta);
@@ -165,10 +167,10 @@ fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
 #[test]
 fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
-    let shown = claim("member-2", &service_import("work/app")).marked().answered(sticky.clone());
+    let shown = claim("member-2", &service_import("work/app")).marked().with_status(sticky.clone());
     assert_eq!(service_plan(&sticky, &shown, true), []);
     let other = ImportStatus { clusters: vec!["member-3".into()], ..sticky.clone() };
-    let before = claim("member-2", &service_import("work/app")).marked().answered(other);
+    let before = claim("member-2", &service_import("work/app")).marked().with_status(other);
     let answer = Write::patch(&before.meta, Patch::InternalServiceImportStatus(resolved(&["member-1"])));
     assert_eq!(service_plan(&sticky, &before, true), [answer]);
 }
@@ -223,7 +225,7 @@ fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
         let none = exporter_without(&six("fd00::2"), None, was_there);
         assert_eq!(none.plan(&app_slice(), seconds(900)).writes, []);
         let mut view = view;
-        gone(&mut view, &six("fd00::2").object());
+        observe_removal(&mut view, &six("fd00::2").object());
         let withdrawn = Write::delete(Kind::EndpointSliceExport, &held.meta);
         assert_eq!(view.plan(&app_slice(), seconds(900)).writes, [withdrawn], "its source goes");
     }
@@ -268,7 +270,7 @@ fn a_headless_export_is_kept_as_it_is_its_slices_follow_and_none_is_begun() {
     not_listed.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, seconds(20), &mut Vec::new());
     assert_eq!(planned(&not_listed, &app), Plan::default(), "what the hub has is not known yet");
     let export = slice_export("member-1", &slice("work/app-1").endpoints(&["10.0.0.9"]));
-    told(&mut not_listed, Object::EndpointSliceExport(export));
+    observe_change(&mut not_listed, Object::EndpointSliceExport(export));
     assert_eq!(planned(&not_listed, &app_slice()), Plan::default());
 }
 
@@ -280,8 +282,8 @@ fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
     let mut view = member_without(headless_export(Some(&held)), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     assert_eq!(view.plan(&app, seconds(459)), Plan { again: Some(seconds(460)), ..Plan::default() });
-    let told: Vec<_> = view.plan(&app, seconds(460)).writes.iter().map(|write| write.kind()).collect();
-    assert_eq!(told, [Kind::ServiceExport], "it is told first");
+    let reported: Vec<_> = view.plan(&app, seconds(460)).writes.iter().map(|write| write.kind()).collect();
+    assert_eq!(reported, [Kind::ServiceExport], "it is told first");
 }
 
 #[test]
@@ -296,9 +298,10 @@ fn an_export_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     assert_eq!(writes(&member_without(objects(&held), false), &app), []);
     held.ports.clear();
     let written = writes(&member_without(objects(&held), false), &app);
-    let [Write { action: Action::Patch { patch: Patch::InternalServiceExport { offer, .. }, .. }, .. }] = &written[..]
+    let [Write { action: Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. }, .. }] =
+        &written[..]
     else {
         panic!("{written:?}")
     };
-    assert_eq!(offer.session_affinity, SessionAffinity::None);
+    assert_eq!(content.session_affinity, SessionAffinity::None);
 }

@@ -1,7 +1,7 @@
 //! Proof that the history tests can fail: each of them fails with agents that are broken on purpose.
 
 use crate::support::sabotage::{self, Sabotage};
-use crate::{blocked, conflicts, edited, fidelity, flips, histories, hostile, told_once};
+use crate::{blocked, conflicts, edited, events_once, fidelity, flips, histories, hostile};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Returns all tests that play random histories and check how they end.
@@ -14,7 +14,7 @@ fn histories() -> Vec<(&'static str, fn())> {
         blocked::HISTORIES,
         histories::HISTORIES,
         hostile::HISTORIES,
-        told_once::HISTORIES,
+        events_once::HISTORIES,
     ]
     .concat()
 }

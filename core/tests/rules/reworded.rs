@@ -33,7 +33,7 @@ fn withdrawn(status: &str) -> Condition {
 
 /// Returns the view of an export with these conditions and the cleanup finalizer, whose objects are still in the hub.
 fn view_of(weight: &str, conditions: &[Condition]) -> View {
-    let export = service_export("work/app").marked().weighing(weight).saying(conditions);
+    let export = service_export("work/app").marked().weighing(weight).with_conditions(conditions);
     let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
     member_view([service("work/app").object(), export.object(), internal.object(), slice("work/app-1").object()])
 }

@@ -5,7 +5,9 @@ use crate::support::build::{
     distributed_slice, in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service,
     service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, undecodable, writes};
+use crate::support::view::{
+    NOW, SEEN, claimed_hub_view, events, hub_view, observe_change, planned, undecodable, writes,
+};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::hub::{Key, View};
@@ -45,13 +47,13 @@ fn importers(clusters: &str) -> Object {
 const EXPORT_REFUSED: &str = "cluster member-2 may not export from namespace work of the hub, whose annotation \
     \"exporters\" does not name it: add member-2 there, or take the annotation away so that every cluster may";
 
-fn refused() -> Condition {
+fn denied() -> Condition {
     condition("Valid", "False", "ExporterNotAllowed", EXPORT_REFUSED, 1)
 }
 
-fn told_refused(export: &InternalServiceExport) -> Write {
+fn shows_denied(export: &InternalServiceExport) -> Write {
     let mut list = export.conditions.clone();
-    list.push(Condition { last_transition: seconds(20), ..refused() });
+    list.push(Condition { last_transition: seconds(20), ..denied() });
     Write::patch(&export.meta, Patch::InternalServiceExportConditions(list))
 }
 
@@ -63,25 +65,25 @@ fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
     assert_eq!(Namespace::clusters("member-1, member-2 ,,member-1"), set(&["member-1", "member-2"]));
     assert_eq!(Namespace::clusters(" , "), set(&[]));
     let view = hub_view([fresh_export("member-2").object(), exporters("")]);
-    assert_eq!(writes(&view, &app()), [told_refused(&fresh_export("member-2"))]);
+    assert_eq!(writes(&view, &app()), [shows_denied(&fresh_export("member-2"))]);
 }
 
 // === Clusters that may export ===
 
 #[test]
-fn an_export_that_is_not_allowed_does_not_count_and_is_told_so_once() {
+fn a_denied_export_does_not_count_and_emits_one_event() {
     let export = fresh_export("member-2");
     let view = hub_view([export.clone().object(), exporters("member-1")]);
-    assert_eq!(writes(&view, &app()), [told_refused(&export)], "neither stamped nor resolved");
+    assert_eq!(writes(&view, &app()), [shows_denied(&export)], "neither stamped nor resolved");
     assert_eq!(events(&view, &app()), ["ExporterNotAllowed"]);
 
-    let told = export.judged(refused());
-    let view = hub_view([told.clone().object(), exporters("member-1")]);
+    let updated = export.judged(denied());
+    let view = hub_view([updated.clone().object(), exporters("member-1")]);
     assert_eq!(writes(&view, &app()), []);
-    let other_ports = hub_view([told.clone().generation(2).object(), exporters("member-1")]);
+    let other_ports = hub_view([updated.clone().generation(2).object(), exporters("member-1")]);
     assert_eq!(writes(&other_ports, &app()), [], "whatever it offers by then");
 
-    let dying = told.marked().deleting();
+    let dying = updated.marked().deleting();
     let view = hub_view([dying.clone().object(), exporters("member-1")]);
     let unmark = Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta);
     assert_eq!(writes(&view, &app()), [unmark], "nothing holds up its end");
@@ -94,11 +96,11 @@ fn an_accepted_export_that_is_not_allowed_any_more_leaves() {
     let view = hub_view([stays.object(), leaves.clone().object(), import.clone().object(), exporters("member-1")]);
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     let shown = Write::patch(&import.meta, status);
-    assert_eq!(writes(&view, &app()), [shown, told_refused(&leaves)]);
+    assert_eq!(writes(&view, &app()), [shown, shows_denied(&leaves)]);
 
     let alone = import_of(&["member-2"]);
     let view = hub_view([leaves.clone().object(), alone.clone().object(), exporters("member-1")]);
-    assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &alone.meta), told_refused(&leaves)]);
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &alone.meta), shows_denied(&leaves)]);
 }
 
 #[test]
@@ -106,7 +108,7 @@ fn an_export_that_is_not_allowed_wins_no_conflict() {
     let older = fresh_export("member-2").offered_since(seconds(1));
     let view = hub_view([
         accepted_export("member-1").object(),
-        InternalServiceExport { ports: Vec::new(), ..older }.judged(refused()).object(),
+        InternalServiceExport { ports: Vec::new(), ..older }.judged(denied()).object(),
         import_of(&["member-1"]).object(),
         exporters("member-1"),
     ]);
@@ -114,9 +116,9 @@ fn an_export_that_is_not_allowed_wins_no_conflict() {
 }
 
 #[test]
-fn an_export_that_is_allowed_again_is_told_so_with_its_verdict() {
+fn an_export_that_is_allowed_again_gets_its_outcome() {
     let mut back = accepted_export("member-2");
-    back.conditions.push(refused());
+    back.conditions.push(denied());
     let view = hub_view([back.clone().object(), import_of(&["member-2"]).object(), exporters("member-2")]);
     let allowed = Condition {
         last_transition: seconds(20),
@@ -181,14 +183,14 @@ fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport], namespace:
 }
 
 #[test]
-fn a_claim_that_is_not_allowed_is_not_rightful_and_is_told_so_once() {
+fn a_denied_claim_is_not_granted_and_emits_one_event() {
     let import = import_of(&["member-1"]);
     let (first, next) = (claim_of("member-2").created(seconds(1)), claim_of("member-3").created(seconds(2)));
     let view = claimed(&import, &[&first, &next], importers("member-3"));
     let mark = |claim: &InternalServiceImport| Write::add_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(writes(&view, &app()), [mark(&first), mark(&next)], "the next one gets it");
     let plan = planned(&view, &app());
-    let told: Vec<(&str, &str)> = plan
+    let updated: Vec<(&str, &str)> = plan
         .writes
         .iter()
         .flat_map(|write| &write.events)
@@ -196,19 +198,19 @@ fn a_claim_that_is_not_allowed_is_not_rightful_and_is_told_so_once() {
         .collect();
     let message = "cluster member-2 may not import from namespace work of the hub, whose annotation \"importers\" does \
                    not name it: add member-2 there, or take the annotation away so that every cluster may";
-    assert_eq!(told, [("ImporterNotAllowed", message)]);
+    assert_eq!(updated, [("ImporterNotAllowed", message)]);
 
-    let told = first.marked();
-    assert_eq!(writes(&claimed(&import, &[&told], importers("member-3")), &app()), [], "its mark remembers it");
-    let dying = told.deleting();
+    let updated = first.marked();
+    assert_eq!(writes(&claimed(&import, &[&updated], importers("member-3")), &app()), [], "its mark remembers it");
+    let dying = updated.deleting();
     let unmark = Write::remove_finalizer(Kind::InternalServiceImport, &dying.meta);
     assert_eq!(writes(&claimed(&import, &[&dying], importers("member-3")), &app()), [unmark]);
 }
 
 #[test]
-fn a_claim_that_is_not_allowed_any_more_is_struck_out_then_told_so() {
+fn a_claim_that_is_denied_later_leaves_the_record_then_shows_the_denial() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
-    let holder = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let holder = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let view = claimed(&import, &[&holder], importers(""));
     let patch = Patch::Claims {
         importers: Default::default(),
@@ -224,9 +226,9 @@ fn a_claim_that_is_not_allowed_any_more_is_struck_out_then_told_so() {
     assert_eq!(writes(&view, &app()), [Write::patch(&holder.meta, emptied)]);
     assert_eq!(events(&view, &app()), ["ImporterNotAllowed"]);
 
-    let told = holder.answered(ImportStatus::default());
-    assert_eq!(writes(&claimed(&struck, &[&told], importers("")), &app()), []);
-    let allowed = claimed(&struck, &[&told], importers("member-2"));
+    let updated = holder.with_status(ImportStatus::default());
+    assert_eq!(writes(&claimed(&struck, &[&updated], importers("")), &app()), []);
+    let allowed = claimed(&struck, &[&updated], importers("member-2"));
     assert_eq!(writes(&allowed, &app()).len(), 1, "allowed again, it is recorded");
 }
 
@@ -243,7 +245,7 @@ fn only_members_claim() {
 // === Undecodable objects of a cluster that may not export or import ===
 
 #[test]
-fn who_is_refused_is_not_kept_by_what_cannot_be_decoded() {
+fn a_denied_member_is_not_kept_by_an_undecodable_object() {
     let import = import_of(&["member-2", "member-1"]);
     let mut view = hub_view([accepted_export("member-1").object(), import.clone().object(), exporters("member-1")]);
     undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-app"));
@@ -294,7 +296,7 @@ fn while_it_is_not_known_who_may_export_nothing_is_granted_and_nothing_taken_awa
     let import = import_of(&[]).showing(ImportStatus::default());
     let offered = fresh_export("member-1").offered_since(seconds(2));
     let stamped = hub_view([offered.clone().object(), import.clone().object()]);
-    let answered = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let answered = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let lost_import = hub_view([accepted_export("member-1").object(), answered.clone().object()]);
     let made_anew = hub_view([offered.object(), import.object(), answered.object()]);
     let anew = [("no import", lost_import), ("an import made anew", made_anew)];
@@ -321,7 +323,7 @@ fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
 fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
     let given = marked_slice("member-1");
     let copy = distributed_slice("member-2", &given);
-    let changed = given.carrying(&["10.0.0.9"], 2);
+    let changed = given.with_addresses(&["10.0.0.9"], 2);
     let key = slice_key(&changed);
     let at = in_hub_of("member-3", &changed.meta.name.name);
     let update = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
@@ -347,7 +349,7 @@ fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
 #[test]
 fn while_it_is_not_known_who_may_import_claims_stay_as_they_are() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
-    let holder = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let holder = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let (fresh, marked) = (claim_of("member-3").east_west(), claim_of("member-4").east_west().marked());
     let view = claimed(&import, &[&holder, &fresh, &marked], namespace("work").object());
     for (how, view) in unknown(&view) {
@@ -381,12 +383,16 @@ fn what_a_namespace_says_concerns_its_services_and_their_slices_only_when_it_cha
         service_import("other/app").object(),
         claim_of("member-2").object(),
     ]));
-    assert_eq!(told(&mut view, namespace("work").object()), [], "who names nobody lets everybody");
+    assert_eq!(observe_change(&mut view, namespace("work").object()), [], "who names nobody lets everybody");
     let named = namespace("work").exported_from_by("member-1");
-    assert_eq!(told(&mut view, named.clone().version(2).object()), [app(), slice_key(&mine)]);
-    assert_eq!(told(&mut view, named.clone().version(3).object()), []);
-    assert_eq!(told(&mut view, named.clone().deleting().version(4).object()), [], "it goes, and says what it said");
-    let gone = crate::support::view::gone(&mut view, &named.object());
+    assert_eq!(observe_change(&mut view, named.clone().version(2).object()), [app(), slice_key(&mine)]);
+    assert_eq!(observe_change(&mut view, named.clone().version(3).object()), []);
+    assert_eq!(
+        observe_change(&mut view, named.clone().deleting().version(4).object()),
+        [],
+        "it goes, and says what it said"
+    );
+    let gone = crate::support::view::observe_removal(&mut view, &named.object());
     assert_eq!(gone, [app(), slice_key(&mine)]);
 }
 
@@ -417,28 +423,28 @@ fn valid_of(world: &World) -> (Text, Text) {
     (valid.status.as_str().into(), valid.reason.clone())
 }
 
-fn told_since(world: &World, mark: usize) -> Vec<&'static str> {
+fn events_since(world: &World, mark: usize) -> Vec<&'static str> {
     world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason.as_str()).collect()
 }
 
 /// Returns the ledger without the writes of users' conditions.
 fn beside_status(world: &World, mark: usize) -> Vec<String> {
-    let told = "member-1 patches conditions of ServiceExport";
-    world.lines_since(mark).into_iter().filter(|line| line != told).collect()
+    let updated = "member-1 patches conditions of ServiceExport";
+    world.lines_since(mark).into_iter().filter(|line| line != updated).collect()
 }
 
 #[test]
-fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_allowed() {
+fn a_denied_exporter_withdraws_its_slices_and_exports_them_again_when_it_is_allowed() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
     assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
     let mark = world.ledger.len();
     annotate(&mut world, namespace("work").exported_from_by("member-2"));
     assert_eq!((counts(&world), valid_of(&world)), ([1, 0, 0, 0], ("False".into(), "ExporterNotAllowed".into())));
-    let told = told_since(&world, mark);
+    let updated = events_since(&world, mark);
     assert_eq!(
-        told.iter().filter(|reason| **reason == "ExporterNotAllowed").count(),
+        updated.iter().filter(|reason| **reason == "ExporterNotAllowed").count(),
         2,
-        "on both sides once: {told:?}"
+        "on both sides once: {updated:?}"
     );
 
     world.restart_all();
@@ -459,7 +465,7 @@ fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_all
 }
 
 #[test]
-fn an_exporter_whose_word_in_the_hub_was_deleted_while_it_is_refused_withdraws_nothing_anew() {
+fn a_denied_exporter_whose_internal_export_was_deleted_withdraws_nothing_twice() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
     annotate(&mut world, namespace("work").exported_from_by("member-2"));
     let mark = world.ledger.len();
@@ -473,14 +479,14 @@ fn an_exporter_whose_word_in_the_hub_was_deleted_while_it_is_refused_withdraws_n
             "hub patches conditions of InternalServiceExport",
         ]
     );
-    let told = ["ServicePendingConflictResolution", "ExporterNotAllowed"];
-    assert_eq!(told_since(&world, mark), told, "of the new one, by the member and by the hub");
+    let updated = ["ServicePendingConflictResolution", "ExporterNotAllowed"];
+    assert_eq!(events_since(&world, mark), updated, "of the new one, by the member and by the hub");
     annotate(&mut world, namespace("work"));
     assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
 }
 
 #[test]
-fn an_importer_that_is_refused_is_given_nothing_and_everything_again_when_it_is_allowed() {
+fn a_denied_importer_gets_no_slices_and_all_slices_again_when_it_is_allowed() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
     annotate(&mut world, namespace("work").imported_from_by("member-1"));
     assert_eq!(counts(&world), [1, 1, 0, 0]);

@@ -6,8 +6,8 @@ use crate::support::build::{
     service, service_import, slice, slice_export,
 };
 use crate::support::view::{
-    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, told_by, undecodable,
-    writes,
+    blocking_reasons, claimed_hub_view, events_of, hub_view, member_view, observe_change, observe_removal,
+    observe_undecodable_removal, planned, undecodable, writes,
 };
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::member;
@@ -33,12 +33,12 @@ fn shared() -> ServiceImport {
 
 /// Returns an export of member-1 with its finalizer, and its distributed slice for member-3.
 fn standing() -> [Object; 3] {
-    let export = held();
+    let export = distributed();
     let copy = distributed_slice("member-3", &export);
     [Object::EndpointSliceExport(export), Object::EndpointSliceImport(copy), claimed().object()]
 }
 
-fn held() -> HubSlice {
+fn distributed() -> HubSlice {
     slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2))
 }
 
@@ -49,8 +49,8 @@ fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> View {
 // === A member's cluster id is that of its hub namespace, for any content of the object ===
 
 #[test]
-fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
-    let mut liar = held();
+fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
+    let mut liar = distributed();
     liar.spec.reference.cluster = "member-9".into();
     let view = claimed_hub_view([Object::EndpointSliceExport(liar.clone()), claimed().object()]);
     let planned = writes(&view, &slice_key(&liar));
@@ -67,13 +67,13 @@ fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
     ]);
     assert_eq!(writes(&view, &slice_key(&liar)).len(), 1, "a copy that says otherwise is mended");
     copied.spec.reference.cluster = "member-1".into();
-    let told = [Object::EndpointSliceExport(liar.clone()), Object::EndpointSliceImport(copied), claimed().object()];
-    assert_eq!(writes(&claimed_hub_view(told), &slice_key(&liar)), []);
+    let updated = [Object::EndpointSliceExport(liar.clone()), Object::EndpointSliceImport(copied), claimed().object()];
+    assert_eq!(writes(&claimed_hub_view(updated), &slice_key(&liar)), []);
 }
 
 #[test]
 fn who_is_no_member_exports_no_slices_and_stands_in_nobodys_way() {
-    let mut stranger = held().created(seconds(1)).uid("stranger");
+    let mut stranger = distributed().created(seconds(1)).uid("stranger");
     stranger.meta.name.namespace = "default".into();
     let view = view_of([stranger.clone()]);
     let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &stranger.meta);
@@ -105,7 +105,7 @@ fn nobody_has_offered_its_ports_since_before_its_export_was_made() {
 /// Returns an export of member-2 under the name of member-1's export.
 fn second_of_name() -> HubSlice {
     let mut second = slice_export("member-2", &slice("work/app-1").uid("other")).created(seconds(3));
-    second.meta.name.name = held().meta.name.name;
+    second.meta.name.name = distributed().meta.name.name;
     second
 }
 
@@ -115,44 +115,48 @@ fn second_of_slice() -> HubSlice {
 }
 
 #[test]
-fn a_second_export_under_a_name_that_another_namespace_holds_is_refused_and_told_so_once() {
+fn a_second_export_under_a_name_that_another_namespace_holds_is_not_distributed_and_emits_one_event() {
     let second = second_of_name();
     let plan = planned(&view_of([second.clone()]), &slice_key(&second));
     let marking = Write::add_finalizer(Kind::EndpointSliceExport, &second.meta);
     assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
-    let holder = held().meta.name;
+    let holder = distributed().meta.name;
     let message = format!(
         "EndpointSlice work/app-1 of cluster member-2 is not distributed: EndpointSliceExport {holder} of cluster \
          member-1 holds the name. Delete the one that does not belong there"
     );
-    assert_eq!(told_by(&plan), [("NameHeldByAnother", &*message)]);
-    assert_eq!(blocking_reasons(&plan), told_by(&plan));
-    let told = second.marked();
-    assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), [], "its finalizer remembers that it was told");
+    assert_eq!(events_of(&plan), [("NameHeldByAnother", &*message)]);
+    assert_eq!(blocking_reasons(&plan), events_of(&plan));
+    let updated = second.marked();
+    assert_eq!(
+        writes(&view_of([updated.clone()]), &slice_key(&updated)),
+        [],
+        "its finalizer remembers that it was told"
+    );
 }
 
 #[test]
-fn a_second_export_of_a_slice_that_another_namespace_holds_is_refused_and_told_so_once() {
+fn a_second_export_of_a_slice_that_another_namespace_holds_is_not_distributed_and_emits_one_event() {
     let second = second_of_slice();
-    assert_ne!(second.meta.name.name, held().meta.name.name);
+    assert_ne!(second.meta.name.name, distributed().meta.name.name);
     let plan = planned(&view_of([second.clone()]), &slice_key(&second));
     let marking = Write::add_finalizer(Kind::EndpointSliceExport, &second.meta);
     assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
-    let holder = held().meta.name;
+    let holder = distributed().meta.name;
     let message = format!(
         "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 exports it \
          already, as EndpointSliceExport {holder}. If one cluster has joined the fleet under two names, take one of them \
          out; otherwise one of the two claims a slice that is not its own"
     );
-    assert_eq!(told_by(&plan), [("SliceHeldByAnother", &*message)]);
-    assert_eq!(blocking_reasons(&plan), told_by(&plan));
-    let told = second.marked();
-    assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), []);
-    assert_eq!(writes(&view_of([told]), &slice_key(&held())), [], "the holder is served as before");
+    assert_eq!(events_of(&plan), [("SliceHeldByAnother", &*message)]);
+    assert_eq!(blocking_reasons(&plan), events_of(&plan));
+    let updated = second.marked();
+    assert_eq!(writes(&view_of([updated.clone()]), &slice_key(&updated)), []);
+    assert_eq!(writes(&view_of([updated]), &slice_key(&distributed())), [], "the holder is served as before");
 }
 
 #[test]
-fn the_copies_of_an_export_that_turns_out_to_be_second_go_and_that_is_told_with_them() {
+fn distributed_slices_of_an_export_that_becomes_second_are_deleted_with_one_event() {
     let second = second_of_slice().marked();
     let copy = distributed_slice("member-3", &second);
     let view = hub_view(
@@ -163,11 +167,11 @@ fn the_copies_of_an_export_that_turns_out_to_be_second_go_and_that_is_told_with_
     let plan = planned(&view, &slice_key(&second));
     let [withdrawal] = &plan.writes[..] else { panic!("one withdrawal, not {plan:#?}") };
     assert_eq!(withdrawal.action, Write::delete(Kind::EndpointSliceImport, &copy.meta).action);
-    assert_eq!(told_by(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["SliceHeldByAnother"]);
+    assert_eq!(events_of(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["SliceHeldByAnother"]);
 }
 
 #[test]
-fn the_deletion_of_a_refused_export_is_not_held_up() {
+fn the_deletion_of_an_undistributed_export_is_not_blocked() {
     for second in [second_of_name(), second_of_slice()] {
         let dying = second.marked().deleting();
         let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &dying.meta);
@@ -179,7 +183,7 @@ fn the_deletion_of_a_refused_export_is_not_held_up() {
 }
 
 #[test]
-fn a_refused_export_is_accepted_by_itself_when_the_holder_is_gone() {
+fn an_undistributed_export_is_distributed_when_the_holder_is_gone() {
     let given = |export: &HubSlice| {
         let at = in_hub_of("member-3", &export.meta.name.name);
         let mut spec = export.spec.clone();
@@ -188,27 +192,27 @@ fn a_refused_export_is_accepted_by_itself_when_the_holder_is_gone() {
     };
     for second in [second_of_name(), second_of_slice()] {
         let second = second.marked();
-        let holder = Object::EndpointSliceExport(held());
-        let dying = Object::EndpointSliceExport(held().deleting());
+        let holder = Object::EndpointSliceExport(distributed());
+        let dying = Object::EndpointSliceExport(distributed().deleting());
         let mut view = claimed_hub_view([holder, shared().object(), Object::EndpointSliceExport(second.clone())]);
         let key = slice_key(&second);
-        told(&mut view, dying.clone());
+        observe_change(&mut view, dying.clone());
         assert!(!writes(&view, &key).contains(&given(&second)), "while the holder goes");
-        assert!(gone(&mut view, &dying).contains(&key));
+        assert!(observe_removal(&mut view, &dying).contains(&key));
         assert_eq!(writes(&view, &key), [given(&second)]);
     }
 }
 
 #[test]
 fn one_member_may_export_a_slice_twice_for_a_moment() {
-    let second = held().called("member-1-work-app-1-fffff").uid("second").created(seconds(3));
+    let second = distributed().called("member-1-work-app-1-fffff").uid("second").created(seconds(3));
     let planned = writes(&view_of([second.clone()]), &slice_key(&second));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
 #[test]
 fn a_reference_without_uid_is_nobodys() {
-    let mut first = held();
+    let mut first = distributed();
     first.spec.reference.uid = "".into();
     let mut second = second_of_slice().marked();
     second.spec.reference.uid = "".into();
@@ -231,12 +235,12 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
     let squatter = second_of_slice().created(seconds(1)).marked();
     let mut view = view_of([squatter.clone()]);
     assert_eq!(writes(&view, &slice_key(&squatter)), []);
-    assert_eq!(writes(&view, &slice_key(&held())), [], "member-1's copy stays");
+    assert_eq!(writes(&view, &slice_key(&distributed())), [], "member-1's copy stays");
 
     // Of two accepted exporters the one with the older export holds the slice.
-    let requeue = told(&mut view, shared().version(2).object());
-    assert!(requeue.contains(&slice_key(&squatter)) && requeue.contains(&slice_key(&held())), "{requeue:?}");
-    let planned = writes(&view, &slice_key(&held()));
+    let requeue = observe_change(&mut view, shared().version(2).object());
+    assert!(requeue.contains(&slice_key(&squatter)) && requeue.contains(&slice_key(&distributed())), "{requeue:?}");
+    let planned = writes(&view, &slice_key(&distributed()));
     assert!(matches!(&planned[..], [Write { action: Action::Delete { .. }, .. }]), "{planned:#?}");
 }
 
@@ -246,29 +250,29 @@ fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
     let mut squatter = second_of_slice().created(seconds(1)).marked();
     squatter.spec.owner = named("other/app");
     let own = service_import("other/app").showing(resolved(&["member-2"]));
-    let export = Object::EndpointSliceExport(held());
+    let export = Object::EndpointSliceExport(distributed());
     let view = claimed_hub_view([Object::EndpointSliceExport(squatter), export, own.object(), claimed().object()]);
-    let planned = writes(&view, &slice_key(&held()));
+    let planned = writes(&view, &slice_key(&distributed()));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
 #[test]
-fn who_is_refused_under_a_name_holds_no_slice_of_others() {
+fn an_export_without_its_name_holds_no_slice_of_others() {
     // member-2's export has the name of one of member-1's exports, and claims another of member-1's slices as its own.
     let other = slice_export("member-1", &slice("work/app-2")).marked().created(seconds(3));
     let mut squatter = second_of_name().created(seconds(1)).marked();
     squatter.spec.reference = other.spec.reference.clone();
     let mut view = view_of([squatter, other.clone()]);
-    told(&mut view, shared().version(2).object());
+    observe_change(&mut view, shared().version(2).object());
     let planned = writes(&view, &slice_key(&other));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
 }
 
 #[test]
-fn however_many_say_that_a_slice_is_their_own_each_is_planned_anew_once() {
+fn however_many_exports_claim_a_source_slice_each_is_requeued_once() {
     let empty = |index: usize| {
-        let mut export = second_of_slice().carrying(&[], 1);
+        let mut export = second_of_slice().with_addresses(&[], 1);
         export.meta.name.name = format!("member-2-work-app-1-{index:05}").into();
         Object::EndpointSliceExport(export)
     };
@@ -285,7 +289,7 @@ fn however_many_say_that_a_slice_is_their_own_each_is_planned_anew_once() {
 #[test]
 fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
-    let held = held();
+    let held = distributed();
     let claims = claim("member-3", &service_import("work/app")).east_west().marked();
     let objects = [Object::EndpointSliceExport(held.clone()), recorded.object(), claims.object()];
     let planned = |more: Vec<Object>| {
@@ -312,7 +316,7 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
 #[test]
 fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let held = held();
+    let held = distributed();
     let mut view = hub_view([Object::EndpointSliceExport(held.clone()), recorded.object()]);
     let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &held.meta);
     assert_eq!(writes(&view, &slice_key(&held)), std::slice::from_ref(&unmark));
@@ -320,7 +324,7 @@ fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
     undecodable(&mut view, Kind::InternalServiceImport, &claim_name);
     let planned = writes(&view, &slice_key(&held));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
-    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &claim_name);
+    let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceImport, &claim_name);
     assert!(requeue.contains(&slice_key(&held)), "{requeue:?}");
     assert_eq!(writes(&view, &slice_key(&held)), [unmark]);
 }
@@ -334,10 +338,10 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
         recorded.claims.importers.insert(namespace.into(), "member-2".into());
         let mut claimed = claim("member-2", &service_import("work/app")).east_west();
         claimed.meta.name.namespace = namespace.into();
-        let objects = [Object::EndpointSliceExport(held()), recorded.object(), claimed.object()];
+        let objects = [Object::EndpointSliceExport(distributed()), recorded.object(), claimed.object()];
         assert_eq!(
-            writes(&hub_view(objects), &slice_key(&held())),
-            [Write::remove_finalizer(Kind::EndpointSliceExport, &held().meta)],
+            writes(&hub_view(objects), &slice_key(&distributed())),
+            [Write::remove_finalizer(Kind::EndpointSliceExport, &distributed().meta)],
             "{namespace:?}"
         );
     }
@@ -374,14 +378,14 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let fresh = slice_export("member-2", &slice("work/app-2"));
     let mut view = view_of([fresh.clone()]);
     assert_eq!(writes(&view, &slice_key(&fresh)), [], "nor marked");
-    assert!(told(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
+    assert!(observe_change(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
     assert_eq!(writes(&view, &slice_key(&fresh)), [Write::add_finalizer(Kind::EndpointSliceExport, &fresh.meta)]);
 
     // An importer that has the slice already gets its changes until member-2 sees the outcome and withdraws the slice.
     let given = fresh.marked();
     let copy = Object::EndpointSliceImport(distributed_slice("member-3", &given));
-    let mut view = view_of([given.clone().carrying(&["10.0.0.9"], 2)]);
-    told(&mut view, copy);
+    let mut view = view_of([given.clone().with_addresses(&["10.0.0.9"], 2)]);
+    observe_change(&mut view, copy);
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
@@ -401,7 +405,7 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
     let both = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
     let import = both.claimed_alone_by("member-3");
     let claim_of = |cluster: &str, at: i64| {
-        claim(cluster, &service_import("work/app")).created(seconds(at)).marked().answered(resolved(&["member-1"]))
+        claim(cluster, &service_import("work/app")).created(seconds(at)).marked().with_status(resolved(&["member-1"]))
     };
     let (shared, holder) = (claim_of("member-2", 1).east_west(), claim_of("member-3", 5));
     let offer =
@@ -430,7 +434,7 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
 
 #[test]
 fn copies_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_exports() {
-    let (export, copy) = (held(), distributed_slice("member-3", &held()));
+    let (export, copy) = (distributed(), distributed_slice("member-3", &distributed()));
     let mut edited = export;
     edited.spec.owner = named("work/another");
     let key = slice_key(&edited);
@@ -457,13 +461,13 @@ fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() 
     assert_eq!(origins(&view), [true, false]);
     let mut of_other = given.version(2);
     of_other.spec.reference.cluster = "member-3".into();
-    told(&mut view, Object::EndpointSliceImport(of_other.clone()));
+    observe_change(&mut view, Object::EndpointSliceImport(of_other.clone()));
     assert_eq!(origins(&view), [false, true]);
 
-    let claim = claim("member-1", &service_import("work/app")).answered(resolved(&["member-2"])).object();
-    told(&mut view, claim.clone());
-    gone(&mut view, &Object::EndpointSliceImport(of_other));
+    let claim = claim("member-1", &service_import("work/app")).with_status(resolved(&["member-2"])).object();
+    observe_change(&mut view, claim.clone());
+    observe_removal(&mut view, &Object::EndpointSliceImport(of_other));
     assert_eq!(origins(&view), [true, false], "one without slices, and one without anything");
-    gone(&mut view, &claim);
+    observe_removal(&mut view, &claim);
     assert_eq!(origins(&view), [false, false]);
 }

@@ -8,7 +8,8 @@ use crate::support::build::{
     slice_export,
 };
 use crate::support::view::{
-    blocking_reasons, claimed_hub_view, gone, gone_unread, hub_view, member_view, planned, told, undecodable, writes,
+    blocking_reasons, claimed_hub_view, hub_view, member_view, observe_change, observe_removal,
+    observe_undecodable_removal, planned, undecodable, writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -48,16 +49,19 @@ fn a_copy_stays_while_its_export_cannot_be_decoded() {
     assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "it is there");
     let mut liar = copy;
     liar.spec.reference.cluster = "member-9".into();
-    told(&mut view, Object::EndpointSliceImport(liar));
+    observe_change(&mut view, Object::EndpointSliceImport(liar));
     assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "whatever cluster it says that it is from");
-    assert_eq!(gone_unread(&mut view, Kind::EndpointSliceExport, &export.meta.name), [hub_slice(&export)]);
+    assert_eq!(
+        observe_undecodable_removal(&mut view, Kind::EndpointSliceExport, &export.meta.name),
+        [hub_slice(&export)]
+    );
     assert_eq!(writes(&view, &hub_slice(&export)), withdrawal);
 }
 
 #[test]
 fn an_export_that_cannot_be_decoded_holds_up_its_own_copies_only() {
     let (export, copy) = exported();
-    let changed = HubSlice { spec: export.clone().carrying(&["10.0.0.9"], 2).spec, ..export.clone() };
+    let changed = HubSlice { spec: export.clone().with_addresses(&["10.0.0.9"], 2).spec, ..export.clone() };
     let update = [Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()))];
     let objects = [
         claimed_import(&["member-2"]).object(),
@@ -98,11 +102,14 @@ fn a_copy_that_cannot_be_decoded_is_not_made_twice_and_the_others_are_made() {
         Write::create(at.clone(), desired)
     };
     assert_eq!(writes(&view, &hub_slice(&export)), [give(&other.meta.name)]);
-    assert_eq!(gone_unread(&mut view, Kind::EndpointSliceImport, &copy.meta.name), [hub_slice(&export)]);
+    assert_eq!(
+        observe_undecodable_removal(&mut view, Kind::EndpointSliceImport, &copy.meta.name),
+        [hub_slice(&export)]
+    );
     assert_eq!(writes(&view, &hub_slice(&export)), [give(&copy.meta.name), give(&other.meta.name)]);
 }
 
-fn offer(cluster: &str, number: i32) -> InternalServiceExport {
+fn export_in_hub(cluster: &str, number: i32) -> InternalServiceExport {
     let export = internal_export(cluster, &service("work/app").ports(&[port("http", number)]));
     export.offered_since(seconds(2)).judged(no_conflict("work/app"))
 }
@@ -110,8 +117,8 @@ fn offer(cluster: &str, number: i32) -> InternalServiceExport {
 #[test]
 fn an_import_names_a_cluster_on_while_its_export_cannot_be_decoded() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2", "member-3"]));
-    let other_ports = offer("member-4", 81).judged(conflict("work/app"));
-    let beside = [offer("member-2", 80).object(), offer("member-3", 80).object(), other_ports.object()];
+    let other_ports = export_in_hub("member-4", 81).judged(conflict("work/app"));
+    let beside = [export_in_hub("member-2", 80).object(), export_in_hub("member-3", 80).object(), other_ports.object()];
     let mut view = hub_view([import.clone().object()]);
     assert_eq!(writes(&view, &hub_service("work/app")), [Write::delete(Kind::ServiceImport, &import.meta)]);
     let status = |clusters| Write::patch(&import.meta, Patch::ServiceImportStatus(resolved(clusters)));
@@ -120,11 +127,11 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_decoded() {
     undecodable(&mut view, Kind::InternalServiceExport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-1"])], "the others are gone");
     for export in beside {
-        told(&mut view, export);
+        observe_change(&mut view, export);
     }
     assert_eq!(writes(&view, &hub_service("work/app")), [], "all in their places, and other ports do not win");
 
-    let requeue = gone_unread(&mut view, Kind::InternalServiceExport, &at);
+    let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceExport, &at);
     assert_eq!(requeue, [hub_service("work/app")]);
     assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-2", "member-3"])]);
 }
@@ -132,7 +139,7 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_decoded() {
 #[test]
 fn an_export_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
-    let (stays, dying) = (offer("member-1", 80), offer("member-2", 80).deleting());
+    let (stays, dying) = (export_in_hub("member-1", 80), export_in_hub("member-2", 80).deleting());
     let mut view = hub_view([import.clone().object(), stays.object(), dying.object()]);
     undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-web"));
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
@@ -150,7 +157,7 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     let import = claimed_import(&["member-2", "member-3"]);
     let mut view = hub_view([
         import.clone().object(),
-        offer("member-1", 80).object(),
+        export_in_hub("member-1", 80).object(),
         Object::EndpointSliceExport(export.clone()),
         Object::EndpointSliceImport(copy.clone()),
         Object::EndpointSliceImport(distributed_slice("member-3", &export)),
@@ -166,12 +173,12 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
 
     // The ServiceImport was created again and records no claim.
-    told(&mut view, claimed_import(&[]).object());
+    observe_change(&mut view, claimed_import(&[]).object());
     let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();
     assert_eq!(targets, [withdrawn], "the slices of member-2 stay");
-    told(&mut view, import.object());
-    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    observe_change(&mut view, import.object());
+    let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceImport, &at);
     assert!(requeue.contains(&hub_service("work/app")) && requeue.contains(&hub_slice(&export)), "{requeue:?}");
 }
 
@@ -180,7 +187,7 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_decoded
     let (waiting, shared) = (claim_of("member-3"), claim_of("member-4").east_west());
     let objects = [
         claimed_import(&["member-2"]).object(),
-        offer("member-1", 80).object(),
+        export_in_hub("member-1", 80).object(),
         waiting.clone().object(),
         shared.clone().object(),
     ];
@@ -189,16 +196,16 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_decoded
     undecodable(&mut view, Kind::InternalServiceImport, &at);
     let mark = |claim: &InternalServiceImport| Write::add_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(writes(&view, &hub_service("work/app")), [mark(&shared)], "any number may be among many");
-    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(requeue, [hub_service("work/app")]);
     assert!(writes(&view, &hub_service("work/app")).contains(&mark(&waiting)));
 }
 
 #[test]
 fn a_claim_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
-    let dying = claim_of("member-2").marked().answered(resolved(&["member-1"])).deleting();
+    let dying = claim_of("member-2").marked().with_status(resolved(&["member-1"])).deleting();
     let import = claimed_import(&["member-2"]);
-    let mut view = hub_view([import.clone().object(), offer("member-1", 80).object(), dying.object()]);
+    let mut view = hub_view([import.clone().object(), export_in_hub("member-1", 80).object(), dying.object()]);
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
     let finalizers = import.meta.finalizers.without_ours();
     let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, load_balancer: None, finalizers };
@@ -209,10 +216,10 @@ fn a_claim_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
 fn an_import_of_the_hub_that_cannot_be_decoded_is_not_made_twice_and_nobody_loses_by_it() {
     let (old, copy) = exported();
     let new = slice_export("member-1", &slice("work/app-2")).marked();
-    let granted = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let granted = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let at = named("work/app");
     let mut view = hub_view([
-        offer("member-1", 80).object(),
+        export_in_hub("member-1", 80).object(),
         granted.object(),
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new.clone()),
@@ -223,11 +230,11 @@ fn an_import_of_the_hub_that_cannot_be_decoded_is_not_made_twice_and_nobody_lose
     assert_eq!(planned(&view, &hub_slice(&old)), Plan::default(), "what takes its place cannot be given");
 
     let web = internal_export("member-1", &service("work/web")).offered_since(seconds(2));
-    told(&mut view, web.object());
+    observe_change(&mut view, web.object());
     let create = Write::create(named("work/web"), Desired::ServiceImport { controller: None, finalizer: false });
     assert_eq!(writes(&view, &hub_service("work/web")), [create], "others go on");
 
-    let requeue = gone_unread(&mut view, Kind::ServiceImport, &at);
+    let requeue = observe_undecodable_removal(&mut view, Kind::ServiceImport, &at);
     for key in [hub_service("work/app"), hub_slice(&old), hub_slice(&new)] {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
@@ -261,10 +268,10 @@ struct Imported {
 }
 
 fn imported() -> Imported {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     Imported {
-        claim: claim("member-1", &import).marked().answered(resolved(&["member-2"])).object(),
+        claim: claim("member-1", &import).marked().with_status(resolved(&["member-2"])).object(),
         mcs: mcs.object(),
         import: import.object(),
         service: derived_service("work-app", "work/app").object(),
@@ -285,7 +292,7 @@ fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_deco
     let delete = |slice| vec![Write::delete(Kind::EndpointSlice, slice)];
     assert_eq!(view.plan(&slice_key(&other), late).writes, delete(&forgotten.meta), "others go");
 
-    let requeue = gone_unread(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    let requeue = observe_undecodable_removal(&mut view, Kind::EndpointSliceImport, &given.meta.name);
     assert!(requeue.contains(&slice_key(&given)), "{requeue:?}");
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
     assert_eq!(planned(&view, &slice_key(&given)).again, Some(until), "from when it was gone");
@@ -302,7 +309,7 @@ fn an_import_that_cannot_be_decoded_keeps_its_claim_and_its_derived_service() {
     assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default(), "neither made twice nor retired");
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
-    let requeue = gone_unread(&mut view, Kind::ServiceImport, &at);
+    let requeue = observe_undecodable_removal(&mut view, Kind::ServiceImport, &at);
     for key in [mcs_key("work/app"), import_key("work/app")] {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
@@ -336,7 +343,7 @@ fn a_derived_service_that_cannot_be_decoded_is_not_made_twice_and_keeps_its_slic
     undecodable(&mut view, Kind::Service, &service.meta().name);
     assert_eq!(view.plan(&slice_key(&lost), late), Plan::default());
     assert_eq!(planned(&view, &mcs_key("work/app")), Plan::default());
-    let requeue = gone_unread(&mut view, Kind::Service, &service.meta().name);
+    let requeue = observe_undecodable_removal(&mut view, Kind::Service, &service.meta().name);
     for key in [slice_key(&lost), mcs_key("work/app")] {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
@@ -345,7 +352,7 @@ fn a_derived_service_that_cannot_be_decoded_is_not_made_twice_and_keeps_its_slic
 #[test]
 fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_follow_their_source() {
     let Imported { import, claim, service, .. } = imported();
-    let changed = HubSlice { spec: given("work/app-1").carrying(&["10.0.0.9"], 2).spec, ..given("work/app-1") };
+    let changed = HubSlice { spec: given("work/app-1").with_addresses(&["10.0.0.9"], 2).spec, ..given("work/app-1") };
     let (new, lost) = (given("work/app-2"), given("work/app-3"));
     let [held, orphan] = [&changed, &lost].map(|given| imported_slice(&given.meta.name.name, "work-app"));
     let mut view = member_view([
@@ -363,7 +370,7 @@ fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_foll
     assert_eq!(view.plan(&slice_key(&lost), seconds(20).plus_micros(LONG_AFTER)), Plan::default());
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
-    let requeue = gone_unread(&mut view, Kind::MultiClusterService, &named("work/app"));
+    let requeue = observe_undecodable_removal(&mut view, Kind::MultiClusterService, &named("work/app"));
     for key in [slice_key(&changed), slice_key(&lost), import_key("work/app"), mcs_key("work/app")] {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
@@ -385,7 +392,7 @@ fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_serv
     assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(writes(&view, &slice_key(&old)), []);
-    told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
 }
 
@@ -399,10 +406,10 @@ fn a_claim_of_ours_that_cannot_be_decoded_is_not_made_twice_and_takes_nothing_aw
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default());
 
-    told(&mut view, service_import("work/web").marked().object());
+    observe_change(&mut view, service_import("work/web").marked().object());
     assert_eq!(writes(&view, &import_key("work/web"))[0].at, in_hub_of("member-1", "work-web"), "others are claimed");
 
-    let requeue = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceImport, &at);
     assert!(requeue.contains(&import_key("work/app")), "{requeue:?}");
     assert_eq!(writes(&view, &import_key("work/app"))[0].at, at);
 }
@@ -413,7 +420,7 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_dec
     let mut view = member_view([import]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
-    let requeue = told(&mut view, mcs("work/app").taken_on().object());
+    let requeue = observe_change(&mut view, mcs("work/app").taken_on().object());
     assert!(requeue.contains(&import_key("work/app")), "{requeue:?}");
     assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
 }
@@ -443,7 +450,7 @@ fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
         let mut view = member_view([object]);
         undecodable(&mut view, kind, &made);
         assert_held_by(&planned(&view, &key), &made.to_string());
-        let requeue = gone_unread(&mut view, kind, &made);
+        let requeue = observe_undecodable_removal(&mut view, kind, &made);
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
         assert_eq!(writes(&view, &key).len(), 1, "{key:?} is let go");
     }
@@ -464,11 +471,11 @@ fn an_own_export_that_cannot_be_decoded_is_not_given_a_second_name() {
     undecodable(&mut view, Kind::InternalServiceExport, &first);
     assert_eq!(planned(&view, &key), Plan::default());
 
-    told(&mut view, service("work/web").object());
-    told(&mut view, accepted_export("work/web").object());
+    observe_change(&mut view, service("work/web").object());
+    observe_change(&mut view, accepted_export("work/web").object());
     assert_eq!(writes(&view, &member::Key::Export(named("work/web"))).len(), 1, "others are exported");
 
-    assert!(gone_unread(&mut view, Kind::InternalServiceExport, &first).contains(&key));
+    assert!(observe_undecodable_removal(&mut view, Kind::InternalServiceExport, &first).contains(&key));
     assert_eq!(name(&view), [first]);
 }
 
@@ -482,12 +489,12 @@ fn an_own_export_of_a_slice_that_cannot_be_decoded_is_not_given_a_second_name() 
     let key = |slice: &str| member::Key::SliceExport(named(slice));
     assert_eq!(planned(&view, &key("work/app-1")), Plan::default());
     assert_eq!(writes(&view, &key("work/app-2")).len(), 1, "others are exported");
-    assert!(gone_unread(&mut view, Kind::EndpointSliceExport, &of_one).contains(&key("work/app-1")));
+    assert!(observe_undecodable_removal(&mut view, Kind::EndpointSliceExport, &of_one).contains(&key("work/app-1")));
     assert_eq!(writes(&view, &key("work/app-1"))[0].at, of_one);
 }
 
 #[test]
-fn an_export_that_went_without_naming_its_source_is_made_anew_under_its_name() {
+fn an_export_that_went_without_naming_its_source_is_recreated_under_its_name() {
     let source = slice("work/app-1");
     let mut dying = slice_export("member-1", &source).deleting();
     dying.spec.reference.source.name = "".into();
@@ -496,7 +503,7 @@ fn an_export_that_went_without_naming_its_source_is_made_anew_under_its_name() {
     let mut view = member_view(objects);
     let key = member::Key::SliceExport(named("work/app-1"));
     assert_eq!(writes(&view, &key), [], "its name is not free yet");
-    let requeue = gone(&mut view, &Object::EndpointSliceExport(dying.clone()));
+    let requeue = observe_removal(&mut view, &Object::EndpointSliceExport(dying.clone()));
     assert!(requeue.contains(&key), "{requeue:?}");
     assert_eq!(writes(&view, &key)[0].at, dying.meta.name);
 }
@@ -521,7 +528,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decod
         for key in [&export_key, &slice_key] {
             assert_eq!(planned(&view, key), Plan::default(), "the {kind:?} cannot be read");
         }
-        let requeue = gone_unread(&mut view, kind, &hidden.meta().name);
+        let requeue = observe_undecodable_removal(&mut view, kind, &hidden.meta().name);
         for key in keys_of(kind) {
             assert!(requeue.contains(key), "{key:?} is not in {requeue:?}");
         }
@@ -531,7 +538,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decod
     let mut view = member_view([all[1].clone(), internal.object(), exported.clone()]);
     undecodable(&mut view, Kind::Service, &named("work/app"));
     assert_eq!(writes(&view, &slice_key), [Write::delete(Kind::EndpointSliceExport, exported.meta())]);
-    told(&mut view, slice("work/app-2").object());
+    observe_change(&mut view, slice("work/app-2").object());
     assert_eq!(writes(&view, &slice_key), [], "what takes its place cannot be exported yet");
 }
 

@@ -18,21 +18,21 @@ const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Returns a new view that has seen the same objects in another order, all at one time.
 fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Rng) -> V {
-    let mut anew = view.forgetful();
-    let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(applied(object))).collect();
+    let mut replay = view.forgetful();
+    let mut changes: Vec<News> = view.objects().into_iter().map(|object| News::Changed(applied(object))).collect();
     let states = V::KINDS.iter().map(|kind| (*kind, view.watches().state(*kind)));
     let known = states.filter(|(_, state)| *state != WatchState::Incomplete);
-    told.extend(known.map(|(kind, state)| News::State(kind, state)));
-    for index in (1..told.len()).rev() {
-        told.swap(index, random.usize(..index + 1));
+    changes.extend(known.map(|(kind, state)| News::State(kind, state)));
+    for index in (1..changes.len()).rev() {
+        changes.swap(index, random.usize(..index + 1));
     }
-    for news in told {
+    for news in changes {
         match news {
-            News::Changed(change) => anew.observe(change, now, &mut Vec::new()),
-            News::State(kind, state) => anew.watched(kind, state, now, &mut Vec::new()),
+            News::Changed(change) => replay.observe(change, now, &mut Vec::new()),
+            News::State(kind, state) => replay.watched(kind, state, now, &mut Vec::new()),
         }
     }
-    anew
+    replay
 }
 
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
@@ -43,8 +43,8 @@ enum News {
 
 /// Asserts that an agent's view equals a view that is rebuilt from its objects, and makes the same plans.
 fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Rng) {
-    let anew = rebuilt(&agent.view, now, random);
-    assert_eq!(agent.view, anew, "indexes and times are those of a rebuild");
+    let replay = rebuilt(&agent.view, now, random);
+    assert_eq!(agent.view, replay, "indexes and times are those of a rebuild");
 }
 
 /// Returns every key whose plan is not empty, with that plan.
@@ -56,7 +56,7 @@ fn wanted<V: View>(view: &V, now: Timestamp) -> BTreeMap<V::Key, Plan> {
 /// Delivers the next change of a kind to an agent, and asserts that the agent requeues every key whose plan changes.
 fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
     let before = wanted(&agent.view, now);
-    agent.hear(kind, now);
+    agent.deliver(kind, now);
     for (key, plan) in wanted(&agent.view, now) {
         let wanted_before = before.get(&key).is_some_and(|before| same_targets(before, &plan));
         assert!(
@@ -112,38 +112,38 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
 }
 
 /// Returns a new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
-fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Rng) -> V {
+fn replayed<V: View>(view: &V, changes: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Rng) -> V {
     let mut queues: Vec<VecDeque<&KindChange>> = V::KINDS
         .iter()
-        .map(|kind| told.iter().filter(|(to, change)| *to == who && change.0 == *kind).map(|(_, c)| c).collect())
+        .map(|kind| changes.iter().filter(|(to, change)| *to == who && change.0 == *kind).map(|(_, c)| c).collect())
         .collect();
-    let mut anew = view.forgetful();
+    let mut replay = view.forgetful();
     for kind in V::KINDS {
-        anew.watched(*kind, WatchState::Complete, now, &mut Vec::new());
+        replay.watched(*kind, WatchState::Complete, now, &mut Vec::new());
     }
     loop {
         queues.retain(|queue| !queue.is_empty());
         if queues.is_empty() {
-            return anew;
+            return replay;
         }
         let chosen = random.usize(..queues.len());
         let change = queues[chosen].pop_front().expect("not empty");
         let again = if random.usize(..8) == 0 { 2 } else { 1 }; // a change that is delivered twice counts once
         for _ in 0..again {
-            anew.observe(change.clone(), now, &mut Vec::new());
+            replay.observe(change.clone(), now, &mut Vec::new());
         }
     }
 }
 
 fn assert_order_does_not_matter<V: View>(
     view: &V,
-    told: &[(Who, KindChange)],
+    changes: &[(Who, KindChange)],
     who: Who,
     now: Timestamp,
     random: &mut Rng,
 ) {
-    let one = retold(view, told, who, now, random);
-    let other = retold(view, told, who, now, random);
+    let one = replayed(view, changes, who, now, random);
+    let other = replayed(view, changes, who, now, random);
     assert_eq!(one, other, "{who:?}: the same view");
     assert_eq!(wanted(&one, now), wanted(&other, now), "{who:?}: the same plans");
 }
@@ -152,16 +152,16 @@ fn assert_order_does_not_matter<V: View>(
 fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
-        world.told = Some(Vec::new());
+        world.changes = Some(Vec::new());
         for event in prelude(seed).iter().chain(&events) {
             happen(&mut world, event);
         }
-        let told = world.told.take().unwrap_or_default();
+        let changes = world.changes.take().unwrap_or_default();
         let mut random = Rng::with_seed(seed);
         let now = world.now;
-        assert_order_does_not_matter(&world.hub_agent.view, &told, Who::Hub, now, &mut random);
+        assert_order_does_not_matter(&world.hub_agent.view, &changes, Who::Hub, now, &mut random);
         for (index, member) in world.members.iter().enumerate() {
-            assert_order_does_not_matter(&member.agent.view, &told, Who::Member(index), now, &mut random);
+            assert_order_does_not_matter(&member.agent.view, &changes, Who::Member(index), now, &mut random);
         }
         classes(&world)
     });
@@ -170,7 +170,7 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
 /// Returns a view of all objects except some of one kind, whose watch has not delivered them yet.
 fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Rng) -> V {
     let mut half = view.forgetful();
-    for object in view.held() {
+    for object in view.objects() {
         if object.kind() != hidden || random.usize(..2) == 0 {
             half.observe(applied(object), now, &mut Vec::new());
         }
@@ -211,7 +211,8 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
 
 /// True if a write removes content or an object that somebody uses.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
-    let held = view.held().into_iter().find(|object| object.kind() == write.kind() && object.meta().name == write.at);
+    let held =
+        view.objects().into_iter().find(|object| object.kind() == write.kind() && object.meta().name == write.at);
     match (&write.action, held) {
         (Action::Delete { .. }, _) => true,
         (Action::Patch { patch: Patch::Finalizers { finalizers: after, .. }, .. }, Some(held)) => {
@@ -296,7 +297,7 @@ fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
 /// Returns a view that has seen every object except one, which is undecodable: the state of an agent that starts then.
 fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
-    for object in view.held() {
+    for object in view.objects() {
         let same = object.kind() == hidden.kind() && object.meta().name == hidden.meta().name;
         let change = if same { undecodable(hidden) } else { applied(object) };
         blind.observe(change, now, &mut Vec::new());
@@ -315,7 +316,7 @@ fn undecodable(object: &Object) -> KindChange {
 /// after any grace period, and plans the right keys once it sees the object.
 fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     let long_after = now.plus_micros(DAY_MICROS);
-    for hidden in view.held() {
+    for hidden in view.objects() {
         let mut blind = blind_to(view, &hidden, now);
         let name = (hidden.kind(), &hidden.meta().name);
         for at in [now, long_after] {
@@ -327,10 +328,10 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
         let mut requeue = Vec::new();
         blind.observe(applied(hidden.clone()), now, &mut requeue);
         assert_eq!(blind, rebuilt(&blind, now, &mut Rng::with_seed(0)), "{name:?} is known again");
-        let mut anew = requeue.iter().collect::<BTreeSet<_>>();
-        anew.extend(&without);
+        let mut replay = requeue.iter().collect::<BTreeSet<_>>();
+        replay.extend(&without);
         for (key, plan) in wanted(&blind, now) {
-            assert!(anew.contains(&key), "{key:?} is not planned anew with {name:?}, although it wants {plan:?}");
+            assert!(replay.contains(&key), "{key:?} is not planned anew with {name:?}, although it wants {plan:?}");
         }
         let mut gone = blind_to(view, &hidden, now);
         requeue.clear();

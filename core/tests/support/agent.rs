@@ -47,9 +47,9 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     fn every_key(&self) -> Vec<Self::Key>;
     fn watches(&self) -> &Watches;
     /// Returns all objects in the view.
-    fn held(&self) -> Vec<Object>;
+    fn objects(&self) -> Vec<Object>;
     /// Returns the objects in the view that have conditions.
-    fn with_conditions(&self) -> Vec<Object>;
+    fn objects_with_conditions(&self) -> Vec<Object>;
 }
 
 impl View for member::View {
@@ -86,21 +86,21 @@ impl View for member::View {
     fn watches(&self) -> &Watches {
         &self.watches
     }
-    fn held(&self) -> Vec<Object> {
-        let mut held = Vec::new();
-        held.extend(self.services.iter().cloned().map(Object::Service));
-        held.extend(self.slices.iter().cloned().map(Object::EndpointSlice));
-        held.extend(self.exports.iter().cloned().map(Object::ServiceExport));
-        held.extend(self.imports.iter().cloned().map(Object::ServiceImport));
-        held.extend(self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService));
-        held.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
-        held.extend(self.claims.iter().cloned().map(Object::InternalServiceImport));
-        held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
-        held.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
-        held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
-        held
+    fn objects(&self) -> Vec<Object> {
+        let mut all = Vec::new();
+        all.extend(self.services.iter().cloned().map(Object::Service));
+        all.extend(self.slices.iter().cloned().map(Object::EndpointSlice));
+        all.extend(self.exports.iter().cloned().map(Object::ServiceExport));
+        all.extend(self.imports.iter().cloned().map(Object::ServiceImport));
+        all.extend(self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService));
+        all.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
+        all.extend(self.claims.iter().cloned().map(Object::InternalServiceImport));
+        all.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
+        all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
+        all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
+        all
     }
-    fn with_conditions(&self) -> Vec<Object> {
+    fn objects_with_conditions(&self) -> Vec<Object> {
         let exports = self.exports.iter().cloned().map(Object::ServiceExport);
         let internal_exports = self.internal_exports.iter().cloned().map(Object::InternalServiceExport);
         let services = self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService);
@@ -139,18 +139,18 @@ impl View for hub::View {
     fn watches(&self) -> &Watches {
         &self.watches
     }
-    fn held(&self) -> Vec<Object> {
-        let mut held = Vec::new();
-        held.extend(self.imports.iter().cloned().map(Object::ServiceImport));
-        held.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
-        held.extend(self.claims.iter().cloned().map(Object::InternalServiceImport));
-        held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
-        held.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
-        held.extend(self.namespaces.iter().cloned().map(Object::Namespace));
-        held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
-        held
+    fn objects(&self) -> Vec<Object> {
+        let mut all = Vec::new();
+        all.extend(self.hub_imports.iter().cloned().map(Object::ServiceImport));
+        all.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
+        all.extend(self.claims.iter().cloned().map(Object::InternalServiceImport));
+        all.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
+        all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
+        all.extend(self.namespaces.iter().cloned().map(Object::Namespace));
+        all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
+        all
     }
-    fn with_conditions(&self) -> Vec<Object> {
+    fn objects_with_conditions(&self) -> Vec<Object> {
         self.internal_exports.iter().cloned().map(Object::InternalServiceExport).collect()
     }
 }
@@ -185,7 +185,7 @@ pub(crate) struct Agent<V: View> {
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
     /// UID of each object that the watches delivered, to find the objects that a later list lacks.
-    told: BTreeMap<(Kind, ObjectName), Uid>,
+    delivered: BTreeMap<(Kind, ObjectName), Uid>,
     /// Blocking reasons of the agent's plans, by key.
     pub(crate) blocking_reasons: BTreeMap<V::Key, Vec<BlockingReason>>,
 }
@@ -199,7 +199,7 @@ impl<V: View> Agent<V> {
             in_flight: Vec::new(),
             waiting: BTreeMap::new(),
             again: BTreeMap::new(),
-            told: BTreeMap::new(),
+            delivered: BTreeMap::new(),
             blocking_reasons: BTreeMap::new(),
         }
     }
@@ -218,7 +218,7 @@ impl<V: View> Agent<V> {
         queue.clear();
         let listed = || objects.iter().filter(|object| object.kind() == kind);
         let names: BTreeSet<&ObjectName> = listed().map(|object| &object.meta().name).collect();
-        for ((_, name), uid) in self.told.iter().filter(|((told, _), _)| *told == kind) {
+        for ((_, name), uid) in self.delivered.iter().filter(|((delivered, _), _)| *delivered == kind) {
             if !names.contains(name) {
                 queue.push_back(News::Changed(removed(kind, name.clone(), uid.clone())));
             }
@@ -244,9 +244,9 @@ impl<V: View> Agent<V> {
     }
 
     /// Delivers the next watch event of a kind to the agent.
-    pub(crate) fn hear(&mut self, kind: Kind, now: Timestamp) {
+    pub(crate) fn deliver(&mut self, kind: Kind, now: Timestamp) {
         match self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) {
-            Some(News::Changed(change)) => self.see(change, now),
+            Some(News::Changed(change)) => self.observe(change, now),
             Some(News::Listed) => {
                 let mut requeue = Vec::new();
                 self.view.watched(kind, WatchState::Complete, now, &mut requeue);
@@ -256,18 +256,18 @@ impl<V: View> Agent<V> {
         }
     }
 
-    fn see(&mut self, change: KindChange, now: Timestamp) {
+    fn observe(&mut self, change: KindChange, now: Timestamp) {
         let (kind, seen) = &change;
         match seen {
             Change::Applied(object) => {
                 let key = (*kind, object.meta().name.clone());
-                self.told.insert(key, object.meta().uid.clone());
+                self.delivered.insert(key, object.meta().uid.clone());
             }
             Change::Undecodable { .. } => {}
             Change::Removed { name, uid, how: _ } => {
                 let key = (*kind, name.clone());
-                if self.told.get(&key) == Some(uid) {
-                    self.told.remove(&key);
+                if self.delivered.get(&key) == Some(uid) {
+                    self.delivered.remove(&key);
                 }
             }
         }
@@ -281,7 +281,7 @@ impl<V: View> Agent<V> {
         self.requeue.remove(key);
         let plan = self.view.decide(key, now);
         assert_reworded_plan_is_the_same(&self.view, key, now, &plan);
-        let plan = sabotage::spoil(plan);
+        let plan = sabotage::break_plan(plan);
         assert_targets_are_distinct(&plan);
         match plan.again {
             Some(at) => self.again.insert(key.clone(), at),
@@ -311,10 +311,10 @@ impl<V: View> Agent<V> {
         };
         self.inbox.entry(target.0).or_default().retain(newer);
         match cluster.get(target.0, &target.1) {
-            Some(object) => self.see(applied(object.clone()), now),
+            Some(object) => self.observe(applied(object.clone()), now),
             None => {
-                if let Some(uid) = self.told.get(&target).cloned() {
-                    self.see(removed(target.0, target.1.clone(), uid), now);
+                if let Some(uid) = self.delivered.get(&target).cloned() {
+                    self.observe(removed(target.0, target.1.clone(), uid), now);
                 }
             }
         }

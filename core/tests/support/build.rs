@@ -1,7 +1,7 @@
 //! Builders of test objects: each returns the smallest valid object, and chained calls change it.
 
 use fleetnet_core::features::Features;
-use fleetnet_core::index::Held;
+use fleetnet_core::index::Stored;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
     HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport,
@@ -44,7 +44,7 @@ fn meta(name: ObjectName, generation: i64) -> Meta {
 }
 
 /// Builder methods for objects of every kind.
-pub(crate) trait Build: Held {
+pub(crate) trait Build: Stored {
     fn uid(mut self, uid: &str) -> Self {
         self.meta_mut().uid = uid.into();
         self
@@ -76,7 +76,7 @@ pub(crate) trait Build: Held {
         self
     }
 }
-impl<T: Held> Build for T {}
+impl<T: Stored> Build for T {}
 
 /// Returns a port of a Service whose pods listen on 8080.
 pub(crate) fn port(name: &str, number: i32) -> ServicePort {
@@ -256,16 +256,16 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
 
 /// Returns a ServiceExport that the hub has accepted.
 pub(crate) fn accepted_export(path: &str) -> ServiceExport {
-    service_export(path).marked().saying(&[valid(path), no_conflict(path)])
+    service_export(path).marked().with_conditions(&[valid(path), no_conflict(path)])
 }
 
 pub(crate) trait BuildExport {
-    fn saying(self, conditions: &[Condition]) -> Self;
+    fn with_conditions(self, conditions: &[Condition]) -> Self;
     fn weighing(self, weight: &str) -> Self;
 }
 
 impl BuildExport for ServiceExport {
-    fn saying(mut self, conditions: &[Condition]) -> Self {
+    fn with_conditions(mut self, conditions: &[Condition]) -> Self {
         self.conditions = conditions.to_vec();
         self
     }
@@ -296,7 +296,7 @@ pub(crate) trait BuildMcs {
     /// Adds the finalizer and the label that the agent writes first.
     fn taken_on(self) -> Self;
     fn deriving(self, name: &str) -> Self;
-    fn told(self, conditions: &[Condition]) -> Self;
+    fn with_conditions(self, conditions: &[Condition]) -> Self;
 }
 
 impl BuildMcs for MultiClusterService {
@@ -316,7 +316,7 @@ impl BuildMcs for MultiClusterService {
         self.derived_label = Some(name.into());
         self
     }
-    fn told(mut self, conditions: &[Condition]) -> Self {
+    fn with_conditions(mut self, conditions: &[Condition]) -> Self {
         self.conditions = conditions.to_vec();
         self
     }
@@ -415,7 +415,7 @@ pub(crate) trait BuildInternalExport {
 impl BuildInternalExport for InternalServiceExport {
     fn offered_since(mut self, at: Timestamp) -> Self {
         self.offered =
-            Some(PortsOffered { since: at, ports: names::offer_fingerprint(&self.ports, self.import_type()) });
+            Some(PortsOffered { since: at, ports: names::export_fingerprint(&self.ports, self.import_type()) });
         self.marked()
     }
     fn judged(mut self, verdict: Condition) -> Self {
@@ -440,7 +440,7 @@ pub(crate) trait BuildClaim {
     /// Gives the claim another name.
     fn called(self, name: &str) -> Self;
     fn east_west(self) -> Self;
-    fn answered(self, status: ImportStatus) -> Self;
+    fn with_status(self, status: ImportStatus) -> Self;
 }
 
 impl BuildClaim for InternalServiceImport {
@@ -453,7 +453,7 @@ impl BuildClaim for InternalServiceImport {
         self.consumer_type = ConsumerType::ClusterIp;
         self
     }
-    fn answered(mut self, status: ImportStatus) -> Self {
+    fn with_status(mut self, status: ImportStatus) -> Self {
         self.status = status;
         self
     }
@@ -488,7 +488,7 @@ pub(crate) fn distributed_slice(importer: &str, export: &HubSlice) -> HubSlice {
 
 pub(crate) trait BuildHubSlice {
     fn called(self, name: &str) -> Self;
-    fn carrying(self, addresses: &[&str], generation: i64) -> Self;
+    fn with_addresses(self, addresses: &[&str], generation: i64) -> Self;
 }
 
 impl BuildHubSlice for HubSlice {
@@ -496,7 +496,7 @@ impl BuildHubSlice for HubSlice {
         self.meta.name.name = name.into();
         self
     }
-    fn carrying(mut self, addresses: &[&str], generation: i64) -> Self {
+    fn with_addresses(mut self, addresses: &[&str], generation: i64) -> Self {
         self.spec.content = content(addresses);
         self.spec.reference.generation = generation;
         self

@@ -110,7 +110,7 @@ impl Cluster {
     }
 
     /// Executes a planned write.
-    pub(crate) fn carry_out(&mut self, write: &Write, now: Timestamp) -> Answer {
+    pub(crate) fn execute(&mut self, write: &Write, now: Timestamp) -> Answer {
         let held = self.get(write.kind(), &write.at);
         match &write.action {
             Action::Create(_) if self.missing_namespaces.contains(&*write.at.namespace) => Answer::NoNamespace,

@@ -109,16 +109,16 @@ impl Exploration {
             }
         }
         for (index, write) in from.in_flight.iter().enumerate() {
-            step(format!("carried out: {}", said(write)), &|state| {
+            step(format!("carried out: {}", description(write)), &|state| {
                 let write = state.in_flight.remove(index);
-                let answer = state.server.carry_out(&write, self.now(state));
+                let answer = state.server.execute(&write, self.now(state));
                 assert!(answer != Answer::NoNamespace, "{write:?}");
             });
-            step(format!("lost: {}", said(write)), &|state| drop(state.in_flight.remove(index)));
+            step(format!("lost: {}", description(write)), &|state| drop(state.in_flight.remove(index)));
         }
         let planned = self.planned(from);
         if !planned.is_empty() {
-            let what: Vec<String> = planned.iter().map(said).collect();
+            let what: Vec<String> = planned.iter().map(description).collect();
             step(format!("planned: {}", what.join(", ")), &|state| state.in_flight.extend(planned.clone()));
         }
         steps
@@ -193,7 +193,7 @@ fn version_of(write: &Write) -> Option<u64> {
     }
 }
 
-fn said(write: &Write) -> String {
+fn description(write: &Write) -> String {
     match &write.action {
         Action::Create(_) => format!("create {:?} {}", write.kind(), write.at),
         Action::Patch { patch, .. } => format!("patch {:?} {} {patch:?}", write.kind(), write.at),

@@ -50,7 +50,7 @@ fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, PortNumber, Option<T
     ports.iter().map(key).collect()
 }
 
-fn says(conditions: &[Condition], condition_type: &str) -> Option<&'static str> {
+fn status_of(conditions: &[Condition], condition_type: &str) -> Option<&'static str> {
     conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.as_str())
 }
 
@@ -93,7 +93,7 @@ fn target(request: &MultiClusterService) -> ObjectName {
 }
 
 /// True if the weight annotation of an export is valid.
-fn weighs(export: &ServiceExport) -> bool {
+fn has_valid_weight(export: &ServiceExport) -> bool {
     export.weight.as_deref().is_none_or(|weight| weight.parse::<i64>().is_ok_and(|weight| (0..=1000).contains(&weight)))
 }
 
@@ -109,7 +109,7 @@ fn assert_exports_are_judged_alike(world: &World) {
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
         // An export with an invalid weight neither starts nor ends, so it may be in the hub or not.
-        let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && weighs(export)).count();
+        let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && has_valid_weight(export)).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
             assert!(offered.is_empty(), "{service} is offered and has no import");
@@ -120,23 +120,23 @@ fn assert_exports_are_judged_alike(world: &World) {
             let accepted = import.status.clusters.contains(cluster);
             let same = port_set(&export.ports) == port_set(&import.status.ports);
             assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
-            let verdict = says(&export.conditions, "Conflict");
+            let verdict = status_of(&export.conditions, "Conflict");
             assert_eq!(verdict, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
             let Some((mcs, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
             assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
-            assert_eq!(says(&mcs.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
-            let valid = if weighs(mcs) { "True" } else { "False" };
-            assert_eq!(says(&mcs.conditions, "Valid"), Some(valid));
+            assert_eq!(status_of(&mcs.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
+            let valid = if has_valid_weight(mcs) { "True" } else { "False" };
+            assert_eq!(status_of(&mcs.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
             let offers = offered.contains_key(&*cluster);
-            assert!(offers || !weighs(export), "{service} of {cluster} is wanted and not offered");
+            assert!(offers || !has_valid_weight(export), "{service} of {cluster} is wanted and not offered");
         }
     }
 }
 
 /// Returns the content of a slice as text, to compare slices of different kinds.
-fn said(content: &SliceContent) -> String {
+fn text_of(content: &SliceContent) -> String {
     format!("{content:?}")
 }
 
@@ -157,7 +157,7 @@ fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
                 && slice.meta.name.namespace == name.namespace
                 && slice.service.as_ref() == Some(&name.name)
         };
-        all.extend(all!(member.cluster, EndpointSlice).filter(of_service).map(|slice| said(&slice.content)));
+        all.extend(all!(member.cluster, EndpointSlice).filter(of_service).map(|slice| text_of(&slice.content)));
     }
     all.sort();
     all
@@ -202,15 +202,15 @@ fn assert_imported_equals_exported(world: &World) {
             let mut imported: Vec<String> = all!(member.cluster, EndpointSlice)
                 .filter(|slice| &*slice.meta.name.namespace == SYSTEM && slice.service.is_some())
                 .filter(|slice| slice.service == derived)
-                .map(|slice| said(&slice.content))
+                .map(|slice| text_of(&slice.content))
                 .collect();
             imported.sort();
             if !claimed {
-                assert_eq!(says(&mcs.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
+                assert_eq!(status_of(&mcs.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
                 continue;
             }
             assert_eq!(imported, expected, "{service} as imported by {}", cluster_id(index));
-            assert_eq!(says(&mcs.conditions, "Valid"), Some("True"), "{service} in {index}");
+            assert_eq!(status_of(&mcs.conditions, "Valid"), Some("True"), "{service} in {index}");
             let derived = derived.expect("a claimed import has a derived Service");
             let derived = all!(member.cluster, Service)
                 .find(|service| service.meta.name == ObjectName::new(SYSTEM, derived.clone()))
@@ -300,8 +300,9 @@ pub(crate) fn classes(world: &World) -> Vec<&'static str> {
         };
         requests(world, index).any(|request| imports().any(|import| waits_for(request, import)))
     };
-    let conflicts =
-        |export: &fleetnet_core::model::InternalServiceExport| says(&export.conditions, "Conflict") == Some("True");
+    let conflicts = |export: &fleetnet_core::model::InternalServiceExport| {
+        status_of(&export.conditions, "Conflict") == Some("True")
+    };
     let shown = [
         world.members.iter().any(|member| all!(member.cluster, EndpointSlice).any(imports_endpoints)),
         imports().any(|import| import.status.clusters.len() > 1),

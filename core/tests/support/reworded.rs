@@ -34,7 +34,7 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
     if READS_EARLIER_VERSIONS.get() {
         return;
     }
-    let reworded = view.with_conditions().into_iter().filter_map(reworded).collect::<Vec<_>>();
+    let reworded = view.objects_with_conditions().into_iter().filter_map(reworded).collect::<Vec<_>>();
     if reworded.is_empty() {
         return;
     }
@@ -101,7 +101,7 @@ fn reworded(mut object: Object) -> Option<Object> {
 fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
     let Action::Patch { patch, .. } = &write.action else { return None };
     let find = |object: &Object| object.kind() == write.kind() && object.meta().name == write.at;
-    let mut object = view.with_conditions().into_iter().find(find)?;
+    let mut object = view.objects_with_conditions().into_iter().find(find)?;
     let list = match (patch, &object) {
         (Patch::ServiceExportConditions(list) | Patch::InternalServiceExportConditions(list), _) => list,
         (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(held))

@@ -40,7 +40,7 @@ pub(crate) fn is_present() -> bool {
 }
 
 /// Returns what a broken agent makes of a plan.
-pub(super) fn spoil(mut plan: Plan) -> Plan {
+pub(super) fn break_plan(mut plan: Plan) -> Plan {
     match PRESENT.get() {
         None => {}
         Some(Sabotage::Idle) => plan.writes.clear(),

@@ -12,12 +12,12 @@ use fleetnet_types::{ObjectName, Timestamp, Uid};
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     let meta = fresh(at, !matches!(desired, Desired::Service(_)));
     match desired.clone() {
-        Desired::InternalServiceExport { reference, offer } => Object::InternalServiceExport(InternalServiceExport {
+        Desired::InternalServiceExport { reference, content } => Object::InternalServiceExport(InternalServiceExport {
             meta,
             reference,
-            ports: offer.ports,
-            headless: offer.headless,
-            session_affinity: offer.session_affinity,
+            ports: content.ports,
+            headless: content.headless,
+            session_affinity: content.session_affinity,
             conditions: Vec::new(),
             offered: None,
         }),
@@ -145,11 +145,11 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (object, Patch::Finalizers { finalizers, kind: _ }) => object.meta_mut().finalizers = finalizers,
         (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
-        (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, offer }) => {
+        (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, content }) => {
             export.reference = reference;
-            export.ports = offer.ports;
-            export.headless = offer.headless;
-            export.session_affinity = offer.session_affinity;
+            export.ports = content.ports;
+            export.headless = content.headless;
+            export.session_affinity = content.session_affinity;
         }
         (Object::MemberAgent(agent), Patch::MemberAgent(renewal)) => {
             agent.member = renewal.announcement;

@@ -16,12 +16,12 @@ pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
 
 /// Returns a view of member-1 that has seen these objects, with all watches complete.
 pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::View {
-    filled(member::View::new(settings(0)), objects)
+    with_objects(member::View::new(settings(0)), objects)
 }
 
 /// Returns a view of the hub agent that has seen these objects, with all watches complete.
 pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
-    filled(hub::View::default(), objects)
+    with_objects(hub::View::default(), objects)
 }
 
 /// Returns a view of the hub agent that has seen these objects and the claims of all importers that its ServiceImports record.
@@ -35,11 +35,11 @@ pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub
 }
 
 fn claims_of(import: &ServiceImport) -> Vec<Object> {
-    let claim = |cluster: &ClusterId| claim(cluster, import).east_west().marked().answered(import.status.clone());
+    let claim = |cluster: &ClusterId| claim(cluster, import).east_west().marked().with_status(import.status.clone());
     import.claims.importers.values().map(|cluster| claim(cluster).object()).collect()
 }
 
-fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
+fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
     for kind in V::KINDS {
         view.watched(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }
@@ -50,7 +50,7 @@ fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V 
 }
 
 /// Shows a view a changed object at second 20. Returns the keys to plan.
-pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
+pub(crate) fn observe_change<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
     let mut requeue = Vec::new();
     view.observe(applied(object), seconds(20), &mut requeue);
     requeue.sort();
@@ -59,7 +59,7 @@ pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
 }
 
 /// Shows a view at second 20 that an object is gone. Returns the keys to plan.
-pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
+pub(crate) fn observe_removal<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     let (kind, meta) = (object.kind(), object.meta());
     let mut requeue = Vec::new();
     let change = removed(kind, meta.name.clone(), meta.uid.clone());
@@ -75,7 +75,7 @@ pub(crate) fn undecodable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) 
 }
 
 /// Shows a view at second 20 that an undecodable object is gone. Returns the keys to plan.
-pub(crate) fn gone_unread<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
+pub(crate) fn observe_undecodable_removal<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
     let mut requeue = Vec::new();
     view.observe(removed(kind, name.clone(), "".into()), seconds(20), &mut requeue);
     requeue
@@ -95,7 +95,7 @@ pub(crate) fn writes<V: View>(view: &V, key: &V::Key) -> Vec<Write> {
 }
 
 /// Returns reason and message of each Event of a plan.
-pub(crate) fn told_by(plan: &Plan) -> Vec<(&'static str, &str)> {
+pub(crate) fn events_of(plan: &Plan) -> Vec<(&'static str, &str)> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     events.map(|event| (event.reason.as_str(), &*event.message)).collect()
 }

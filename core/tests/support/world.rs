@@ -97,7 +97,7 @@ pub(crate) struct World {
     /// Last step that was made.
     pub(crate) last: Option<Step>,
     /// Changes that the watches delivered, with their agent. Recorded only if a test asks for it.
-    pub(crate) told: Option<Vec<(Who, KindChange)>>,
+    pub(crate) changes: Option<Vec<(Who, KindChange)>>,
 }
 
 /// Step of the fleet.
@@ -151,7 +151,7 @@ impl World {
             chaos: None,
             tick_micros: 1_000,
             last: None,
-            told: None,
+            changes: None,
         };
         world.restart_all();
         world
@@ -208,15 +208,15 @@ impl World {
             for (index, member) in self.members.iter_mut().enumerate() {
                 if *settings(index).hub_namespace == *namespace {
                     member.agent.notify(change.clone());
-                    self.told.iter_mut().for_each(|told| told.push((Who::Member(index), change.clone())));
+                    self.changes.iter_mut().for_each(|changes| changes.push((Who::Member(index), change.clone())));
                 }
             }
-            self.told.iter_mut().for_each(|told| told.push((Who::Hub, change.clone())));
+            self.changes.iter_mut().for_each(|changes| changes.push((Who::Hub, change.clone())));
             self.hub_agent.notify(change);
         }
         for (index, member) in self.members.iter_mut().enumerate() {
             for change in std::mem::take(&mut member.cluster.changes) {
-                self.told.iter_mut().for_each(|told| told.push((Who::Member(index), change.clone())));
+                self.changes.iter_mut().for_each(|changes| changes.push((Who::Member(index), change.clone())));
                 member.agent.notify(change);
             }
         }
@@ -285,9 +285,9 @@ impl World {
         self.now = self.now.plus_micros(self.tick_micros);
         self.last = Some(steps[chosen]);
         match steps[chosen] {
-            Step::Hear(who, kind) => self.hear(who, kind),
+            Step::Hear(who, kind) => self.deliver(who, kind),
             Step::Plan(who, key) => self.plan(who, key),
-            Step::CarryOut(who, write) => self.carry_out(who, write),
+            Step::CarryOut(who, write) => self.execute(who, write),
         }
         true
     }
@@ -303,10 +303,10 @@ impl World {
         steps.concat()
     }
 
-    fn hear(&mut self, who: Who, kind: Kind) {
+    fn deliver(&mut self, who: Who, kind: Kind) {
         match who {
-            Who::Hub => self.hub_agent.hear(kind, self.now),
-            Who::Member(index) => self.members[index].agent.hear(kind, self.now),
+            Who::Hub => self.hub_agent.deliver(kind, self.now),
+            Who::Member(index) => self.members[index].agent.deliver(kind, self.now),
         }
     }
 
@@ -321,12 +321,12 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, who: Who, index: usize) {
+    fn execute(&mut self, who: Who, index: usize) {
         let (now, hub) = (self.now, &mut self.hub);
         let (write, answer) = match who {
             Who::Hub => {
                 let (write, key) = self.hub_agent.in_flight.remove(index);
-                let answer = hub.carry_out(&write, now);
+                let answer = hub.execute(&write, now);
                 settle(&mut self.hub_agent, &write, &key, hub, answer, now);
                 (write, answer)
             }
@@ -334,7 +334,7 @@ impl World {
                 let Member { cluster, agent } = &mut self.members[member];
                 let (write, key) = agent.in_flight.remove(index);
                 let target = if in_hub(write.kind()) { hub } else { cluster };
-                let answer = target.carry_out(&write, now);
+                let answer = target.execute(&write, now);
                 settle(agent, &write, &key, target, answer, now);
                 (write, answer)
             }
@@ -380,8 +380,8 @@ impl World {
         while let Some(at) = self.next_planned_time().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             let now = self.now;
-            wake(&mut self.hub_agent, now);
-            self.members.iter_mut().for_each(|member| wake(&mut member.agent, now));
+            requeue_due(&mut self.hub_agent, now);
+            self.members.iter_mut().for_each(|member| requeue_due(&mut member.agent, now));
             writes += self.run();
         }
         self.now = self.now.max(end);
@@ -434,7 +434,7 @@ fn truncate<V: View>(agent: &mut Agent<V>, lengths: &[(Kind, usize)]) {
     }
 }
 
-fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
+fn requeue_due<V: View>(agent: &mut Agent<V>, now: Timestamp) {
     let due: Vec<V::Key> = agent.again.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
     for key in due {
         agent.again.remove(&key);

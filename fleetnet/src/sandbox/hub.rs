@@ -1,8 +1,8 @@
 //! Comparison of the hub with the expected state. The hub is listed only for a verdict, because watching it would cost more
 //! than watching all members.
 
+use super::describe::{self, Found, Key};
 use super::observe::{Expected, NAMESPACE};
-use super::says::{self, Found, Key};
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, ServiceImport,
     shared::ServiceImportStatus,
@@ -26,20 +26,20 @@ pub(crate) async fn differences(
     expected: &Expected,
     members: &[String],
 ) -> anyhow::Result<Vec<String>> {
-    Ok(says::compare("the hub", wanted(expected, members), found(client).await?))
+    Ok(describe::compare("the hub", wanted(expected, members), found(client).await?))
 }
 
 /// Lists all objects of the fleet's kinds in all namespaces of the hub.
 async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
     let mut found = Vec::new();
     for export in list::<EndpointSliceExport>(client).await? {
-        found.push(of_slice(SLICE_EXPORT, &export, says::hub_slice(&export, &export.spec)));
+        found.push(of_slice(SLICE_EXPORT, &export, describe::hub_slice(&export, &export.spec)));
     }
     for import in list::<EndpointSliceImport>(client).await? {
-        found.push(of_slice(SLICE_IMPORT, &import, says::hub_slice(&import, &import.spec.slice)));
+        found.push(of_slice(SLICE_IMPORT, &import, describe::hub_slice(&import, &import.spec.slice)));
     }
     for export in list::<InternalServiceExport>(client).await? {
-        let (of, ports) = (&export.spec.service_reference, says::hub_ports(&export.spec.ports));
+        let (of, ports) = (&export.spec.service_reference, describe::hub_ports(&export.spec.ports));
         found.push(of_service(
             SERVICE_EXPORT,
             &export,
@@ -63,14 +63,14 @@ where
     Ok(Api::<K>::all(client.clone()).list(&ListParams::default()).await?.items)
 }
 
-fn of_slice<K: Resource>(kind: &'static str, object: &K, says: String) -> Found {
+fn of_slice<K: Resource>(kind: &'static str, object: &K, description: String) -> Found {
     let name = full_name(object);
-    Found { key: (kind, says::source(&name).to_owned()), name, says }
+    Found { key: (kind, describe::source(&name).to_owned()), name, description }
 }
 
-fn of_service<K: Resource>(kind: &'static str, object: &K, says: String) -> Found {
+fn of_service<K: Resource>(kind: &'static str, object: &K, description: String) -> Found {
     let name = full_name(object);
-    Found { key: (kind, name.clone()), name, says: says::alive(object, says) }
+    Found { key: (kind, name.clone()), name, description: describe::alive(object, description) }
 }
 
 fn full_name<K: Resource>(object: &K) -> String {
@@ -82,11 +82,11 @@ fn resolved(status: Option<&ServiceImportStatus>) -> String {
     let status = status.cloned().unwrap_or_default();
     let mut clusters: Vec<String> = status.clusters.into_iter().flatten().map(|it| it.cluster).collect();
     clusters.sort_unstable();
-    resolved_to(clusters.into_iter(), &says::hub_ports(status.ports.as_deref().unwrap_or_default()))
+    resolved_to(clusters.into_iter(), &describe::hub_ports(status.ports.as_deref().unwrap_or_default()))
 }
 
 fn resolved_to(clusters: impl Iterator<Item = String>, ports: &str) -> String {
-    format!("{ports} of {}", says::list(clusters))
+    format!("{ports} of {}", describe::list(clusters))
 }
 
 /// Returns all objects that the hub should have.
@@ -95,15 +95,18 @@ fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
     for (member, service) in expected.offers() {
         let (cluster, port) = (&members[member], expected.port(member, service));
         let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
-        let says = format!("{NAMESPACE}/{service} in {cluster}: {}", says::sandbox_port(port));
-        wanted.insert((SERVICE_EXPORT, at), says);
+        let description = format!("{NAMESPACE}/{service} in {cluster}: {}", describe::sandbox_port(port));
+        wanted.insert((SERVICE_EXPORT, at), description);
         wanted.insert((RESOLVED, format!("{NAMESPACE}/{service}")), resolution(expected, service, members));
         for (slice, addresses) in expected.slices(member, service) {
-            let (name, says) =
-                (format!("{cluster}-{NAMESPACE}-{slice}"), says::hub_slice_of(cluster, service, slice, addresses));
-            wanted.insert((SLICE_EXPORT, format!("{}/{name}", member_namespace(cluster))), says.clone());
+            let (name, description) =
+                (format!("{cluster}-{NAMESPACE}-{slice}"), describe::hub_slice_of(cluster, service, slice, addresses));
+            wanted.insert((SLICE_EXPORT, format!("{}/{name}", member_namespace(cluster))), description.clone());
             for importer in expected.importers(service) {
-                wanted.insert((SLICE_IMPORT, format!("{}/{name}", member_namespace(&members[importer]))), says.clone());
+                wanted.insert(
+                    (SLICE_IMPORT, format!("{}/{name}", member_namespace(&members[importer]))),
+                    description.clone(),
+                );
             }
         }
     }
@@ -119,5 +122,8 @@ fn resolution(expected: &Expected, service: &str, members: &[String]) -> String 
     let exporters = expected.offers().filter(|(_, offered)| *offered == service);
     let mut clusters: Vec<String> = exporters.map(|(member, _)| members[member].clone()).collect();
     clusters.sort_unstable();
-    resolved_to(clusters.into_iter(), &says::list(expected.offered_port(service).map(says::sandbox_port).into_iter()))
+    resolved_to(
+        clusters.into_iter(),
+        &describe::list(expected.offered_port(service).map(describe::sandbox_port).into_iter()),
+    )
 }

@@ -1,7 +1,7 @@
 //! Observed state of the clusters, and its differences from the expected state. Does no I/O.
 
+use super::describe::{self, Found, Key};
 use super::event::{Export, Import};
-use super::says::{self, Found, Key};
 use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
@@ -44,7 +44,7 @@ pub(crate) struct Slice {
     pub(crate) derived: String,
     pub(crate) addresses: Vec<String>,
     /// One-line description of the whole slice.
-    pub(crate) says: String,
+    pub(crate) description: String,
 }
 
 /// Observed state of all members, in the order of the members.
@@ -172,7 +172,7 @@ impl World {
             let mut wrong = self.wrong_exports(member, expected);
             wrong.extend(self.wrong_imports(member, expected));
             let place = format!("{FLEET_SYSTEM} of {}", self.names[member]);
-            wrong.extend(says::compare(
+            wrong.extend(describe::compare(
                 &place,
                 expected.in_fleet_system(member, &self.names),
                 self.in_fleet_system(member),
@@ -187,8 +187,8 @@ impl World {
         let mut wrong = Vec::new();
         for ((_, service), export) in expected.exports.iter().filter(|((of, _), _)| *of == member) {
             if self.export(member, service) != Some(export) {
-                let says = self.export(member, service).map_or_else(|| "is not there".to_owned(), told);
-                wrong.push(format!("export {} of {cluster} {says}", full_name(service)));
+                let description = self.export(member, service).map_or_else(|| "is not there".to_owned(), told);
+                wrong.push(format!("export {} of {cluster} {description}", full_name(service)));
             }
         }
         let others = self.names_of(member, Kind::Export);
@@ -221,11 +221,13 @@ impl World {
     /// Returns all observed Services and slices in a member's namespace `fleet-system`.
     fn in_fleet_system(&self, member: usize) -> impl Iterator<Item = Found> {
         self.facts[member].iter().filter_map(|((_, name), fact)| match fact {
-            Fact::Derived(says) => Some(Found { key: (SERVICE, name.clone()), name: name.clone(), says: says.clone() }),
+            Fact::Derived(description) => {
+                Some(Found { key: (SERVICE, name.clone()), name: name.clone(), description: description.clone() })
+            }
             Fact::Slice(slice) => Some(Found {
-                key: (SLICE, says::source(name).to_owned()),
+                key: (SLICE, describe::source(name).to_owned()),
                 name: name.clone(),
-                says: slice.says.clone(),
+                description: slice.description.clone(),
             }),
             Fact::Export(_) | Fact::MultiClusterService(_) => None,
         })
@@ -269,12 +271,12 @@ impl Expected {
         for (_, service) in self.imports.iter().filter(|(importer, _)| *importer == member) {
             let derived = derived_name(service);
             if let Some(port) = self.offered_port(service) {
-                wanted.insert((SERVICE, derived.clone()), says::derived_service_of(service, port));
+                wanted.insert((SERVICE, derived.clone()), describe::derived_service_of(service, port));
             }
             for (origin, _) in self.offers().filter(|(_, offered)| offered == service) {
                 for (slice, addresses) in self.slices(origin, service) {
                     let key = (SLICE, format!("{}-{NAMESPACE}-{slice}", names[origin]));
-                    wanted.insert(key, says::imported_slice_of(&derived, addresses));
+                    wanted.insert(key, describe::imported_slice_of(&derived, addresses));
                 }
             }
         }

@@ -6,8 +6,8 @@ const GOOD: Export = Export { valid: Some(true), conflict: Some(false) };
 
 fn slice(addresses: &[&str]) -> Option<Fact> {
     let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
-    let says = says::imported_slice_of("work-app", &addresses);
-    Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, says }))
+    let description = describe::imported_slice_of("work-app", &addresses);
+    Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, description }))
 }
 
 /// Returns an empty observed state and the expected state of two members: the first exports two slices, the second imports
@@ -37,7 +37,7 @@ fn settled() -> (World, Expected) {
 }
 
 fn derived(port: u16) -> Fact {
-    Fact::Derived(says::derived_service_of("app", port))
+    Fact::Derived(describe::derived_service_of("app", port))
 }
 
 fn differences(world: &World, expected: &Expected) -> Vec<String> {
@@ -45,7 +45,7 @@ fn differences(world: &World, expected: &Expected) -> Vec<String> {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn what_is_missing_is_reported() {
     let (world, expected) = fleet();
     assert_eq!(
         differences(&world, &expected),
@@ -62,7 +62,7 @@ fn what_is_missing_is_told() {
 }
 
 #[test]
-fn whatever_else_is_there_or_says_something_else_is_told() {
+fn objects_left_over_or_with_other_content_are_reported() {
     let now = Instant::now();
     let check = |member, kind, name: &str, fact: Option<Fact>, expected_difference: &str| {
         let (mut world, expected) = settled();

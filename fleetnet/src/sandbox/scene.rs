@@ -3,12 +3,12 @@
 mod user;
 
 use super::event::{Change, Event, Export};
-use super::eyes::Eyes;
 use super::fleet::Fleet;
 use super::hub;
 use super::measure::{Ledger, Samples, milliseconds};
 use super::observe::{Expected, World, address, full_name};
 use super::view::Stage;
+use super::watches::Watches;
 use crate::args::Options;
 use crate::limits::{ARRIVAL, DIFFERENCES_TOLD, PATIENCE, SET_UP, STEP, WATCH_AGAIN};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false
 pub(crate) struct Scene<'a> {
     pub(crate) fleet: &'a Fleet,
     /// Watches that show the observed state.
-    pub(crate) eyes: &'a Eyes,
+    pub(crate) watches: &'a Watches,
     stage: &'a Stage,
     pub(crate) expected: Expected,
     interval: Duration,
@@ -57,13 +57,26 @@ pub(crate) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     /// Returns a fleet without any objects yet.
-    pub(crate) fn new(options: &Options, fleet: &'a Fleet, eyes: &'a Eyes, stage: &'a Stage) -> Self {
+    pub(crate) fn new(options: &Options, fleet: &'a Fleet, watches: &'a Watches, stage: &'a Stage) -> Self {
         let usual = if options.once { HURRIED } else { UNHURRIED };
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
         let pause = if options.once { Duration::ZERO } else { STEP };
         let (expected, cost, pairs) = (Expected::default(), Ledger::default(), BTreeMap::new());
         let (changes, counted, lost) = (0, 0, 0);
-        Self { fleet, eyes, stage, expected, interval, pause, patience: ARRIVAL, changes, counted, cost, lost, pairs }
+        Self {
+            fleet,
+            watches,
+            stage,
+            expected,
+            interval,
+            pause,
+            patience: ARRIVAL,
+            changes,
+            counted,
+            cost,
+            lost,
+            pairs,
+        }
     }
 
     /// Creates [`SERVICE`] in every member, and exports and imports it everywhere. Returns the differences from the expected
@@ -97,20 +110,20 @@ impl<'a> Scene<'a> {
 
     /// Sends the event about a step of a scenario, and pauses so that people can look at it.
     pub(crate) async fn step(&self, scenario: &'static str, text: String) {
-        self.eyes.announce(self.stage).await;
+        self.watches.announce(self.stage).await;
         self.stage.tell(Event::Step { scenario, text }).await;
         sleep(self.pause).await;
     }
 
     /// Waits until all members are in the expected state, at most for `limit`. Returns the differences that remain.
     pub(crate) async fn all_as_expected(&self, limit: Duration) -> Vec<String> {
-        self.eyes.see(limit, |world| world.differences(&self.expected).next().is_none()).await;
+        self.watches.see(limit, |world| world.differences(&self.expected).next().is_none()).await;
         self.differences()
     }
 
     /// Returns the members' present differences from the expected state.
     pub(crate) fn differences(&self) -> Vec<String> {
-        shortened(self.eyes.look(|world| world.differences(&self.expected).collect()))
+        shortened(self.watches.look(|world| world.differences(&self.expected).collect()))
     }
 
     /// Waits until the hub is in the expected state, at most for `limit`. Returns the differences that remain. The hub may be
@@ -219,8 +232,8 @@ impl<'a> Scene<'a> {
         let (member, slice, address) = self.begin_change().await?;
         let importers = self.importers_of(member);
         let all = |world: &World| world.arrived(&address) >= importers;
-        self.eyes.see(self.patience, all).await;
-        let arrivals = self.eyes.instruct(|world| world.take_arrivals(&address));
+        self.watches.see(self.patience, all).await;
+        let arrivals = self.watches.instruct(|world| world.take_arrivals(&address));
         let took: BTreeMap<usize, f64> =
             arrivals.into_iter().map(|(member, at)| (member, milliseconds(at.duration_since(begun)))).collect();
         self.note_arrivals(member, &took).await;
@@ -263,10 +276,10 @@ impl<'a> Scene<'a> {
         let mut addresses = self.expected.endpoints.get(&key).cloned().unwrap_or_default();
         addresses.pop();
         addresses.push(changed.clone());
-        self.eyes.instruct(|world| world.await_arrivals(&changed));
+        self.watches.instruct(|world| world.await_arrivals(&changed));
         let made = self.set_endpoints(member, SERVICE, &slice, addresses).await;
         if made.is_err() {
-            self.eyes.instruct(|world| world.take_arrivals(&changed));
+            self.watches.instruct(|world| world.take_arrivals(&changed));
         }
         made.map(|()| (member, slice, changed))
     }
@@ -292,12 +305,12 @@ impl<'a> Scene<'a> {
     /// Returns the number of members that import [`SERVICE`] now. Users may have deleted some imports.
     pub(crate) fn importers(&self) -> usize {
         let service = full_name(SERVICE);
-        self.eyes.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
+        self.watches.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
     /// Returns the number of members that import the Service from `member`; 0 if somebody deleted its export.
     fn importers_of(&self, member: usize) -> usize {
-        let exported = self.eyes.look(|world| world.export(member, SERVICE).is_some());
+        let exported = self.watches.look(|world| world.export(member, SERVICE).is_some());
         if exported { self.importers() } else { 0 }
     }
 
@@ -313,7 +326,7 @@ impl<'a> Scene<'a> {
             let (writes, details) = (self.cost.sums(), self.cost.lines());
             self.stage.tell(Event::Cost { changes: self.counted, lost: self.lost, writes, details }).await;
         }
-        self.eyes.announce(self.stage).await;
+        self.watches.announce(self.stage).await;
         let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
         self.stage.tell(Event::Verdict { passed, imported, wrong: wrong.to_vec() }).await;
     }

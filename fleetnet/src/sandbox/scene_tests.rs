@@ -54,8 +54,8 @@ fn after_a_stop_of_the_whole_process_all_agents_come_back_and_changes_arrive() -
     sim::paused(async {
         let (stage, mut events) = stage();
         let fleet = Fleet::start(&options(), &stage).await?;
-        let eyes = Eyes::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
+        let watches = Watches::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
 
         // Simulates a process that was stopped and resumed (SIGSTOP, SIGCONT): when it runs again, the renew deadline of every
@@ -72,7 +72,7 @@ fn after_a_stop_of_the_whole_process_all_agents_come_back_and_changes_arrive() -
             "as long as it takes a Lease to run out: {:?}",
             begun.elapsed()
         );
-        assert_eq!(eyes.look(|world| world.arrived(&address)), 2);
+        assert_eq!(watches.look(|world| world.arrived(&address)), 2);
         assert_eq!(scene.make_change().await?, None);
         fleet.end().await
     })
@@ -83,8 +83,8 @@ fn the_first_change_that_is_lost_is_the_last() -> anyhow::Result<()> {
     sim::paused(async {
         let (stage, _events) = stage();
         let fleet = Fleet::start(&options(), &stage).await?;
-        let eyes = Eyes::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
+        let watches = Watches::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
         fleet.kill_agent(1).await;
         let begun = Instant::now();
@@ -112,12 +112,12 @@ fn an_agent_that_loses_its_lease_is_a_failure_at_once() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_told() -> anyhow::Result<()> {
+fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_reported() -> anyhow::Result<()> {
     sim::paused(async {
         let (stage, _events) = stage();
         let fleet = Fleet::start(&options(), &stage).await?;
-        let eyes = Eyes::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
+        let watches = Watches::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
         assert_eq!(scene.hub_differences(SETTLES).await?, Vec::<String>::new());
 

@@ -171,7 +171,7 @@ fn the_successor_of_a_killed_agent_makes_good_what_was_missed() {
 }
 
 #[test]
-fn the_second_export_of_other_ports_is_told_of_the_conflict() {
+fn the_second_export_of_other_ports_shows_the_conflict() {
     let events = passes(&["--scenario", "conflict"]);
     let of_second = |export: &&&Value| export["cluster"] == "member-2" && export["service"] == "work/shop";
     let exports = of_kind(&events, "export");

@@ -18,7 +18,7 @@ fn refuses(arguments: &[&str], named: &str) {
 }
 
 #[test]
-fn what_cannot_be_is_refused_on_one_line() {
+fn an_impossible_option_is_rejected_on_one_line() {
     refuses(&["--members", "0"], "--members");
     refuses(&["--members", "10000"], "--members");
     refuses(&["--scenario", "flood"], "hub-down, agent-killed, conflict, slice-storm");
@@ -33,7 +33,7 @@ fn what_cannot_be_is_refused_on_one_line() {
 }
 
 #[test]
-fn a_folder_whose_name_is_not_utf_8_is_refused_on_one_line() {
+fn a_folder_whose_name_is_not_utf_8_is_rejected_on_one_line() {
     let mut command = sandbox(&["--json", "--kubeconfigs"]);
     let output = output(command.arg(OsStr::from_bytes(b"/tmp/fleetnet-\xff")).stdout(Stdio::piped()));
     let error = text(&output.stderr);
@@ -42,7 +42,7 @@ fn a_folder_whose_name_is_not_utf_8_is_refused_on_one_line() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_told() {
+fn an_output_that_cannot_be_written_is_reported() {
     for view in [&["--once"][..], &["--once", "--json"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = output(sandbox(view).stdout(full));
@@ -53,7 +53,7 @@ fn an_output_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_refused_and_nothing_is_left() {
+fn a_folder_that_cannot_be_written_is_rejected_and_nothing_is_left() {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -73,7 +73,7 @@ fn a_kubeconfig_that_is_there_already_is_not_touched() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_refused_and_nothing_is_left() {
+fn a_port_that_is_taken_is_rejected_and_nothing_is_left() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let scratch = tempfile::tempdir().unwrap();

@@ -49,7 +49,7 @@ fn fails(mut running: Running) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn what_is_imported_wrongly_or_left_over_is_told_and_ends_it_with_1() {
+fn what_is_imported_wrongly_or_left_over_is_reported_and_ends_it_with_1() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().to_str().unwrap();
     // The changes take 20 s, far longer than what the test does meanwhile.

@@ -87,7 +87,7 @@ pub struct Controller {
     /// Number of times that the controller has started to serve.
     begun: u64,
     /// Inputs (kinds) that were listed since the controller last started to serve.
-    told: BTreeSet<Input>,
+    relisted: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
     write_origins: WriteOrigins,
@@ -110,7 +110,7 @@ impl Controller {
             states: BTreeMap::new(),
             is_serving: false,
             begun: 0,
-            told: BTreeSet::new(),
+            relisted: BTreeSet::new(),
             timing,
             progress: BTreeMap::new(),
             metrics,
@@ -140,7 +140,7 @@ impl Controller {
         }
         self.is_serving = is_serving;
         self.begun += u64::from(is_serving);
-        self.told.clear();
+        self.relisted.clear();
         self.progress.clear();
         let config = Arc::clone(self.view.config());
         let held = std::mem::replace(&mut self.view, View::new(config));
@@ -152,7 +152,7 @@ impl Controller {
     /// True if the controller serves and has listed all inputs.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_serving && Input::ALL.iter().all(|input| self.told.contains(input) && self.is_known(*input))
+        self.is_serving && Input::ALL.iter().all(|input| self.relisted.contains(input) && self.is_known(*input))
     }
 
     /// True if plans may use this input. Nodes stay usable after their watch is lost: the state of pods matters more than
@@ -166,10 +166,10 @@ impl Controller {
     }
 
     /// Records that an input was listed completely since the controller started to serve. Pushes the Services to plan.
-    pub fn read_anew(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
+    pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         if self.is_serving {
-            self.told.insert(input);
+            self.relisted.insert(input);
         }
         self.after_news_of_inputs(was_ready, requeue);
     }
@@ -183,7 +183,7 @@ impl Controller {
 
     fn after_news_of_inputs(&mut self, was_ready: bool, requeue: &mut Vec<ObjectName>) {
         if self.is_ready() && !was_ready {
-            let _all_are_planned_anyway = (self.view.keep_undecodable(), self.view.share_anew());
+            let _all_are_planned_anyway = (self.view.keep_undecodable(), self.view.reallocate());
             requeue.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
         }
     }
@@ -309,7 +309,7 @@ impl Controller {
         }
         let progress = self.progress.entry(key.clone()).or_default();
         progress.due.clear();
-        progress.told = plan.errors().collect();
+        progress.reported = plan.errors().collect();
         if written.is_empty() {
             return self.finish(key, plan, now);
         }

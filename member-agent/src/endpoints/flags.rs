@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use endpointslice::names::CONTROLLER_NAME;
 use endpointslice::{Config, MAX_ENDPOINTS_RANGE};
 use fleetnet_agent::flags::UsageError;
-use fleetnet_agent::go::parse_duration;
+use fleetnet_agent::go_flags::parse_duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

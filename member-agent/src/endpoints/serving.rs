@@ -103,8 +103,8 @@ impl Serving {
     }
 
     /// Records that an input was listed again. Pushes the Services to plan.
-    pub fn read_anew(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
-        self.controller.read_anew(input, requeue);
+    pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
+        self.controller.relisted(input, requeue);
     }
 
     /// True if the agent needs a watch of kube-controller-manager's Lease.
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_serve_whoever_else_does_still_waits_for_its_leader() {
+    fn serving_beside_another_controller_still_waits_for_the_leader() {
         let mut serving = Serving::new(&Settings::with_mode(Mode::On), &Registry::new()).expect("its only metrics");
         assert!(!serving.wants(Input::Pod), "it holds nothing for what another does");
         assert_eq!(serving.is_serving.get(), 0);

@@ -235,7 +235,7 @@ impl View {
         let moved = self.zones.insert(&node);
         let shares = self.nodes.get(&*name).is_none_or(|old| counts_otherwise(old, &node));
         self.nodes.insert(name.clone(), node);
-        let mut touched = if shares && with_hints { self.share_anew() } else { Touched::new() };
+        let mut touched = if shares && with_hints { self.reallocate() } else { Touched::new() };
         if moved {
             touched.extend(self.node_moved(&name));
         }
@@ -246,7 +246,7 @@ impl View {
         let was_there = self.nodes.remove(name).is_some();
         self.undecodable_nodes.remove(name);
         let moved = self.zones.remove(name);
-        let mut touched = if was_there && with_hints { self.share_anew() } else { Touched::new() };
+        let mut touched = if was_there && with_hints { self.reallocate() } else { Touched::new() };
         if moved {
             touched.extend(self.node_moved(name));
         }
@@ -270,7 +270,7 @@ impl View {
     }
 
     /// Computes each zone's share of endpoints again. Returns the Services whose hints change.
-    pub(super) fn share_anew(&mut self) -> Touched {
+    pub(super) fn reallocate(&mut self) -> Touched {
         let services = self.hints.set_nodes(self.nodes.values());
         let services = services.into_iter().map(|ServiceName { namespace, name }| (namespace, name));
         services

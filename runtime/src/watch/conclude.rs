@@ -32,7 +32,7 @@ impl<L: Logic> Watcher<L> {
                 // fault V3.3: self.next_wait() ~> Duration::ZERO
                 Some(self.next_wait())
             }
-            End::WentBack => Some(self.list_anew_after_going_back()),
+            End::WentBack => Some(self.relist_after_going_back()),
             End::StreamingRejected => {
                 self.restarted("streaming_refused");
                 self.streams_lists = false;
@@ -43,7 +43,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    fn list_anew_after_going_back(&mut self) -> Duration {
+    fn relist_after_going_back(&mut self) -> Duration {
         self.restarted("went_back");
         tracing::warn!(
             cluster = self.spec.cluster.name,
@@ -68,7 +68,7 @@ impl<L: Logic> Watcher<L> {
         self.log_not_served(status, &message);
         self.lost_touch = true;
         self.unchecked = true;
-        self.tell(WatchEvent::NotServed { status, message }).await.ok()?;
+        self.emit(WatchEvent::NotServed { status, message }).await.ok()?;
         // fault V5.1: SLOW ~> ORDINARY
         Some(Backoff::SLOW.wait(self.denials, &mut self.jitter))
     }
@@ -110,8 +110,8 @@ impl<L: Logic> Watcher<L> {
         self.lost_touch = true;
         // fault V4.4: true ~> false
         self.unchecked = true;
-        // fault V2.1: self.tell ~> self.position = None; self.tell
-        self.tell(WatchEvent::Failed { message }).await.ok()?;
+        // fault V2.1: self.emit ~> self.position = None; self.emit
+        self.emit(WatchEvent::Failed { message }).await.ok()?;
         let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
         Some(self.next_wait().max(asked))
     }

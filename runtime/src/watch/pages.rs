@@ -21,7 +21,7 @@ impl<L: Logic> Watcher<L> {
             let body = self.page(token.as_deref()).await?;
             let page = parse(&body)?;
             if version_of_list.is_none() {
-                self.tell(WatchEvent::ListStarted).await?;
+                self.emit(WatchEvent::ListStarted).await?;
             }
             let resource_version = *version_of_list.get_or_insert(page.resource_version);
             for item in &page.items {
@@ -29,7 +29,7 @@ impl<L: Logic> Watcher<L> {
                     Ok(observed) => WatchEvent::Applied(observed),
                     Err(undecodable) => WatchEvent::Undecodable(undecodable),
                 };
-                self.tell(event).await?;
+                self.emit(event).await?;
             }
             token = page.next;
             if token.is_none() {

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_distinguished_by_type() {
         assert!(matches!(
             parse_event(br#"{"type":"ADDED","object":{"a":1}}"#),
             Ok(Event::Applied(object)) if object == br#"{"a":1}"#
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_tells_the_servers_words_and_its_wish_to_wait() {
+    async fn an_error_answer_has_the_message_of_the_server_and_its_retry_after() {
         let by_header = Response::builder()
             .status(429)
             .header("Retry-After", "3")

@@ -49,7 +49,7 @@ async fn refused(
 }
 
 #[test]
-fn heartbeats_that_a_hub_refuses_back_off() -> anyhow::Result<()> {
+fn heartbeats_that_a_hub_rejects_back_off() -> anyhow::Result<()> {
     let refusals: [fn(Named<'_>) -> Status; 5] = [
         |named| Status::forbidden(named, "no"),
         |named| Status::modified(named),

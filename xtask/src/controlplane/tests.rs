@@ -49,7 +49,7 @@ fn the_control_plane_is_built_once_however_many_ask_at_the_same_time() {
 }
 
 #[test]
-fn a_change_of_the_sources_is_built_anew_beside_the_old_build() {
+fn a_change_of_the_sources_is_built_again_beside_the_old_build() {
     let folder = TempDir::new().expect("a folder");
     let build = build(&folder, WORKING_GO);
     let first = build.ensure().expect("a binary");

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_cannot_be_is_refused() {
+    fn an_impossible_part_is_rejected() {
         for text in ["", "1", "0/2", "3/2", "1/0", "a/b"] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }

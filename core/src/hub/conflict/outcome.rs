@@ -1,7 +1,7 @@
 //! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the right to
 //! export.
 
-use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, rightful_exports};
+use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_with_right, fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::{Key, View, live};
@@ -14,14 +14,15 @@ use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 /// Sets the denial on each export whose cluster may not export the Service.
 pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    for (cluster, export) in rightful_exports(view, service, Right::Denied) {
+    for (cluster, export) in exports_with_right(view, service, Right::Denied) {
         let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the denial stays, also after a change of the export's ports
         }
         // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).without_event()];
         let mut wanted = vec![DesiredCondition::new(VALID, value, EXPORT_COMPONENT)];
-        if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
+        if conditions::find(&export.conditions, CONFLICT).is_some_and(|present| present.status == ConditionStatus::True)
+        {
             // A denied export takes no part in conflict resolution, so it cannot be in conflict.
             let pending = ConditionValue::pending_conflict_resolution(service);
             // fault S21.2: wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event() ~> drop(pending
@@ -36,7 +37,7 @@ pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> 
 pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
-    let (Some(resolution), Some(import)) = (resolution, view.imports.live(service)) else { return plan };
+    let (Some(resolution), Some(import)) = (resolution, view.hub_imports.live(service)) else { return plan };
     // fault H2.1: import.status != resolution.status() ~> false
     if import.status != resolution.status() {
         return plan;
@@ -47,10 +48,10 @@ pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option
         if rights::of_exporter(view, service, &cluster) != Right::Granted {
             continue;
         }
-        let offers = export.meta.finalizers.ours && current_offer(export).is_some();
-        // fault H6.1: if !offers ~> if false && !offers
-        // fault H9.4: offers && counting ~> offers || ! counting
-        if !offers && counting.contains(&&export.meta.name) {
+        let has_stamp = export.meta.finalizers.ours && current_stamp(export).is_some();
+        // fault H6.1: if !has_stamp ~> if false && !has_stamp
+        // fault H9.4: has_stamp && counting ~> has_stamp || ! counting
+        if !has_stamp && counting.contains(&&export.meta.name) {
             continue; // the export needs finalizer and stamp before it gets an outcome
         }
         let was_denied = conditions::find_denial(&export.conditions).is_some();
@@ -73,7 +74,7 @@ fn conflict_condition(
     cluster: &str,
     resolution: &Resolution,
 ) -> DesiredCondition {
-    if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.import_type) {
+    if fingerprint(export) != names::export_fingerprint(&resolution.ports, resolution.import_type) {
         let condition = DesiredCondition::new(CONFLICT, ConditionValue::conflict(service), EXPORT_COMPONENT);
         // fault H8.1: return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution) ~> let _ = conflict_message(export, cluster, resolution); return condition.event_per_generation().without_event(
         return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution));
@@ -81,7 +82,7 @@ fn conflict_condition(
     let condition = DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(service), EXPORT_COMPONENT);
     match conditions::find(&export.conditions, CONFLICT) {
         // fault R9.2: conditions ~> false && conditions
-        Some(held) if conditions::has_reason(held, Reason::ConflictFound) => {
+        Some(present) if conditions::has_reason(present, Reason::ConflictFound) => {
             let message = format!("service {service} of cluster {cluster} is exported without conflict");
             condition.with_event_message(message)
         }
@@ -137,19 +138,19 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
 /// the write of the ServiceImport emits the Events.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
-    let offered = names::offer_fingerprint(&resolution.ports, resolution.import_type);
-    let same_offer = names::offer_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == offered;
+    let offered = names::export_fingerprint(&resolution.ports, resolution.import_type);
+    let same_offer = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == offered;
     let Some(before) = status.clusters.first() else { return Vec::new() };
     // fault R9.1: same_offer ~> true || same_offer
     if same_offer && resolution.accepted.first() == Some(before) {
         return Vec::new();
     }
     let stays = |export: &InternalServiceExport| {
-        let said = conditions::find(&export.conditions, CONFLICT);
+        let present = conditions::find(&export.conditions, CONFLICT);
         fingerprint(export) != offered
-            && current_offer(export).is_some()
-            && said.is_some_and(|said| said.observed_generation >= export.meta.generation)
-            // fault S25.1: conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> said.is_some_and(|said| *said.message == *ConditionValue::conflict(service).message)
+            && current_stamp(export).is_some()
+            && present.is_some_and(|present| present.observed_generation >= export.meta.generation)
+            // fault S25.1: conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> present.is_some_and(|present| *present.message == *ConditionValue::conflict(service).message)
             && conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound)
     };
     let losers = exports(view, service).filter(|(_, export)| stays(export));

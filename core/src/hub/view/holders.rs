@@ -76,8 +76,8 @@ impl View {
             if self.holders.places.get(name) == place.as_ref() {
                 continue;
             }
-            let held = self.holders.places.get(name).map(|(source, _)| source);
-            for source in held.into_iter().chain(place.as_ref().map(|(source, _)| source)) {
+            let old = self.holders.places.get(name).map(|(source, _)| source);
+            for source in old.into_iter().chain(place.as_ref().map(|(source, _)| source)) {
                 before.entry(source.clone()).or_insert_with(|| self.holders.of(source).cloned());
             }
             self.holders.place(name, place);
@@ -105,7 +105,7 @@ impl View {
     fn place_of(&self, name: &Text) -> Option<(Source, Rank)> {
         let export = distribute::holder_of_name(self, name)?;
         let accepted = self
-            .imports
+            .hub_imports
             .get(&export.spec.owner)
             .is_some_and(|import| distribute::is_among(&import.status.clusters, export));
         // fault T6.2: !accepted ~> false && accepted

@@ -42,9 +42,10 @@ impl View {
         if names::cluster_of(namespace).as_deref() != Some(&*name.name) {
             return;
         }
-        let said = self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
-        let said = said.map(|member| member.known_features());
-        let changed = self.announced.entry(namespace.clone()).or_default().record(said, at);
+        let announcement =
+            self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
+        let announcement = announcement.map(|member| member.known_features());
+        let changed = self.announced.entry(namespace.clone()).or_default().record(announcement, at);
         // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
         self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
         if changed {

@@ -1,13 +1,13 @@
 //! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back to the
 //! ServiceExport.
 
-use super::{Eligibility, denial, eligibility, is_being_withdrawn, remembers, withdrawal};
+use super::{Eligibility, denial, eligibility, is_being_withdrawn, shows_outcome, withdrawal};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
 use crate::member::{Key, View};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
-use crate::plan::{BlockingReason, Desired, Offer, Patch, Plan, Sample, Write};
+use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
@@ -43,18 +43,18 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             );
             withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
-        Eligibility::Ineligible(held) => {
+        Eligibility::Ineligible(source) => {
             let value = ConditionValue::service_ineligible(service);
-            // fault R1.2: text = format!("{}: {}", value.message, why_ineligible(held) ~> _ = why_ineligible(held); let text = value.message.clone(
-            let text = format!("{}: {}", value.message, why_ineligible(held));
+            // fault R1.2: text = format!("{}: {}", value.message, why_ineligible(source) ~> _ = why_ineligible(source); let text = value.message.clone(
+            let text = format!("{}: {}", value.message, why_ineligible(source));
             withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
         Eligibility::WeightZero(_) => {
             let value = ConditionValue::weight_is_zero(service);
             let text = format!("{}: other clusters send it nothing until its weight is more", value.message);
             let valid = valid_condition(value).with_event_message(text);
-            // fault S24.5: withdrawal::begun(export, COMPONENT) ~> withdrawal::begun(export, COMPONENT).filter(|_| false)
-            let wanted = [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect();
+            // fault S24.5: withdrawal::started(export, COMPONENT) ~> withdrawal::started(export, COMPONENT).filter(|_| false)
+            let wanted = [valid].into_iter().chain(withdrawal::started(export, COMPONENT)).collect();
             withdraw_with_conditions(view, export, wanted, now)
         }
         // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
@@ -62,20 +62,20 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
             withdraw(view, export)
         }
-        Eligibility::TooManyPorts(held) => {
-            let value = ConditionValue::too_many_ports(service, held.ports.len());
+        Eligibility::TooManyPorts(source) => {
+            let value = ConditionValue::too_many_ports(service, source.ports.len());
             let text = format!(
                 "{}; what was exported of it stays as it was: take ports away, or offer them under several Services",
                 value.message
             );
-            unchanged(view, export, held, valid_condition(value).with_event_message(text), now)
+            unchanged(view, export, source, valid_condition(value).with_event_message(text), now)
         }
-        Eligibility::InvalidWeight(held, error) => {
+        Eligibility::InvalidWeight(source, error) => {
             let value = ConditionValue::invalid_weight(service, &error);
             let text = format!("{}; what is exported goes on as it was until that is mended", value.message);
-            unchanged(view, export, held, valid_condition(value).with_event_message(text), now)
+            unchanged(view, export, source, valid_condition(value).with_event_message(text), now)
         }
-        Eligibility::Eligible(held) => offer(view, export, held, now),
+        Eligibility::Eligible(source) => start_export(view, export, source, now),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
 fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: DesiredCondition, now: Timestamp) -> Plan {
     // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
-        return keep_offering(view, export, service, valid, now);
+        return update_export(view, export, service, valid, now);
     }
     set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
@@ -129,15 +129,15 @@ fn withdraw_with_conditions(
     mut wanted: Vec<DesiredCondition>,
     now: Timestamp,
 ) -> Plan {
-    if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| held.status == ConditionStatus::True) {
+    if conditions::find(&export.conditions, CONFLICT).is_some_and(|it| it.status == ConditionStatus::True) {
         // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
         // The condition is written before the export is withdrawn: afterwards nothing else shows that its outcome is out of
         // date (B9 in docs/behaviour.md).
-        // fault S10.6: Some(status) if remembers(export) => Plan::one(status), ~>
-        Some(status) if remembers(export) => Plan::one(status),
+        // fault S10.6: Some(status) if shows_outcome(export) => Plan::one(status), ~>
+        Some(status) if shows_outcome(export) => Plan::one(status),
         // A plan writes each object once, and the withdrawal comes before the condition.
         Some(status) => {
             let mut plan = withdraw(view, export);
@@ -162,7 +162,7 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
 
 /// Exports the Service: writes first the condition, then the finalizer, then the InternalServiceExport. So a crash in between
 /// leaves no export without cleanup.
-fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
+fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = valid_condition(ConditionValue::service_is_valid(name));
     // fault S1.1: ours { let ~> ours && false { let
@@ -170,47 +170,48 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
         // The hub's outcome for an earlier export of this name does not apply to this one (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
-        // fault S24.7: .chain(withdrawal::over(export, COMPONENT)) ~>
-        let wanted: Vec<DesiredCondition> = again.into_iter().chain(withdrawal::over(export, COMPONENT)).collect();
+        // fault S24.7: .chain(withdrawal::ended(export, COMPONENT)) ~>
+        let wanted: Vec<DesiredCondition> = again.into_iter().chain(withdrawal::ended(export, COMPONENT)).collect();
         let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta));
         return Plan::one(write);
     }
-    keep_offering(view, export, service, valid, now)
+    update_export(view, export, service, valid, now)
 }
 
 /// Updates the InternalServiceExport in the hub, and writes the hub's outcome and our own conditions to the ServiceExport.
-fn keep_offering(
+fn update_export(
     view: &View,
     export: &ServiceExport,
     service: &Service,
     valid: DesiredCondition,
     now: Timestamp,
 ) -> Plan {
-    let held = names_held(view, service);
+    let taken = names_held(view, service);
     let rejection = view.rejection(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
     if view.watches.complete(&[Kind::InternalServiceExport])
         && let Some(hub) = view.hub_features(now)
     {
         to_hub = export_to_hub(view, service, hub, now);
-        let is_fuller = |held: &&InternalServiceExport| held.headless || !offers(held, &offer_of(service, hub));
+        let is_fuller =
+            |export: &&InternalServiceExport| export.headless || !has_content(export, &content_of(service, hub));
         // fault U14.3: to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
         to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
-    let valid = unless_blocked(view, export, service, valid, held.as_deref());
+    let valid = unless_blocked(view, export, service, valid, taken.as_deref());
     let rejection = rejection.filter(|_| !to_hub.writes.is_empty());
     let mut wanted: Vec<DesiredCondition> = unless_rejected(export, &to_hub, valid, rejection).into_iter().collect();
     wanted.extend(outcome_of_hub(view, export, service));
-    // fault S24.8: withdrawal::over(export, COMPONENT) ~> withdrawal::over(export, COMPONENT).filter(|_| false)
-    wanted.extend(withdrawal::over(export, COMPONENT));
+    // fault S24.8: withdrawal::ended(export, COMPONENT) ~> withdrawal::ended(export, COMPONENT).filter(|_| false)
+    wanted.extend(withdrawal::ended(export, COMPONENT));
     let blocking_reason = |reason| move |message| BlockingReason { reason, message };
     let mut plan = Plan::default()
         .blocked_by(rejection.map(str::to_owned).map(blocking_reason(Reason::WriteRefused)))
-        .blocked_by(held.map(blocking_reason(Reason::NameHeldByAnother)));
+        .blocked_by(taken.map(blocking_reason(Reason::NameHeldByAnother)));
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
-        if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
+        if exports_in_hub(view, &service.meta.name).any(|export| export.reference.uid != service.meta.uid) {
             // fault S10.7: return plan; ~>
             return plan; // once the old export is gone, only this condition says that its outcome is out of date
         }
@@ -289,7 +290,7 @@ fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
         Some(ConditionStatus::False) => {
             Some(DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(name), OUTCOME_COMPONENT))
         }
-        _ if conditions::find(&export.conditions, CONFLICT).is_none() || !remembers(export) => {
+        _ if conditions::find(&export.conditions, CONFLICT).is_none() || !shows_outcome(export) => {
             Some(pending(name, OUTCOME_COMPONENT))
         }
         _ => None,
@@ -299,37 +300,38 @@ fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
 /// Creates or updates the InternalServiceExport of a Service.
 fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
     let name = &service.meta.name;
-    let offer = offer_of(service, hub);
-    let fits = offer.ports.len() <= PORTS_MAX;
+    let content = content_of(service, hub);
+    let fits = content.ports.len() <= PORTS_MAX;
     let mut plan = Plan::default();
-    let mut present = false;
-    for held in exports_in_hub(view, name) {
-        // fault S11.2, S13.1: = true; ~> |= !held.meta.deleting;
-        present = true; // also true for one that is being deleted: its name is not free yet
-        if held.meta.deleting {
+    let mut exists = false;
+    for present in exports_in_hub(view, name) {
+        // fault S11.2, S13.1: = true; ~> |= !present.meta.deleting;
+        exists = true; // also true for one that is being deleted: its name is not free yet
+        if present.meta.deleting {
             continue;
         }
-        if held.reference.uid != service.meta.uid {
+        if present.reference.uid != service.meta.uid {
             // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
             // docs/behaviour.md).
-            // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &held.meta)); ~>
-            plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
-        // fault S8.1: !is_offered(held, service, hub) || ~>
-        // fault A6.6: (!is_offered(held, service, hub) || held.reference.cluster != view.settings.cluster ~> !is_offered(held, service, hub
+            // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)); ~>
+            plan.push(Write::delete(Kind::InternalServiceExport, &present.meta));
+        // fault S8.1: !is_up_to_date(present, service, hub) || ~>
+        // fault A6.6: (!is_up_to_date(present, service, hub) || present.reference.cluster != view.settings.cluster ~> !is_up_to_date(present, service, hub
         // fault S23.2: fits && ~>
-        } else if fits && (!is_offered(held, service, hub) || held.reference.cluster != view.settings.cluster) {
+        } else if fits && (!is_up_to_date(present, service, hub) || present.reference.cluster != view.settings.cluster)
+        {
             let reference = reference(view, service, now);
-            let patch = Patch::InternalServiceExport { reference, offer: offer.clone() };
-            let write = Write::patch(&held.meta, patch);
+            let patch = Patch::InternalServiceExport { reference, content: content.clone() };
+            let write = Write::patch(&present.meta, patch);
             plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
         }
     }
-    if !present
+    if !exists
         && fits
         // fault A1.2: service) { ~> service).filter(|_| false) {
         && let Some(at) = free_name(view, service)
     {
-        let desired = Desired::InternalServiceExport { reference: reference(view, service, now), offer };
+        let desired = Desired::InternalServiceExport { reference: reference(view, service, now), content };
         let write = Write::create(at, desired);
         plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
     }
@@ -337,22 +339,24 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
 }
 
 /// Returns the content of a Service to export, reduced to what the hub supports.
-fn offer_of(service: &Service, hub: FeatureSet) -> Offer {
+fn content_of(service: &Service, hub: FeatureSet) -> ExportContent {
     let session_affinity = hub.affinity(service.session_affinity);
-    Offer { ports: service.ports.clone(), headless: service.headless, session_affinity }
+    ExportContent { ports: service.ports.clone(), headless: service.headless, session_affinity }
 }
 
-/// True if the InternalServiceExport `held` needs no update. While the Go form is only assumed, an existing export in a fuller
-/// form stays. A headless Service has no Go form.
-fn is_offered(held: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
-    let offer = offer_of(service, hub);
-    let fuller = || Offer { session_affinity: service.session_affinity, ..offer.clone() };
-    // fault U12.5: (held.headless && service.headless || offers(held, &fuller())) ~> { let _ = &fuller; held.headless && service.headless }
-    offers(held, &offer) || hub.is_assumed() && (held.headless && service.headless || offers(held, &fuller()))
+/// True if the InternalServiceExport `present` needs no update. While the Go form is only assumed, an existing export in
+/// a fuller form stays. A headless Service has no Go form.
+fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
+    let content = content_of(service, hub);
+    let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
+    has_content(present, &content)
+        // fault U12.5: (present.headless && service.headless || has_content(present, &fuller())) ~> { let _ = &fuller; present.headless && service.headless }
+        || hub.is_assumed() && (present.headless && service.headless || has_content(present, &fuller()))
 }
 
-fn offers(held: &InternalServiceExport, offer: &Offer) -> bool {
-    (&held.ports, held.headless, held.session_affinity) == (&offer.ports, offer.headless, offer.session_affinity)
+fn has_content(present: &InternalServiceExport, content: &ExportContent) -> bool {
+    (&present.ports, present.headless, present.session_affinity)
+        == (&content.ports, content.headless, content.session_affinity)
 }
 
 /// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or the name with UID digits if another export has
@@ -392,14 +396,14 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     if !known || free_name(view, service).is_some() {
         return None;
     }
-    let held = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports.get(&at));
-    let held: Vec<String> =
-        held.map(|held| format!("{} (of Service {})", held.meta.name, held.reference.source)).collect();
+    let taken = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports.get(&at));
+    let taken: Vec<String> =
+        taken.map(|taken| format!("{} (of Service {})", taken.meta.name, taken.reference.source)).collect();
     Some(format!(
         "service {name} of cluster {} cannot be exported: each name that it could have in the hub is borne by another's \
          InternalServiceExport: {}. Delete one of these, or give the Service another name",
         view.settings.cluster,
-        held.join(", ")
+        taken.join(", ")
     ))
 }
 

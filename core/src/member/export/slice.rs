@@ -136,18 +136,18 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     plan
 }
 
-/// True if another slice of the Service must be exported before the export `going` may be removed. Always false once the
+/// True if another slice of the Service must be exported before the export `removed` may be removed. Always false once the
 /// Service is not exported.
-fn replacement_pending(view: &View, going: &HubSlice, hub: Hub) -> bool {
-    let service = &going.spec.owner;
+fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
+    let service = &removed.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
     // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
     if exportable(view, service, hub.now).is_none() && !may_be_exported() {
         return false;
     }
     view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
-        let held = best(view, source.slice).map(|export| &export.spec.content);
-        handover::replacement_pending(held, &source.content, &going.spec.content)
+        let present = best(view, source.slice).map(|export| &export.spec.content);
+        handover::replacement_pending(present, &source.content, &removed.spec.content)
     })
 }
 
@@ -211,8 +211,8 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
 
 /// Returns the export that was made for this slice but names another source, because somebody edited it.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
-    let mut held = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
-    held.find(|held| held.spec.reference.uid == slice.meta.uid)
+    let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
+    present.find(|present| present.spec.reference.uid == slice.meta.uid)
 }
 
 /// Returns the possible names of a slice's export, in order of preference.
@@ -228,8 +228,9 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
 /// Returns the blocking reason of a slice without a free name for its export. `None` while an own deleted export still has the
 /// name: its removal requeues the slice.
 fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
-    let of_another =
-        |at: &ObjectName| view.slice_exports.get(at).is_some_and(|held| held.spec.reference.uid != slice.meta.uid);
+    let of_another = |at: &ObjectName| {
+        view.slice_exports.get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
+    };
     let names = possible_names(view, slice, export);
     names.iter().all(of_another).then(|| BlockingReason {
         reason: Reason::NameHeldByAnother,
@@ -251,8 +252,8 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     for at in candidates {
         match view.slice_exports.get(&at) {
             None => return Some(at),
-            // fault E9.1: Some(held) if held.spec.reference.uid == slice.meta.uid => return None, ~>
-            Some(held) if held.spec.reference.uid == slice.meta.uid => return None,
+            // fault E9.1: Some(present) if present.spec.reference.uid == slice.meta.uid => return None, ~>
+            Some(present) if present.spec.reference.uid == slice.meta.uid => return None,
             // fault E4.1: ) => {} } } None ~> ) => return None, } } None
             Some(_) => {}
         }
@@ -260,19 +261,19 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     None
 }
 
-fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
+fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
     // The latency of a change counts from the time when its slice became exportable.
     let exportable_since = view.stamps.exportable.get(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
-    let kept = held.and_then(|held| held.spec.reference.exported_since); // the source did not change, so the time stamp stays
+    let kept = present.and_then(|it| it.spec.reference.exported_since); // the source did not change, so the time stamp stays
     HubSliceSpec {
         reference: Reference {
             cluster: view.settings.cluster.clone(),
             source: slice.meta.name.clone(),
             uid: slice.meta.uid.clone(),
-            // fault S19.2: Text::from(slice.meta.resource_version.to_string ~> held.map_or_else(|| Text::from(slice.meta.resource_version.to_string()), |held| held.spec.reference.resource_version.clone
+            // fault S19.2: Text::from(slice.meta.resource_version.to_string ~> present.map_or_else(|| Text::from(slice.meta.resource_version.to_string()), |present| present.spec.reference.resource_version.clone
             resource_version: Text::from(slice.meta.resource_version.to_string()),
             // fault E1.1: slice.meta.generation ~> 0
             generation: slice.meta.generation,

@@ -24,7 +24,7 @@ const NOT_EXPORTED: [Reason; 2] = [Reason::ServiceNotFound, Reason::ServiceIneli
 
 /// True if the hub's outcome in a ServiceExport's status belongs to the current export: the ServiceExport has the cleanup
 /// finalizer, and its Service is not withdrawn (B9).
-pub(crate) fn remembers(export: &ServiceExport) -> bool {
+pub(crate) fn shows_outcome(export: &ServiceExport) -> bool {
     // fault S10.1: export.meta.finalizers.ours ~> true
     let Some(valid) = valid(export).filter(|_| export.meta.finalizers.ours) else { return false };
     // fault S10.3: has_any(valid, &EXPORTED) ~> (valid, true).1
@@ -41,7 +41,7 @@ pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
 
 /// Returns the desired condition `Withdrawn` of an export with weight 0. `None` if an earlier version or a Go agent set `Valid`
 /// for weight 0, so that an upgrade costs no write.
-pub(super) fn begun(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
+pub(super) fn started(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let earlier = |valid: &Condition| earlier_versions::is_weight_zero(&export.meta.name, valid);
     // fault S24.3: valid(export).is_some_and(earlier) ~> { let _ = earlier; false }
     if valid(export).is_some_and(earlier) && !is_marked(export) {
@@ -51,7 +51,7 @@ pub(super) fn begun(export: &ServiceExport, component: &'static str) -> Option<D
 }
 
 /// Returns the desired condition `Withdrawn=False` of an export whose weight is not 0. `None` if its weight was never 0.
-pub(super) fn over(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
+pub(super) fn ended(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let value = is_marked(export).then(|| ConditionValue::not_withdrawn(&export.meta.name))?;
     Some(DesiredCondition::new(WITHDRAWN, value, component).without_event())
 }
@@ -65,7 +65,7 @@ fn has_weight_zero(export: &ServiceExport) -> bool {
 
 /// True if the condition `Withdrawn` is true.
 fn is_marked(export: &ServiceExport) -> bool {
-    conditions::find(&export.conditions, WITHDRAWN).is_some_and(|held| held.status == ConditionStatus::True)
+    conditions::find(&export.conditions, WITHDRAWN).is_some_and(|condition| condition.status == ConditionStatus::True)
 }
 
 fn valid(export: &ServiceExport) -> Option<&Condition> {

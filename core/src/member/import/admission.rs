@@ -58,17 +58,17 @@ impl Forbidden {
 }
 
 /// Validates a distributed slice, with the configured address ranges of its exporting member.
-pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
-    // fault T21.1: get(&given.spec.reference.cluster ~> values().next(
-    let ranges = view.settings.source_ranges.get(&given.spec.reference.cluster);
-    admit(&given.spec.content, ranges.map(Vec::as_slice))
+pub(crate) fn admitted<'a>(view: &View, distributed: &'a HubSlice) -> Admitted<'a> {
+    // fault T21.1: get(&distributed.spec.reference.cluster ~> values().next(
+    let ranges = view.settings.source_ranges.get(&distributed.spec.reference.cluster);
+    admit(&distributed.spec.content, ranges.map(Vec::as_slice))
 }
 
 /// True if at least one IPv6 address of a distributed slice is imported.
-pub(crate) fn gives_six(view: &View, given: &HubSlice) -> bool {
+pub(crate) fn has_ipv6(view: &View, distributed: &HubSlice) -> bool {
     let is_any_fit = |content: &SliceContent| content.endpoints.iter().chain(&content.draining).next().is_some();
-    // fault F4.3: is_any_fit(&admitted(view, given).content) ~> { let _ = (view, is_any_fit); true }
-    given.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, given).content)
+    // fault F4.3: is_any_fit(&admitted(view, distributed).content) ~> { let _ = (view, is_any_fit); true }
+    distributed.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, distributed).content)
 }
 
 /// Validates the content of a slice. If the exporter has address ranges, no address outside of them is imported.
@@ -90,7 +90,8 @@ fn admit<'a>(content: &'a SliceContent, ranges: Option<&[IpNet]>) -> Admitted<'a
         return Admitted { content: Cow::Borrowed(content), not_imported: NotImported::default() };
     }
     let mut not_imported = NotImported::default();
-    let mut of = |list: &[Endpoint]| list.iter().filter_map(|held| rules.endpoint(held, &mut not_imported)).collect();
+    let mut of =
+        |list: &[Endpoint]| list.iter().filter_map(|endpoint| rules.endpoint(endpoint, &mut not_imported)).collect();
     let (endpoints, draining) = (of(&content.endpoints), of(&content.draining));
     let (ports, unfit) = content.ports.iter().cloned().partition(is_fit);
     not_imported.ports = unfit;
@@ -140,9 +141,9 @@ impl Rules<'_> {
     }
 
     /// Returns an endpoint without its forbidden addresses and malformed fields; `None` if no address is left.
-    fn endpoint(self, given: &Endpoint, not_imported: &mut NotImported) -> Option<Endpoint> {
-        let mut addresses = Vec::with_capacity(given.addresses.len());
-        for address in &given.addresses {
+    fn endpoint(self, endpoint: &Endpoint, not_imported: &mut NotImported) -> Option<Endpoint> {
+        let mut addresses = Vec::with_capacity(endpoint.addresses.len());
+        for address in &endpoint.addresses {
             match self.forbidden(address) {
                 Some(forbidden) => not_imported.addresses.push((address.clone(), forbidden)),
                 None => addresses.push(address.clone()),
@@ -152,8 +153,8 @@ impl Rules<'_> {
         (!addresses.is_empty()).then(|| Endpoint {
             addresses,
             // fault T25.1: .filter(|hostname| names::is_dns_1123_label(hostname)) ~>
-            hostname: given.hostname.clone().filter(|hostname| names::is_dns_1123_label(hostname)),
-            zone: given.zone.clone().filter(|zone| names::is_label_value(zone)),
+            hostname: endpoint.hostname.clone().filter(|hostname| names::is_dns_1123_label(hostname)),
+            zone: endpoint.zone.clone().filter(|zone| names::is_label_value(zone)),
         })
     }
 }
@@ -210,7 +211,7 @@ impl NotImported {
     }
 
     /// Returns the message for users: the parts that are not imported, their cluster, and what to do.
-    pub(crate) fn message(&self, given: &HubSlice) -> String {
+    pub(crate) fn message(&self, distributed: &HubSlice) -> String {
         let addresses =
             self.addresses.iter().map(|(address, forbidden)| format!("address {address} ({})", forbidden.text()));
         let ports = self.ports.iter().map(|port| {
@@ -222,7 +223,7 @@ impl NotImported {
         if all.len() > NAMES_TOLD_MAX {
             let _ = write!(list, " and {} more", all.len() - NAMES_TOLD_MAX);
         }
-        let reference = &given.spec.reference;
+        let reference = &distributed.spec.reference;
         let undeclared = self.addresses.iter().any(|(_, forbidden)| *forbidden == Forbidden::OutOfRange);
         let or = if undeclared { ", or declare where its endpoints lie with --source-ranges" } else { "" };
         format!(
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_no_other_clusters_are_refused() {
+    fn addresses_that_no_other_cluster_can_have_are_not_imported() {
         use AddressType::{IPv4, IPv6};
         let no_address = "no address of the slice's type";
         let table = [
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn where_ranges_are_declared_addresses_outside_them_are_refused() {
+    fn addresses_outside_declared_ranges_are_not_imported() {
         let ranges = ["10.1.0.0/16", "fd00:1::/32"].map(|range| ranges::parse(range).expect("a range"));
         let outside = Some("outside the ranges that --source-ranges declares for it");
         let table = [
@@ -315,9 +316,9 @@ mod tests {
 
     #[test]
     fn an_endpoint_goes_with_its_last_address_ready_or_draining() {
-        let mut given = content(AddressType::IPv4, &[&["10.0.0.1", "127.0.0.1"], &["0.0.0.0"], &["10.0.0.2"]]);
-        given.draining = content(AddressType::IPv4, &[&["224.0.0.1"], &["10.0.0.3"]]).endpoints;
-        let admitted = admit(&given, None);
+        let mut input = content(AddressType::IPv4, &[&["10.0.0.1", "127.0.0.1"], &["0.0.0.0"], &["10.0.0.2"]]);
+        input.draining = content(AddressType::IPv4, &[&["224.0.0.1"], &["10.0.0.3"]]).endpoints;
+        let admitted = admit(&input, None);
         let mut expected = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
         expected.draining = content(AddressType::IPv4, &[&["10.0.0.3"]]).endpoints;
         assert_eq!(*admitted.content, expected);
@@ -328,10 +329,10 @@ mod tests {
 
     #[test]
     fn what_is_fit_costs_no_copy() {
-        let mut given = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
-        given.endpoints[0].hostname = Some("db-0".into());
-        given.endpoints[1].zone = Some("eu-west-1a".into());
-        let admitted = admit(&given, None);
+        let mut input = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
+        input.endpoints[0].hostname = Some("db-0".into());
+        input.endpoints[1].zone = Some("eu-west-1a".into());
+        let admitted = admit(&input, None);
         assert!(matches!(admitted.content, Cow::Borrowed(_)) && admitted.not_imported.is_empty());
     }
 
@@ -339,18 +340,18 @@ mod tests {
     fn host_names_and_zones_that_are_none_are_left_out() {
         let labels = [("db-0", true), ("Db_0", false), ("", false), ("a.b", false), ("-a", false)];
         for (hostname, fit) in labels {
-            let mut given = content(AddressType::IPv4, &[&["10.0.0.1"]]);
-            given.endpoints[0].hostname = Some(hostname.into());
-            let admitted = admit(&given, None);
+            let mut input = content(AddressType::IPv4, &[&["10.0.0.1"]]);
+            input.endpoints[0].hostname = Some(hostname.into());
+            let admitted = admit(&input, None);
             assert_eq!(admitted.content.endpoints[0].hostname.is_some(), fit, "{hostname:?}");
             assert!(admitted.not_imported.is_empty(), "the endpoint itself is imported");
         }
         let long = "z".repeat(64);
         for (zone, fit) in [("eu-west-1a", true), ("Zone_1.b", true), (&*long, false), ("a b", false), ("-a", false)] {
-            let mut given = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
+            let mut input = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
             let zone: Text = zone.into();
-            given.endpoints.iter_mut().for_each(|endpoint| endpoint.zone = Some(Arc::clone(&zone)));
-            let admitted = admit(&given, None);
+            input.endpoints.iter_mut().for_each(|endpoint| endpoint.zone = Some(Arc::clone(&zone)));
+            let admitted = admit(&input, None);
             assert!(admitted.content.endpoints.iter().all(|endpoint| endpoint.zone.is_some() == fit), "{zone:?}");
         }
     }
@@ -377,9 +378,9 @@ mod tests {
             (with(&|port| port.app_protocol = Some("/h2c".into())), false),
         ];
         for (port, fit) in table {
-            let mut given = content(AddressType::IPv4, &[&["10.0.0.1"]]);
-            given.ports.push(port.clone());
-            let admitted = admit(&given, None);
+            let mut input = content(AddressType::IPv4, &[&["10.0.0.1"]]);
+            input.ports.push(port.clone());
+            let admitted = admit(&input, None);
             assert_eq!(
                 (admitted.content.ports.len(), admitted.not_imported.is_empty()),
                 (1 + usize::from(fit), fit),

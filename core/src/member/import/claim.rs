@@ -67,7 +67,7 @@ fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
 /// first claim.
 fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
-    let Standing { current, previous, surplus } = standing(view, import);
+    let OwnClaims { current, previous, surplus } = own_claims(view, import);
     let mut plan = Plan::default();
     for claim in surplus {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
@@ -106,7 +106,7 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
 }
 
 /// Claims of a ServiceImport that are not being deleted.
-struct Standing<'a> {
+struct OwnClaims<'a> {
     current: Option<&'a InternalServiceImport>,
     /// Claim that the current one replaces. It is deleted once the current one is granted, even if the requested type changed
     /// since. Only the older claim is ever deleted, so two plans in a row cannot delete both.
@@ -116,7 +116,7 @@ struct Standing<'a> {
     surplus: Vec<&'a InternalServiceImport>,
 }
 
-fn standing<'a>(view: &'a View, import: &ServiceImport) -> Standing<'a> {
+fn own_claims<'a>(view: &'a View, import: &ServiceImport) -> OwnClaims<'a> {
     let (name, uid) = (&import.meta.name, &import.meta.uid);
     let live = claims_of(view, name).filter(|claim| !claim.meta.deleting);
     // fault I4.2: uid) ~> uid || true)
@@ -135,7 +135,7 @@ fn standing<'a>(view: &'a View, import: &ServiceImport) -> Standing<'a> {
     };
     named.sort_by_key(age);
     let current = named.pop();
-    Standing { current, previous: named.pop(), surplus }
+    OwnClaims { current, previous: named.pop(), surplus }
 }
 
 fn is_answered(claim: &InternalServiceImport) -> bool {
@@ -158,7 +158,7 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
 
 /// True while the import has only a shared claim granted, and no exclusive one.
 pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
-    let Standing { current, previous, .. } = standing(view, import);
+    let OwnClaims { current, previous, .. } = own_claims(view, import);
     let claims = || current.into_iter().chain(previous);
     let is_shared = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
     claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
@@ -205,17 +205,17 @@ fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }
-    let held = view.names_in_hub(name, uid).filter_map(|at| view.claims.get(&at));
-    let held: Vec<String> = held
-        .filter(|held| held.reference.source != *name)
-        .map(|held| format!("{} (of service {})", held.meta.name, held.reference.source))
+    let taken = view.names_in_hub(name, uid).filter_map(|at| view.claims.get(&at));
+    let taken: Vec<String> = taken
+        .filter(|taken| taken.reference.source != *name)
+        .map(|taken| format!("{} (of service {})", taken.meta.name, taken.reference.source))
         .collect();
-    (!held.is_empty()).then(|| {
+    (!taken.is_empty()).then(|| {
         format!(
             "service {name} cannot be imported into cluster {}: each name that its claim could have in the hub is borne by \
              another's InternalServiceImport: {}. Delete one of these, or import another service",
             view.settings.cluster,
-            held.join(", ")
+            taken.join(", ")
         )
     })
 }

@@ -122,8 +122,8 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
             // fault A1.3: plan.push(Write::create(name.clone(), desired)) ~> let _ = desired
             plan.push(Write::create(name.clone(), desired));
-            if let Some(said) = show_rejection(view, mcs, now) {
-                plan.join(said);
+            if let Some(rejection) = show_rejection(view, mcs, now) {
+                plan.join(rejection);
                 return plan;
             }
             if view.mcs_of_import.get(&name).nth(1).is_some() {
@@ -188,10 +188,10 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
     let blocking_reason = name_held.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().blocked_by(blocking_reason);
     // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
-    // fault M18.3: standing ~> derived_service
-    if let Some(service) = standing(view, mcs) {
+    // fault M18.3: any_derived_service ~> derived_service
+    if let Some(service) = any_derived_service(view, mcs) {
         // fault M10.2: since = view.stamps.unresolved.get(import).unwrap_or(now) ~> _ = view.stamps.unresolved.get(import); let since = now
-        // fault M11.1: since = view.stamps.unresolved.get(import).unwrap_or(now ~> _ = view.stamps.unresolved.get(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |held| held.last_transition
+        // fault M11.1: since = view.stamps.unresolved.get(import).unwrap_or(now ~> _ = view.stamps.unresolved.get(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |taken| taken.last_transition
         let since = view.stamps.unresolved.get(import).unwrap_or(now);
         // fault M10.1: .plus_micros(view.settings.derived_service_grace_micros) ~>
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
@@ -308,9 +308,9 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         return set_blocked(view, mcs, ConditionValue::port_malformed(message), now);
     }
     let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-    // fault M18.1: standing( ~> derived_service(
-    let standing = standing(view, mcs);
-    let name = standing
+    // fault M18.1: any_derived_service( ~> derived_service(
+    let present = any_derived_service(view, mcs);
+    let name = present
         .map(|service| service.meta.name.clone())
         .or_else(|| named().filter(|name| usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
@@ -323,11 +323,11 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
             named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, "; another is derived"));
         return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
-    let waits = waits_for_load_balancer(view, mcs, import, standing);
+    let waits = waits_for_load_balancer(view, mcs, import, present);
     // fault I7.1: if waits { ~> if waits && false {
     // fault M4.1: else { mcs.consumer_type } ~> else { ConsumerType::default() }
     let consumer_type = if waits { ConsumerType::ClusterIp } else { mcs.consumer_type };
-    let desired = desired(view, mcs, import, standing, consumer_type);
+    let desired = desired(view, mcs, import, present, consumer_type);
     let Some(service) = view.services.get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
         // fault R14.2: plan.join(show_rejection(view, mcs, now).unwrap_or_default()); ~>
@@ -351,9 +351,9 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
     }
     if !plan.writes.is_empty()
-        && let Some(said) = show_rejection(view, mcs, now)
+        && let Some(rejection) = show_rejection(view, mcs, now)
     {
-        plan.join(said);
+        plan.join(rejection);
         return plan;
     }
     // fault I7.2: waits ~> false
@@ -377,18 +377,18 @@ fn imported(
     import: &ServiceImport,
     name: &ObjectName,
 ) -> Option<DesiredCondition> {
-    let said = conditions::find(&mcs.conditions, VALID);
-    let held = match slice::names_held(view, &import.meta.name) {
+    let shown = conditions::find(&mcs.conditions, VALID);
+    let taken = match slice::names_held(view, &import.meta.name) {
         // fault P5.3: NameHeldByAnother)) = ~> NameHeldByAnother) && false) =
-        None if said.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
-        held => held.unwrap_or_default(),
+        None if shown.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
+        taken => taken.unwrap_or_default(),
     };
     // fault P5.2: ) { return ~> ) && false { return
-    if !held.is_empty() {
+    if !taken.is_empty() {
         return Some(valid_condition(ConditionValue::name_held_by_another(slice::names_held_message(
             view,
             &import.meta.name,
-            &held,
+            &taken,
         ))));
     }
     let text = format!(
@@ -406,17 +406,17 @@ fn waits_for_load_balancer(
     view: &View,
     mcs: &MultiClusterService,
     import: &ServiceImport,
-    standing: Option<&Service>,
+    present: Option<&Service>,
 ) -> bool {
     let known = view.watches.complete(&[Kind::InternalServiceImport]);
     let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
     mcs.consumer_type == ConsumerType::LoadBalancer
-        && if known { claim::is_shared_only(view, import) } else { says_so() || standing.is_some_and(is_cluster_ip) }
+        && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
 }
 
 /// Returns the derived Service, even if the label that names it was edited.
-fn standing<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Option<&'a Service> {
+fn any_derived_service<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
 
@@ -437,12 +437,12 @@ fn desired(
     view: &View,
     mcs: &MultiClusterService,
     import: &ServiceImport,
-    standing: Option<&Service>,
+    present: Option<&Service>,
     consumer_type: ConsumerType,
 ) -> DerivedService {
-    let given =
+    let slices =
         view.distributed_slices_of.get(&import.meta.name).filter_map(|slice| view.distributed_slices.live(slice));
-    let gives_six = |slice: &HubSlice| admission::gives_six(view, slice);
+    let has_ipv6 = |slice: &HubSlice| admission::has_ipv6(view, slice);
     let headless = import.status.is_headless();
     DerivedService {
         derived_from: mcs.meta.name.clone(),
@@ -451,8 +451,8 @@ fn desired(
         headless,
         // fault T29.1: admission::fit_affinity(import.status.session_affinity) ~> import.status.session_affinity
         session_affinity: admission::fit_affinity(import.status.session_affinity),
-        // fault F4.1: standing.is_some_and(|service| service.dual_stack) || ~>
-        dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(gives_six),
+        // fault F4.1: present.is_some_and(|service| service.dual_stack) || ~>
+        dual_stack: present.is_some_and(|service| service.dual_stack) || slices.into_iter().any(has_ipv6),
         internal_load_balancer: mcs.internal_load_balancer,
     }
 }

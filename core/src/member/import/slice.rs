@@ -27,77 +27,83 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
-    let (held_at, given_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
-    if view.undecodable.has(Kind::EndpointSliceImport, &given_at) || view.undecodable.has(Kind::EndpointSlice, &held_at)
+    let (present_at, distributed_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
+    if view.undecodable.has(Kind::EndpointSliceImport, &distributed_at)
+        || view.undecodable.has(Kind::EndpointSlice, &present_at)
     {
         return Plan::default();
     }
-    let held = view.slices.get(&held_at);
-    match view.distributed_slices.get(&given_at) {
-        None => held.filter(|held| held.imported).map_or_else(Plan::default, |held| orphan(view, held, now)),
-        Some(given) if given.meta.deleting => withdraw(view, given, held),
-        Some(given) => match binding(view, &given.spec.owner) {
+    let present = view.slices.get(&present_at);
+    match view.distributed_slices.get(&distributed_at) {
+        None => {
+            present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
+        }
+        Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present),
+        Some(distributed) => match binding(view, &distributed.spec.owner) {
             // There is no derived Service yet. A change of the MultiClusterService or its Service requeues this key (B12 in
             // docs/behaviour.md).
             // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
             None => Plan::default(),
-            Some(service) => import(view, given, held, service),
+            Some(service) => import(view, distributed, present, service),
         },
     }
 }
 
 /// True if the EndpointSlice with this name is one that we imported. Its label says so. If the label was edited while no agent
 /// ran, our finalizer on the distributed slice and the slice's derived Service show it.
-fn is_ours(view: &View, given: &HubSlice, held: &EndpointSlice) -> bool {
-    let bound_to = || binding(view, &given.spec.owner).map(|service| &service.meta.name.name);
-    held.imported || given.meta.finalizers.ours && held.service.is_some() && held.service.as_ref() == bound_to()
+fn is_ours(view: &View, distributed: &HubSlice, present: &EndpointSlice) -> bool {
+    let bound_to = || binding(view, &distributed.spec.owner).map(|service| &service.meta.name.name);
+    present.imported
+        || distributed.meta.finalizers.ours && present.service.is_some() && present.service.as_ref() == bound_to()
 }
 
 /// Removes the imported slice, then the finalizer of the distributed slice.
-fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
-    // fault P3.1: held)) { ~> held) && !held.meta.deleting) {
-    // fault P3.2: .filter(|held| is_ours(view, given, held)) ~>
-    match held.filter(|held| is_ours(view, given, held)) {
-        // fault P10.1: || replacement_pending(view, given, held) ~>
-        Some(held) if held.meta.deleting || replacement_pending(view, given, held) => Plan::default(),
-        Some(held) => Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)),
-        None if given.meta.finalizers.ours => {
-            Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &given.meta))
+fn withdraw(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
+    // fault P3.1: present)) { ~> present) && !present.meta.deleting) {
+    // fault P3.2: .filter(|present| is_ours(view, distributed, present)) ~>
+    match present.filter(|present| is_ours(view, distributed, present)) {
+        // fault P10.1: || replacement_pending(view, distributed, present) ~>
+        Some(present) if present.meta.deleting || replacement_pending(view, distributed, present) => Plan::default(),
+        Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
+        None if distributed.meta.finalizers.ours => {
+            Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta))
         }
         None => Plan::default(),
     }
 }
 
-/// True if another slice of the Service from the same cluster must be imported before the slice `going` may be removed. Always
+/// True if another slice of the Service from the same cluster must be imported before `removed` may be removed. Always
 /// false without a derived Service.
-fn replacement_pending(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
-    let Some(service) = binding(view, &given.spec.owner) else { return false };
-    let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
+fn replacement_pending(view: &View, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
+    let Some(service) = binding(view, &distributed.spec.owner) else { return false };
+    let bound =
+        |present: &&EndpointSlice| present.imported && present.service.as_ref() == Some(&service.meta.name.name);
     let others =
-        view.distributed_slices_of.get(&given.spec.owner).filter_map(|other| view.distributed_slices.live(other));
-    // fault P10.3: other| other.spec.reference.cluster == given.spec.reference.cluster ~> _| true
-    others.filter(|other| other.spec.reference.cluster == given.spec.reference.cluster).any(|other| {
-        let held = view.slices.live(&view.in_system(other.meta.name.name.clone()));
-        if held.is_some_and(|held| !is_ours(view, other, held)) {
+        view.distributed_slices_of.get(&distributed.spec.owner).filter_map(|other| view.distributed_slices.live(other));
+    // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
+    others.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster).any(|other| {
+        let present = view.slices.live(&view.in_system(other.meta.name.name.clone()));
+        if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // the replacement cannot be imported, because another writer's slice has its name
         }
         // fault T20.5: admitted(view, other) ~> &other.spec
-        let wanted = admitted(view, other).content;
-        handover::replacement_pending(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
+        let desired = admitted(view, other).content;
+        handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
     })
 }
 
 /// Imports the valid part of a distributed slice. The write that first omits the rest emits an Event.
-fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &Service) -> Plan {
-    let wanted = admitted(view, given);
-    let mut plan = ensure(view, given, held, &wanted, service);
-    if wanted.not_imported.is_empty() {
+fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, service: &Service) -> Plan {
+    let desired = admitted(view, distributed);
+    let mut plan = ensure(view, distributed, present, &desired, service);
+    if desired.not_imported.is_empty() {
         return plan;
     }
     let blocking_reason =
-        BlockingReason { reason: wanted.not_imported.reason(), message: wanted.not_imported.message(given) };
-    // fault T22.1: is_news ~> true || is_news
-    if let Some(event) = importer_event(view, service, &blocking_reason).filter(|_| is_news(view, given, held, &wanted))
+        BlockingReason { reason: desired.not_imported.reason(), message: desired.not_imported.message(distributed) };
+    if let Some(event) =
+        // fault T22.1: is_news ~> true || is_news
+        importer_event(view, service, &blocking_reason).filter(|_| is_news(view, distributed, present, &desired))
     {
         let imports =
             |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
@@ -109,12 +115,12 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
 
 /// True if this rejection is new and must emit an Event. The generation of the source slice does not decide: the configured
 /// address ranges, or the content in the hub, may have changed.
-fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: &Admitted<'_>) -> bool {
-    let since = view.stamps.not_imported_since(&given.meta.name.name);
-    let observed = held.and_then(|held| held.observed_generation);
-    let of_the_same = observed == Some(given.spec.reference.generation) && observed == since;
+fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, desired: &Admitted<'_>) -> bool {
+    let since = view.stamps.not_imported_since(&distributed.meta.name.name);
+    let observed = present.and_then(|present| present.observed_generation);
+    let of_the_same = observed == Some(distributed.spec.reference.generation) && observed == since;
     // fault T22.4: of_the_same ~> false
-    observed < since || of_the_same && held.is_some_and(|held| held.content != *wanted.content)
+    observed < since || of_the_same && present.is_some_and(|present| present.content != *desired.content)
 }
 
 /// Returns an Event about an imported slice, addressed to its MultiClusterService.
@@ -126,60 +132,60 @@ fn importer_event(view: &View, service: &Service, blocking_reason: &BlockingReas
 
 fn ensure(
     view: &View,
-    given: &HubSlice,
-    held: Option<&EndpointSlice>,
+    distributed: &HubSlice,
+    present: Option<&EndpointSlice>,
     admitted: &Admitted<'_>,
     service: &Service,
 ) -> Plan {
     let service_name = &service.meta.name;
     let content = &*admitted.content;
-    let name = &given.meta.name.name;
+    let name = &distributed.meta.name.name;
     // fault T26.1: !names::is_dns_1123_subdomain(name) ~> false
     if !names::is_dns_1123_subdomain(name) {
         let message = format!(
             "EndpointSliceImport {} has a name that no EndpointSlice can have, and is not imported: it is not of a hub agent's \
              making",
-            given.meta.name
+            distributed.meta.name
         );
         return Plan::blocked(Reason::NameRefused, message);
     }
-    // fault P5.1: || !is_ours(view, given, held) ~>
-    // fault T26.2: held.meta.deleting || !is_ours(view, given, held ~> given.meta.finalizers.ours && (held.meta.deleting || !is_ours(view, given, held)
-    if let Some(held) = held.filter(|held| held.meta.deleting || !is_ours(view, given, held)) {
-        return in_the_way(view, held);
+    // fault P5.1: || !is_ours(view, distributed, present) ~>
+    // fault T26.2: present.meta.deleting || !is_ours(view, distributed, present ~> distributed.meta.finalizers.ours && (present.meta.deleting || !is_ours(view, distributed, present)
+    if let Some(present) = present.filter(|present| present.meta.deleting || !is_ours(view, distributed, present)) {
+        return in_the_way(view, present);
     }
-    // fault P1.1: if !given ~> if false && !given
-    if !given.meta.finalizers.ours {
-        return Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, &given.meta));
+    // fault P1.1: if !distributed ~> if false && !distributed
+    if !distributed.meta.finalizers.ours {
+        return Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta));
     }
-    let wanted = || ImportedSlice {
+    let desired = || ImportedSlice {
         service: service_name.name.clone(),
         content: content.clone(),
-        observed_generation: given.spec.reference.generation,
+        observed_generation: distributed.spec.reference.generation,
     };
-    let Some(held) = held else {
+    let Some(present) = present else {
         let at = ObjectName { namespace: service_name.namespace.clone(), name: name.clone() };
-        let write = Write::create(at, Desired::EndpointSlice(wanted()));
-        return Plan::one(write.measured(sample(given, None)));
+        let write = Write::create(at, Desired::EndpointSlice(desired()));
+        return Plan::one(write.measured(sample(distributed, None)));
     };
-    // fault P6.1: held.content.address_type != content.address_type ~> false
-    if held.content.address_type != content.address_type {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // the address type is immutable: create it again
+    // fault P6.1: present.content.address_type != content.address_type ~> false
+    if present.content.address_type != content.address_type {
+        return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)); // the address type is immutable: create it again
     }
     // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
-    let is_bound = held.service.as_ref() == Some(&service_name.name);
-    // fault P11.1: || view.has_excess(held) ~>
-    let is_edited = held.relabelled || view.has_excess(held);
-    // fault P8.1: held.imported && !is_edited ~> !view.has_excess(held)
-    // fault A6.1: content == *content ~> observed_generation == Some(given.spec.reference.generation)
-    if held.imported && !is_edited && is_bound && held.content == *content {
+    let is_bound = present.service.as_ref() == Some(&service_name.name);
+    // fault P11.1: || view.has_excess(present) ~>
+    let is_edited = present.relabelled || view.has_excess(present);
+    // fault P8.1: present.imported && !is_edited ~> !view.has_excess(present)
+    // fault A6.1: content == *content ~> observed_generation == Some(distributed.spec.reference.generation)
+    if present.imported && !is_edited && is_bound && present.content == *content {
         return Plan::default();
     }
-    if is_bound && handover::empties(&held.content, content) && replacement_pending(view, given, held) {
+    if is_bound && handover::empties(&present.content, content) && replacement_pending(view, distributed, present) {
         return Plan::default(); // the import of the replacement requeues this slice
     }
-    let write = Write::patch(&held.meta, Patch::ImportedSlice(wanted()));
-    Plan::one(write.measured(sample(given, Some(held))))
+    let write = Write::patch(&present.meta, Patch::ImportedSlice(desired()));
+    Plan::one(write.measured(sample(distributed, Some(present))))
 }
 
 /// Returns the names of slices that cannot be imported because other EndpointSlices have their names; `None` while unknown. The
@@ -189,12 +195,14 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
         return None;
     }
     let mut held_by_others = Vec::new();
-    for given in view.distributed_slices_of.get(imported).filter_map(|given| view.distributed_slices.live(given)) {
-        let at = view.in_system(given.meta.name.name.clone());
+    for distributed in
+        view.distributed_slices_of.get(imported).filter_map(|distributed| view.distributed_slices.live(distributed))
+    {
+        let at = view.in_system(distributed.meta.name.name.clone());
         if view.undecodable.has(Kind::EndpointSlice, &at) {
             return None;
         }
-        if view.slices.live(&at).is_some_and(|held| !is_ours(view, given, held)) {
+        if view.slices.live(&at).is_some_and(|present| !is_ours(view, distributed, present)) {
             held_by_others.push(at);
         }
     }
@@ -202,9 +210,9 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
 }
 
 /// Returns the message for the importing user about slices whose names are taken.
-pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[ObjectName]) -> String {
-    let named: Vec<String> = held.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
-    let more = match held.len() - named.len() {
+pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[ObjectName]) -> String {
+    let named: Vec<String> = present.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
+    let more = match present.len() - named.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -219,14 +227,14 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[Objec
 
 /// Plans an import whose name belongs to a slice that is being deleted, or to another writer's slice. Writes nothing to the
 /// hub.
-fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
-    if held.meta.deleting {
+fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
+    if present.meta.deleting {
         return Plan::default(); // its removal requeues this key
     }
     let message = format!(
         "EndpointSlice {} of cluster {} is not managed by the importer, so the import of that name cannot be written: delete \
          it, or restore its managed-by label",
-        held.meta.name, view.settings.cluster
+        present.meta.name, view.settings.cluster
     );
     Plan::blocked(Reason::NameHeldByAnother, message)
 }
@@ -234,10 +242,10 @@ fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
 /// Returns the latency sample of an import: at most one for each generation of the source slice. The imported slice stores the
 /// last sampled generation, in the same write. A Go agent stored it on the distributed slice, which also counts. If somebody
 /// deleted the imported slice, the agent's memory decides.
-fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
-    // fault L5.2: .max(given.observed_generation) ~>
-    let observed = held.and_then(|held| held.observed_generation).max(given.observed_generation);
-    let reference = &given.spec.reference;
+fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
+    // fault L5.2: .max(distributed.observed_generation) ~>
+    let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);
+    let reference = &distributed.spec.reference;
     // fault L5.1: observed ~> false && observed
     if observed == Some(reference.generation) {
         return None;
@@ -249,11 +257,11 @@ fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
 /// Plans an imported slice whose distributed slice disappeared without a deletion. After a restore from a backup, the hub
 /// distributes it again once exporters and claim are known. So the imported slice stays for a grace period after that. Without
 /// its derived Service it is removed at once.
-fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
-    if held.meta.deleting {
+fn orphan(view: &View, present: &EndpointSlice, now: Timestamp) -> Plan {
+    if present.meta.deleting {
         return Plan::default();
     }
-    let service_at = held.service.as_ref().map(|name| view.in_system(name.clone()));
+    let service_at = present.service.as_ref().map(|name| view.in_system(name.clone()));
     let service = service_at.as_ref().and_then(|name| view.services.live(name));
     let derived_from = service.and_then(|service| service.derived_from.as_ref());
     if service_at.is_some_and(|name| view.undecodable.has(Kind::Service, &name))
@@ -263,18 +271,18 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     }
     let mcs = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
     let Some(mcs) = mcs else {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta));
+        return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
     };
     let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
     let Some(fulfilled_since) = view.stamps.fulfilled.get(&import) else {
-        // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &held.meta));
+        // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &present.meta));
         return Plan::default(); // the change of the claim's status requeues this key
     };
-    let orphaned_since = view.stamps.orphaned.get(&held.meta.name.name).unwrap_or(now);
+    let orphaned_since = view.stamps.orphaned.get(&present.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
     // fault P9.1: if now < until { return Plan { again: Some(until), ..Plan::default() }; } ~>
     if now < until {
         return Plan { again: Some(until), ..Plan::default() };
     }
-    Plan::one(Write::delete(Kind::EndpointSlice, &held.meta))
+    Plan::one(Write::delete(Kind::EndpointSlice, &present.meta))
 }

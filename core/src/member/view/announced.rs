@@ -68,8 +68,8 @@ impl View {
     /// Records the hub's announcement. Requeues all exports if the hub's feature set changed.
     fn record_hub_announcement(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = self.own_member_agent();
-        let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
-        if self.hub_announced.record(said.map(|hub| hub.known_features()), at) {
+        let announcement = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
+        if self.hub_announced.record(announcement.map(|hub| hub.known_features()), at) {
             let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
             for slice in exported.collect::<Vec<_>>() {
                 self.note_pending(&slice, at); // the new feature set can add content to the export or remove it

@@ -3,7 +3,7 @@
 use super::{Key, View};
 use crate::index::Taken;
 use crate::member::export;
-use crate::member::import::admission::{NotImported, admitted, gives_six};
+use crate::member::import::admission::{NotImported, admitted, has_ipv6};
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
     ServiceExport, ServiceImport, ServicePort, SessionAffinity,
@@ -48,8 +48,8 @@ impl View {
 
     fn take_service(&mut self, mut service: Service, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = service.meta.name.clone();
-        let held = self.services.get(&name).filter(|held| held.meta.uid == service.meta.uid);
-        if let Some(derived_from) = held.and_then(|held| held.derived_from.clone()) {
+        let present = self.services.get(&name).filter(|present| present.meta.uid == service.meta.uid);
+        if let Some(derived_from) = present.and_then(|present| present.derived_from.clone()) {
             // A Service that was derived once stays known as derived, even if its labels are edited.
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
@@ -132,8 +132,8 @@ impl View {
 
     fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
-        let held = self.slices.get(&name).filter(|held| held.meta.uid == slice.meta.uid);
-        if held.is_some_and(|held| held.imported) {
+        let present = self.slices.get(&name).filter(|present| present.meta.uid == slice.meta.uid);
+        if present.is_some_and(|present| present.imported) {
             slice.relabelled = !slice.imported;
             slice.imported = true;
         }
@@ -190,9 +190,9 @@ impl View {
             if let Some(replaced) = self.replaced_by_import(&self.in_hub(name.name.clone())) {
                 self.requeue_waiting_imports(&replaced, requeue);
             }
-            if let Some(given) = self.distributed_slices.get(&self.in_hub(name.name.clone())) {
-                // fault P5.4: self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue); ~>
-                self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue);
+            if let Some(distributed) = self.distributed_slices.get(&self.in_hub(name.name.clone())) {
+                // fault P5.4: self.requeue_for_slice_name(&name.name, &distributed.spec.owner, requeue); ~>
+                self.requeue_for_slice_name(&name.name, &distributed.spec.owner, requeue);
             }
         }
     }
@@ -458,10 +458,10 @@ impl View {
             let not_imported = admitted.not_imported;
             self.stamps.set_not_imported(&name.name, not_imported, generation);
         }
-        let is_six = self.distributed_slices.get(&name).is_some_and(|slice| gives_six(self, slice));
+        let is_six = self.distributed_slices.get(&name).is_some_and(|slice| has_ipv6(self, slice));
         // fault F4.2: before ~> false && before
-        // fault F4.4: || !gives_six(self, old) ~>
-        if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
+        // fault F4.4: || !has_ipv6(self, old) ~>
+        if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !has_ipv6(self, old)) {
             requeue.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
         }
         self.distributed_slices_from.shift(

@@ -17,12 +17,12 @@ impl View {
     /// Records the excess in the server's answer to a write of an imported slice. Ignored if the view holds another version of
     /// the slice, since that may contain another writer's edit.
     pub fn imported_slice_written(&mut self, slice: &Text, version: u64) {
-        let Some(held) = self.slices.get(&self.in_system(slice.clone())) else { return };
-        // fault P12.2: held.meta.resource_version != version ~> false
-        if held.meta.resource_version != version {
+        let Some(present) = self.slices.get(&self.in_system(slice.clone())) else { return };
+        // fault P12.2: present.meta.resource_version != version ~> false
+        if present.meta.resource_version != version {
             return;
         }
-        match held.excess {
+        match present.excess {
             0 => self.answered_excess.remove(slice),
             excess => self.answered_excess.insert(slice.clone(), excess),
         };

@@ -47,7 +47,7 @@ impl View {
 impl View {
     /// Requeues the MultiClusterServices of an import when a slice with this name changed, in this cluster or in the hub.
     pub(super) fn requeue_for_slice_name(&self, name: &Text, imported: &ObjectName, requeue: &mut Vec<Key>) {
-        let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|held| !held.imported);
+        let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|present| !present.imported);
         let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
         requeue.extend(self.mcs_of_import.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
     }

@@ -22,12 +22,12 @@ impl View {
 
     /// Updates whether one imported slice is an orphan.
     pub(super) fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
-        let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
-        let given_as = self.in_hub(slice.clone());
-        let given = self.distributed_slices.get(&given_as).is_some()
-            || self.undecodable.has(Kind::EndpointSliceImport, &given_as);
+        let present = self.slices.get(&self.in_system(slice.clone())).is_some_and(|present| present.imported);
+        let distributed_at = self.in_hub(slice.clone());
+        let distributed = self.distributed_slices.get(&distributed_at).is_some()
+            || self.undecodable.has(Kind::EndpointSliceImport, &distributed_at);
         let known = self.watches.complete(&[Kind::EndpointSliceImport]);
-        if !held || given {
+        if !present || distributed {
             self.stamps.orphaned.end(slice);
         } else if known {
             self.stamps.orphaned.begin(slice, at);

@@ -150,7 +150,7 @@ impl Stamps {
     pub(crate) fn set_not_imported(&mut self, slice: &Text, not_imported: NotImported, generation: i64) {
         if not_imported.is_empty() {
             self.not_imported.remove(slice);
-        } else if self.not_imported.get(slice).is_none_or(|(held, _)| *held != not_imported) {
+        } else if self.not_imported.get(slice).is_none_or(|(present, _)| *present != not_imported) {
             self.not_imported.insert(slice.clone(), (not_imported, generation));
         }
     }

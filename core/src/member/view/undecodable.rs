@@ -26,8 +26,8 @@ impl View {
             Kind::EndpointSlice => {
                 requeue.push(Key::SliceExport(name.clone()));
                 requeue.push(Key::SliceImport(name.name.clone()));
-                if let Some(given) = self.distributed_slices.get(&self.in_hub(name.name.clone())) {
-                    self.requeue_for_slice_name(&name.name, &given.spec.owner, requeue);
+                if let Some(distributed) = self.distributed_slices.get(&self.in_hub(name.name.clone())) {
+                    self.requeue_for_slice_name(&name.name, &distributed.spec.owner, requeue);
                 }
             }
             Kind::ServiceImport => {
@@ -76,8 +76,9 @@ impl View {
 
     /// Requeues all distributed slices, and all imported slices that the hub no longer distributes.
     fn requeue_all_distributed_slices(&self, requeue: &mut Vec<Key>) {
-        let given = self.distributed_slices.iter().map(|given: &HubSlice| given.meta.name.name.clone());
-        requeue.extend(given.chain(self.stamps.orphaned.keys().cloned()).map(Key::SliceImport));
+        let distributed =
+            self.distributed_slices.iter().map(|distributed: &HubSlice| distributed.meta.name.name.clone());
+        requeue.extend(distributed.chain(self.stamps.orphaned.keys().cloned()).map(Key::SliceImport));
     }
 
     /// True if the Service or its ServiceExport is undecodable, so that it is unknown whether the Service is exported.

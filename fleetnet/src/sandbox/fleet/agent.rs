@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_loses_its_lease_is_told_of_and_another_begins_in_its_place() -> anyhow::Result<()> {
+    fn an_agent_that_loses_its_lease_is_reported_and_another_starts_in_its_place() -> anyhow::Result<()> {
         sim::paused(async {
             let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
             let now = clock.clone();

@@ -19,17 +19,17 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
         let of_victim = |((of, _), _): &((String, String), _)| of == cluster;
         world.imports().into_iter().filter(of_victim).collect::<Vec<_>>()
     };
-    let before = scene.eyes.look(slices);
+    let before = scene.watches.look(slices);
     scene.fleet.kill_agent(victim).await;
     let (mut missed, mut wrong) = (Vec::new(), Vec::new());
     for change in 0..CHANGES {
         let (_, _, address) = scene.begin_change_in(change % victim).await?;
-        if !scene.eyes.see(ARRIVAL, |world| world.arrived(&address) >= others).await {
+        if !scene.watches.see(ARRIVAL, |world| world.arrived(&address) >= others).await {
             wrong.push(format!("{address} does not arrive in other clusters while {cluster} has no agent"));
         }
         missed.push(address);
     }
-    if scene.eyes.look(slices) != before {
+    if scene.watches.look(slices) != before {
         wrong.push(format!("what {cluster} imports changed while it had no agent"));
     }
     scene.step(name, format!("{CHANGES} changes arrived everywhere else; {cluster} keeps what it had")).await;
@@ -43,6 +43,6 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
         let took = milliseconds(begun.elapsed()) / 1000.0;
         scene.step(name, format!("{cluster} has caught up {took:.1} s later, with {cost} writes")).await;
     }
-    scene.eyes.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
+    scene.watches.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
     Ok(wrong)
 }

@@ -15,7 +15,7 @@ const CHANGES: usize = 4;
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let name = Scenario::HubDown.name();
     scene.step(name, "the hub is cut off: nothing gets there, and nothing comes from it".to_owned()).await;
-    let before = scene.eyes.look(World::imports);
+    let before = scene.watches.look(World::imports);
     scene.fleet.hub.cut().await?;
     let mut missed = Vec::new();
     for _ in 0..CHANGES {
@@ -23,10 +23,10 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     }
     let arrives = |world: &World| missed.iter().any(|address| world.arrived(address) > 0);
     let mut wrong = Vec::new();
-    if scene.eyes.see(DOWN, arrives).await {
+    if scene.watches.see(DOWN, arrives).await {
         wrong.push("a change arrived while the hub was down".to_owned());
     }
-    let kept = scene.eyes.look(World::imports) == before;
+    let kept = scene.watches.look(World::imports) == before;
     if kept {
         let told =
             format!("{CHANGES} changes were made in {DOWN:?}; none arrived, and all that was imported is still there");
@@ -42,6 +42,6 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
         let told = format!("all changes are everywhere {:.0} ms later", milliseconds(begun.elapsed()));
         scene.step(name, told).await;
     }
-    scene.eyes.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
+    scene.watches.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
     Ok(wrong)
 }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_whole() {
+    fn the_end_is_printed_in_full() {
         let mut latency = Latency { samples: 1, p50_milliseconds: 4.0, p99_milliseconds: None, max_milliseconds: 9.06 };
         let (origin, destination) = ("member-1".to_owned(), "member-2".to_owned());
         check(

@@ -134,7 +134,7 @@ fn imports_latencies_and_changes_are_the_last_to_go() {
 }
 
 #[test]
-fn a_cluster_that_imports_something_else_is_told_of_first() {
+fn a_cluster_that_imports_something_else_is_reported_first() {
     let mut state = fleet(20);
     let (cluster, service) = ("member-7".to_owned(), "work/app".to_owned());
     state.take(time(), Event::Import { cluster, service, import: Import::default() });

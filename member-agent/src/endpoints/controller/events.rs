@@ -30,7 +30,7 @@ pub(super) fn errors_event(
     key: &ObjectName,
     uid: &Text,
 ) -> Option<ServiceEvent> {
-    let errors = plan.errors().filter(|error| !progress.told.contains(error));
+    let errors = plan.errors().filter(|error| !progress.reported.contains(error));
     let new: Vec<String> = errors.map(|error| error.to_string()).collect();
     match &new[..] {
         [] => None,

@@ -29,7 +29,7 @@ pub(super) struct Progress {
     pub(super) has_more_phases: bool,
     pub(super) round: Round,
     /// Errors of the latest plan, so that each is reported once.
-    pub(super) told: Vec<PlanError>,
+    pub(super) reported: Vec<PlanError>,
 }
 
 /// Deletes of slices that wait until other slices are written.

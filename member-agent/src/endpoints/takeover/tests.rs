@@ -85,7 +85,7 @@ fn one_without_a_lease_is_known_by_the_slices_that_it_changes() {
 }
 
 #[test]
-fn who_starts_anew_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
+fn a_start_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON - SECOND * 3_600), NOON);
     let mut takeover = known(takeover, NOON);

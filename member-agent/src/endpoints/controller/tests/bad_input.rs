@@ -238,7 +238,7 @@ fn slices_of_unheard_of_address_types_go_when_all_else_is_done() {
 }
 
 #[test]
-fn a_pod_that_is_made_anew_under_its_name_stays_in_its_place() {
+fn a_pod_that_is_recreated_under_its_name_stays_in_its_place() {
     let mut world = World::new();
     world.set(service("web"));
     world.set_all([pod(1), pod(2)]);
@@ -255,7 +255,7 @@ fn a_pod_that_is_made_anew_under_its_name_stays_in_its_place() {
 }
 
 #[test]
-fn a_service_that_is_made_anew_under_its_name_gets_slices_of_its_own() {
+fn a_service_that_is_recreated_under_its_name_gets_slices_of_its_own() {
     let mut world = World::new();
     world.set(service("web"));
     world.set_all([pod(1), pod(2)]);

@@ -36,7 +36,7 @@ fn edit(change: impl FnOnce(&mut Value)) -> impl FnOnce(&mut World) {
 }
 
 #[test]
-fn whoever_changes_what_a_slice_says_is_another() {
+fn any_change_of_the_content_of_a_slice_is_a_foreign_write() {
     let now = Some(super::world::NOON);
     assert_eq!(sign_after(edit(|slice| slice["endpoints"] = json!([]))), now);
     assert_eq!(sign_after(edit(|slice| slice["endpoints"][0]["conditions"]["ready"] = json!(false))), now);
@@ -213,7 +213,7 @@ fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then
 }
 
 #[test]
-fn a_fight_over_a_service_of_which_a_write_is_refused_costs_no_more() {
+fn a_fight_over_a_service_with_a_rejected_write_costs_no_more() {
     let mut world = world();
     world.set(
         service("web")

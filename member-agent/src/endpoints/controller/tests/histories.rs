@@ -98,7 +98,7 @@ impl History {
                 let is_held = self.dice.one_in(2);
                 self.world.hold_watch(is_held);
             }
-            15 => self.start_anew(),
+            15 => self.restart(),
             16 if self.is_spoiled => self.spoil(),
             17 => self.collect_garbage(),
             _ => self.pass_time(),
@@ -229,7 +229,7 @@ impl History {
         self.world.writes_are(move |_| if dice.one_in(3) { Fate::Done } else { mostly });
     }
 
-    fn start_anew(&mut self) {
+    fn restart(&mut self) {
         match self.dice.below(4) {
             0 => {
                 self.note("restarts");

@@ -237,7 +237,7 @@ fn names_look_as_if_the_api_server_had_chosen_them_and_differ_by_service_family_
 }
 
 #[test]
-fn a_conflict_is_planned_anew_at_once_where_others_only_made_a_remark() {
+fn a_conflict_of_a_foreign_annotation_is_planned_again_at_once() {
     let mut world = settled(2, 10);
     let name = world.only_slice_of("web").metadata.name;
     world.hold_watch(true);

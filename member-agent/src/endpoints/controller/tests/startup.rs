@@ -84,7 +84,7 @@ fn varied() -> World {
 }
 
 #[test]
-fn who_starts_anew_in_a_settled_cluster_writes_nothing() {
+fn a_restart_in_a_settled_cluster_writes_nothing() {
     let mut world = varied();
     world.restart();
     world.advance(SECOND * 60);
@@ -183,7 +183,7 @@ fn who_does_not_serve_holds_nothing_of_the_cluster_but_which_slices_were_seen() 
 }
 
 #[test]
-fn who_serves_again_is_told_all_of_it_anew_before_it_plans() {
+fn a_controller_that_serves_again_relists_before_it_plans() {
     let mut world = varied();
     world.serve(false);
     world.begin_to_serve();

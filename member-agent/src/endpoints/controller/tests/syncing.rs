@@ -249,7 +249,7 @@ fn a_dual_stack_service_has_slices_of_both_families_also_where_pods_have_one() {
 }
 
 #[test]
-fn a_headless_service_is_told_by_the_label_of_its_slices() {
+fn a_headless_service_is_recognised_by_the_label_of_its_slices() {
     let mut world = World::new();
     world.set_all([service("web").headless(), service("shop")]);
     world.settle();

@@ -59,7 +59,7 @@ fn nodes_touch_nothing_where_nobody_has_hints() {
 }
 
 #[test]
-fn zones_that_would_be_overloaded_are_shared_out_anew() {
+fn overloaded_zones_are_allocated_again() {
     let nodes = |a: &str, b: &str, c: &str| {
         vec![node("node-a", "zone-a", a), node("node-b", "zone-b", b), node("node-c", "zone-c", c)]
     };
@@ -73,7 +73,7 @@ fn zones_that_would_be_overloaded_are_shared_out_anew() {
 }
 
 #[test]
-fn two_zones_are_shared_out_anew_beyond_a_fifth_and_not_within() {
+fn two_zones_are_allocated_again_beyond_a_fifth_and_not_within() {
     check([4, 5, 0], vec![node("node-b", "zone-b", "4")], false);
     check([4, 6, 0], vec![node("node-b", "zone-b", "4")], true);
 }

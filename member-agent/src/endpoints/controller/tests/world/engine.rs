@@ -334,7 +334,7 @@ impl World {
             if self.readings.insert(input, reading).unwrap_or_default() != reading {
                 self.retold.insert(input);
                 if input == Input::EndpointSlice {
-                    self.versions.tell_again();
+                    self.versions.report_again();
                 }
             }
         }
@@ -344,7 +344,7 @@ impl World {
         if state == WatchState::Complete {
             self.complete.insert(input);
             if self.retold.remove(&input) {
-                self.learn(|controller, _, requeue| controller.read_anew(input, requeue));
+                self.learn(|controller, _, requeue| controller.relisted(input, requeue));
             }
         } else if (input, state) != (Input::Node, WatchState::Unknown) {
             self.complete.remove(&input);

@@ -24,8 +24,9 @@ impl World {
 
     /// Returns reasons and messages of the Events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<String> {
-        let told = std::mem::take(&mut self.events);
-        told.into_iter()
+        let reported = std::mem::take(&mut self.events);
+        reported
+            .into_iter()
             .map(|event| format!("{} {}: {}", event.severity.as_str(), event.reason, event.message))
             .collect()
     }

@@ -77,19 +77,19 @@ pub(crate) fn mcs_of<'a>(world: &'a World, member: usize, path: &str) -> Option<
 }
 
 /// Returns status and reason of a condition.
-pub(crate) fn says(conditions: &[Condition], condition_type: &str) -> Option<(String, String)> {
+pub(crate) fn status_and_reason(conditions: &[Condition], condition_type: &str) -> Option<(String, String)> {
     let held = conditions.iter().find(|condition| &*condition.condition_type == condition_type)?;
     Some((held.status.to_string(), held.reason.to_string()))
 }
 
-pub(crate) fn export_says(world: &World, member: usize, condition_type: &str) -> String {
+pub(crate) fn export_condition(world: &World, member: usize, condition_type: &str) -> String {
     let export = export_of(world, member, "work/app").expect("the export is there");
-    says(&export.conditions, condition_type).map_or_else(String::new, |(_, reason)| reason)
+    status_and_reason(&export.conditions, condition_type).map_or_else(String::new, |(_, reason)| reason)
 }
 
 pub(crate) fn mcs_reason(world: &World, member: usize, path: &str) -> String {
     let mcs = mcs_of(world, member, path).expect("the MultiClusterService exists");
-    says(&mcs.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
+    status_and_reason(&mcs.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
 }
 
 pub(crate) fn edit_mcs(world: &mut World, member: usize, path: &str, change: impl FnOnce(&mut MultiClusterService)) {

@@ -13,7 +13,7 @@ fn events_come_from_whom_people_filter_by() {
 }
 
 #[test]
-fn a_pod_whose_node_is_not_known_is_told_once() {
+fn a_pod_whose_node_is_not_known_is_reported_once() {
     let mut world = World::new();
     world.set(service("web"));
     world.set_all([pod(1).on_node("node-9"), pod(2)]);
@@ -33,7 +33,7 @@ fn a_pod_whose_node_is_not_known_is_told_once() {
 }
 
 #[test]
-fn a_service_that_is_made_anew_is_told_anew() {
+fn a_recreated_service_is_reported_again() {
     let auto = || service("web").annotated("service.kubernetes.io/topology-mode", "Auto");
     let mut world = World::new();
     world.set(pod(1).on_node("node-9"));
@@ -48,7 +48,7 @@ fn a_service_that_is_made_anew_is_told_anew() {
 }
 
 #[test]
-fn several_pods_are_told_in_one_event_of_the_service() {
+fn several_pods_are_reported_in_one_event_of_the_service() {
     let mut world = World::new();
     world.set_all([pod(1).on_node("node-9"), pod(2).on_node("")]);
     world.set(service("web"));
@@ -76,7 +76,7 @@ fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
 }
 
 #[test]
-fn what_the_server_refuses_is_told_once_with_what_was_to_be_done() {
+fn a_rejected_write_is_reported_once_with_its_verb() {
     const BEGINNING: &str =
         "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web:";
     let of_creates = told_of(|write| matches!(write.verb, Verb::Create { .. }));
@@ -102,15 +102,15 @@ fn a_slice_of_an_address_type_that_the_service_lost_has_words_of_its_own() {
     world.writes_are(|_| Fate::Failed);
     world.set(service("web").of_families(&[IPv4]));
     world.settle();
-    let told = format!(
+    let reported = format!(
         "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: error deleting {v6} \
          EndpointSlice for Service testing/web: the connection was reset"
     );
-    assert_eq!(world.take_events(), [told]);
+    assert_eq!(world.take_events(), [reported]);
 }
 
 #[test]
-fn nothing_is_told_of_a_service_that_is_gone() {
+fn nothing_is_reported_about_a_deleted_service() {
     let mut world = World::new();
     world.set(service("web"));
     world.settle();
@@ -191,7 +191,7 @@ fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
 }
 
 #[test]
-fn a_failure_that_lasts_counts_each_try_and_is_told_once() {
+fn a_failure_that_lasts_counts_each_try_and_is_reported_once() {
     let mut world = World::new();
     world.set(pod(1));
     world.writes_are(|_| Fate::Failed);
@@ -202,9 +202,9 @@ fn a_failure_that_lasts_counts_each_try_and_is_told_once() {
         world.advance(MILLISECOND * 20);
     }
     assert_eq!(world.metric("syncs{result=\"success\"}"), None);
-    let told = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: failed to \
+    let reported = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: failed to \
                 create EndpointSlice for Service testing/web: the connection was reset";
-    assert_eq!(world.take_events(), [told]);
+    assert_eq!(world.take_events(), [reported]);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_service_that_is_gone_counts_no_more_and_both_families_of_one_do() {
 }
 
 #[test]
-fn hints_are_told_when_they_begin_and_when_they_end_and_not_in_between() {
+fn hints_emit_events_when_they_begin_and_when_they_end_and_not_in_between() {
     let mut world = World::new();
     world.set_all([node("node-a", "zone-a", "2"), node("node-b", "zone-b", "2")]);
     world.remove_node("node-1");

@@ -1,9 +1,9 @@
 //! Watches of the members, as a user has them. They keep the [`World`] up to date, and its changes become events.
 
+use super::describe;
 use super::event::{Event, Export, Import};
 use super::fleet::Fleet;
 use super::observe::{Fact, Kind, NAMESPACE, Slice, World};
-use super::says;
 use super::view::Stage;
 use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
@@ -30,13 +30,13 @@ use tokio::time::{Instant, sleep, timeout};
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Watches of a fleet's members. They end when this value is dropped.
-pub(crate) struct Eyes {
+pub(crate) struct Watches {
     world: Arc<Sender<World>>,
     announced: Arc<Mutex<Announced>>,
     _tasks: JoinSet<()>,
 }
 
-impl Eyes {
+impl Watches {
     /// Starts the watches of all members.
     pub(crate) fn open(fleet: &Fleet, stage: &Stage) -> Self {
         let world = Arc::new(Sender::new(World::new(fleet.member_names())));
@@ -61,13 +61,13 @@ impl Eyes {
             ));
             let derived: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
             tasks.spawn(follow(derived, look(Kind::Derived), |derived: &Service| {
-                Fact::Derived(says::derived_service(derived))
+                Fact::Derived(describe::derived_service(derived))
             }));
             let slices: Api<EndpointSlice> = Api::namespaced(client, FLEET_SYSTEM);
             tasks.spawn(follow(slices, look(Kind::Slice), |slice: &EndpointSlice| {
                 let derived = slice.labels().get(SERVICE_NAME).cloned().unwrap_or_default();
                 let addresses = slice.endpoints.iter().flatten().flat_map(|it| it.addresses.clone()).collect();
-                Fact::Slice(Slice { derived, addresses, says: says::imported_slice(slice) })
+                Fact::Slice(Slice { derived, addresses, description: describe::imported_slice(slice) })
             }));
         }
         let announced = Arc::default();
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_told_and_what_went_too() {
+    fn only_changes_and_removals_are_reported() {
         let key = |cluster: &str| (cluster.to_owned(), "work/app".to_owned());
         let export = Export { valid: Some(true), conflict: None };
         let exports = BTreeMap::from([(key("member-1"), export.clone()), (key("member-2"), export)]);

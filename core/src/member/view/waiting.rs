@@ -12,14 +12,14 @@ impl View {
             let source = self.slices.live(&export.spec.reference.source);
             export.spec.content.endpoints.is_empty() || source.is_some_and(|slice| !slice.content.endpoints.is_empty())
         };
-        let going = exports.filter(|export| !stays(export));
-        requeue.extend(going.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
+        let removed = exports.filter(|export| !stays(export));
+        requeue.extend(removed.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
     }
 
     /// Returns the Service whose slices may wait for the import of this slice; `None` if this slice is itself being removed.
-    pub(super) fn replaced_by_import(&self, given: &ObjectName) -> Option<ObjectName> {
-        let owner = &self.distributed_slices.get(given)?.spec.owner;
-        (!self.withdrawn_slices_of.holds(owner, given)).then(|| owner.clone())
+    pub(super) fn replaced_by_import(&self, distributed: &ObjectName) -> Option<ObjectName> {
+        let owner = &self.distributed_slices.get(distributed)?.spec.owner;
+        (!self.withdrawn_slices_of.holds(owner, distributed)).then(|| owner.clone())
     }
 
     /// Requeues the imported slices of a Service whose removal waits for a replacement.

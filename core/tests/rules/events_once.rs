@@ -1,8 +1,9 @@
 //! Tests that an Event is emitted only if something changed, and that a blocking reason is reported once and ends by itself. No
 //! history with any restarts emits more Events than its conditions changed.
 
+use crate::fleet::{edit_mcs, mcs_of};
 use crate::histories::{MEMBERS, an_event, happen, prelude};
-use crate::scenes::{edit_mcs, mcs_of};
+use crate::messages::set_by;
 use crate::support::agent::KindChange;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildMcs, IntoObject, accepted_export, claim, derived_service, internal_export,
@@ -11,9 +12,10 @@ use crate::support::build::{
 use crate::support::cluster::Answer;
 use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
-use crate::support::view::{blocking_reasons, gone, member_view, planned, told, told_by, writes};
+use crate::support::view::{
+    blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
+};
 use crate::support::world::{Who, World, fleet};
-use crate::told::set_by;
 use fleetnet_core::conditions;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
@@ -32,7 +34,7 @@ fn settles(view: &View, key: &Key) {
 }
 
 #[test]
-fn an_export_without_a_name_is_told_once_and_goes_on_when_one_is_free() {
+fn an_export_without_a_free_name_emits_one_event_and_continues_when_one_is_free() {
     let app = service("work/app").uid("0a1b2c3d");
     let theirs = |name: &str, of: &str| {
         let mut export = internal_export("member-1", &service(of).uid(of));
@@ -47,11 +49,11 @@ fn an_export_without_a_name_is_told_once_and_goes_on_when_one_is_free() {
     let list = set_by(&set[0].action).expect("conditions").to_vec();
     let said = conditions::find(&list, "Valid").expect("Valid");
     assert_eq!((said.status.as_str(), &*said.reason), ("False", "NameHeldByAnother"));
-    let told_so = export.saying(&list);
-    told(&mut view, told_so.object());
+    let told_so = export.with_conditions(&list);
+    observe_change(&mut view, told_so.object());
     settles(&view, &key);
 
-    assert!(gone(&mut view, &first.object()).contains(&key), "a name that is free wakes it");
+    assert!(observe_removal(&mut view, &first.object()).contains(&key), "a name that is free wakes it");
     let planned = writes(&view, &key);
     let kinds: Vec<Kind> = planned.iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::ServiceExport, Kind::InternalServiceExport]);
@@ -59,7 +61,7 @@ fn an_export_without_a_name_is_told_once_and_goes_on_when_one_is_free() {
 }
 
 #[test]
-fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_free() {
+fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is_free() {
     let taken = mcs("work/app").taken_on();
     let import = service_import("work/app").uid("4e5f6a7b").controlled_by(&taken);
     let theirs = |name: &str, of: &str| {
@@ -76,11 +78,11 @@ fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_f
     assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "NameHeldByAnother"));
     let claimless = planned(&view, &import_key);
     assert_eq!((claimless.writes.len(), claimless.blocking_reasons.len()), (0, 1));
-    let told_so = taken.told(&list);
-    told(&mut view, told_so.object());
+    let told_so = taken.with_conditions(&list);
+    observe_change(&mut view, told_so.object());
     settles(&view, &key);
 
-    let woken = gone(&mut view, &second.object());
+    let woken = observe_removal(&mut view, &second.object());
     assert!(woken.contains(&key) && woken.contains(&import_key), "a name that is free wakes it: {woken:?}");
     let planned = writes(&view, &import_key);
     assert_eq!(planned.iter().map(|write| &*write.at.name).collect::<Vec<_>>(), ["work-app-4e5f6"]);
@@ -96,10 +98,10 @@ fn a_derived_service_without_a_name_is_made_when_one_is_free() {
     let mut view = member_view(objects);
     let key = Key::MultiClusterService(named("work/app"));
     let list = set_by(&writes(&view, &key)[0].action).expect("conditions").to_vec();
-    let told_so = taken.told(&list);
-    told(&mut view, told_so.object());
+    let told_so = taken.with_conditions(&list);
+    observe_change(&mut view, told_so.object());
     settles(&view, &key);
-    assert!(gone(&mut view, &theirs.object()).contains(&key), "a name that is free wakes it");
+    assert!(observe_removal(&mut view, &theirs.object()).contains(&key), "a name that is free wakes it");
     let labelled = writes(&view, &key);
     assert!(
         matches!(&labelled[0].action, Action::Patch { patch: Patch::MultiClusterService { derived_label, .. }, .. }
@@ -111,71 +113,71 @@ fn a_derived_service_without_a_name_is_made_when_one_is_free() {
 // === Writes that a server rejects ===
 
 #[test]
-fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
+fn a_rejected_export_shows_the_rejection_until_a_write_succeeds_also_after_a_restart() {
     let export = accepted_export("work/app");
     let objects = || [service("work/app").object(), export.clone().object()];
     let key = Key::Export(named("work/app"));
     let mut view = member_view(objects());
     view.write_rejected(&key, "cluster hub refused to create it".to_owned());
     let plan = planned(&view, &key);
-    assert_eq!(told_by(&plan), [("WriteRefused", "cluster hub refused to create it")]);
-    assert_eq!(blocking_reasons(&plan), told_by(&plan));
+    assert_eq!(events_of(&plan), [("WriteRefused", "cluster hub refused to create it")]);
+    assert_eq!(blocking_reasons(&plan), events_of(&plan));
     let list = set_by(&plan.writes[0].action).expect("conditions").to_vec();
     assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "WriteRefused"));
     let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
     assert_eq!(kinds(&plan), [Kind::ServiceExport, Kind::InternalServiceExport]);
 
-    let told_so = export.clone().saying(&list);
+    let told_so = export.clone().with_conditions(&list);
     let mut anew = member_view([service("work/app").object(), told_so.object()]);
     let plan = planned(&anew, &key);
-    assert_eq!((kinds(&plan), told_by(&plan)), (vec![Kind::InternalServiceExport], vec![]), "it asks first");
+    assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::InternalServiceExport], vec![]), "it asks first");
     anew.write_rejected(&key, "cluster hub refused to create it".to_owned());
     assert_eq!(kinds(&planned(&anew, &key)), [Kind::InternalServiceExport], "refused as before: that was told");
 
     let taken = internal_export("member-1", &service("work/app"));
-    told(&mut anew, taken.object());
+    observe_change(&mut anew, taken.object());
     let plan = planned(&anew, &key);
-    assert_eq!((kinds(&plan), told_by(&plan)[0].0), (vec![Kind::ServiceExport], "ServiceIsValid"));
+    assert_eq!((kinds(&plan), events_of(&plan)[0].0), (vec![Kind::ServiceExport], "ServiceIsValid"));
     assert_eq!(plan.blocking_reasons, []);
 }
 
 #[test]
-fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
+fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_after_a_restart() {
     let taken = mcs("work/app").taken_on().deriving("work-app");
     let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
     let key = Key::MultiClusterService(named("work/app"));
     let mut view = member_view([taken.clone().object(), import.clone().object()]);
     view.write_rejected(&key, "cluster member refused to create it".to_owned());
     let plan = planned(&view, &key);
-    assert_eq!(told_by(&plan), [("WriteRefused", "cluster member refused to create it")]);
-    assert_eq!(blocking_reasons(&plan), told_by(&plan));
+    assert_eq!(events_of(&plan), [("WriteRefused", "cluster member refused to create it")]);
+    assert_eq!(blocking_reasons(&plan), events_of(&plan));
     let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
-    let told_so = taken.told(&list);
+    let told_so = taken.with_conditions(&list);
     let mut anew = member_view([told_so.object(), import.object()]);
     let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
     let plan = planned(&anew, &key);
-    assert_eq!((kinds(&plan), told_by(&plan)), (vec![Kind::Service], vec![]), "it asks first");
-    told(&mut anew, derived_service("work-app", "work/app").object());
+    assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::Service], vec![]), "it asks first");
+    observe_change(&mut anew, derived_service("work-app", "work/app").object());
     let plan = planned(&anew, &key);
-    assert_eq!((kinds(&plan), told_by(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
+    assert_eq!((kinds(&plan), events_of(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
 
     let nothing = mcs("work/app").taken_on();
     let mut view = member_view([nothing.object()]);
     view.write_rejected(&key, "cluster member refused to create it".to_owned());
-    assert_eq!(told_by(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
+    assert_eq!(events_of(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
 }
 
 // === No Event without a change ===
 
 /// Returns the number of Events about each object, for each reason of a condition.
-fn told_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
-    let mut told = BTreeMap::new();
+fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
+    let mut reported = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
     let about_conditions = |kind: Kind| matches!(kind, Kind::ServiceExport | Kind::MultiClusterService);
     for event in done.flat_map(|entry| &entry.write.events).filter(|event| about_conditions(event.source)) {
-        *told.entry((event.uid.clone(), event.reason.as_str())).or_default() += 1;
+        *reported.entry((event.uid.clone(), event.reason.as_str())).or_default() += 1;
     }
-    told
+    reported
 }
 
 /// Returns how often conditions of users' objects got each reason, or another message with the same reason, as their watches
@@ -205,22 +207,22 @@ fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), us
 }
 
 #[test]
-fn each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history() {
+fn each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history() {
     for_any(60, &(prop::collection::vec(an_event(), 1..30), any::<u64>()), (CLASSES, 6), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
-        world.told = Some(Vec::new());
+        world.changes = Some(Vec::new());
         for event in prelude(seed).iter().chain(&events) {
             happen(&mut world, event);
         }
         world.run_for(600_000_000);
-        let changes = world.told.take().unwrap_or_default();
+        let changes = world.changes.take().unwrap_or_default();
         let of_conditions = |counts: BTreeMap<(Uid, &'static str), usize>| -> BTreeMap<_, _> {
             counts
                 .into_iter()
                 .filter(|((_, reason), _)| ![&BESIDE_CONDITIONS[..], &WITHOUT_EVENT].concat().contains(reason))
                 .collect()
         };
-        assert_eq!(of_conditions(told_in(&world)), of_conditions(changed_in(&changes)));
+        assert_eq!(of_conditions(events_in(&world)), of_conditions(changed_in(&changes)));
 
         let mark = world.ledger.len();
         world.restart_all();
@@ -244,9 +246,9 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::ClusterIp);
     world.run();
     assert_eq!(observed(&world), (generation + 1, generation + 1), "who waits for that sees that it was heard");
-    let told = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
+    let reported = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
     assert_eq!(
-        told.filter(|event| event.source == Kind::MultiClusterService).collect::<Vec<_>>(),
+        reported.filter(|event| event.source == Kind::MultiClusterService).collect::<Vec<_>>(),
         Vec::<&Event>::new()
     );
 }
@@ -258,9 +260,9 @@ const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost",
 const WITHOUT_EVENT: [&str; 2] = ["WeightIsZero", "WeightIsNotZero"];
 
 #[test]
-fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
+fn a_fleet_emits_each_event_once_and_none_after_a_restart() {
     let world = fleet(1, ConsumerType::LoadBalancer);
-    let told: Vec<(Kind, ObjectName, &str)> = world
+    let reported: Vec<(Kind, ObjectName, &str)> = world
         .ledger
         .iter()
         .flat_map(|entry| &entry.write.events)
@@ -276,7 +278,7 @@ fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
         (Kind::ServiceImport, app(), "ImportersChanged"),
         (Kind::MultiClusterService, app(), "FoundServiceImport"),
     ];
-    let mut sorted = told;
+    let mut sorted = reported;
     sorted.sort();
     expected.sort();
     assert_eq!(sorted, expected);
@@ -290,6 +292,6 @@ fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
 
 /// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
-    "each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history",
-    each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history,
+    "each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history",
+    each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history,
 )];

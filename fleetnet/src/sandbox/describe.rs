@@ -25,7 +25,7 @@ pub(crate) struct Found {
     /// Full name of the object.
     pub(crate) name: String,
     /// One-line description of the object.
-    pub(crate) says: String,
+    pub(crate) description: String,
 }
 
 /// Compares the objects found in a place with the expected ones. Returns the differences as sentences.
@@ -35,11 +35,11 @@ pub(crate) fn compare(
     found: impl IntoIterator<Item = Found>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    for Found { key, name, says } in found {
+    for Found { key, name, description } in found {
         match expected.remove(&key) {
             None => wrong.push(format!("{place} has the {} {name}, which should not be there", key.0)),
-            Some(should) if should != says => {
-                wrong.push(format!("{} {name} in {place} says \"{says}\", not \"{should}\"", key.0));
+            Some(should) if should != description => {
+                wrong.push(format!("{} {name} in {place} says \"{description}\", not \"{should}\"", key.0));
             }
             Some(_) => {}
         }
@@ -121,8 +121,8 @@ pub(crate) fn sandbox_port(port: u16) -> String {
 }
 
 /// Adds a remark to a description if the object is being deleted.
-pub(crate) fn alive<K: Resource>(object: &K, says: String) -> String {
-    if object.meta().deletion_timestamp.is_some() { format!("{says} (is being deleted)") } else { says }
+pub(crate) fn alive<K: Resource>(object: &K, description: String) -> String {
+    if object.meta().deletion_timestamp.is_some() { format!("{description} (is being deleted)") } else { description }
 }
 
 /// Joins descriptions to one text, separated by commas.
@@ -142,14 +142,14 @@ fn content(address_type: &str, ports: impl Iterator<Item = String>, endpoints: i
 /// Describes an endpoint of an imported slice. Absent conditions mean that it is ready.
 fn endpoint(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
-    let mut says = endpoint.addresses.join("+");
+    let mut description = endpoint.addresses.join("+");
     let odd = [
         (conditions.ready == Some(false), " (not ready)"),
         (conditions.serving == Some(false), " (not serving)"),
         (conditions.terminating == Some(true), " (terminating)"),
     ];
-    odd.iter().filter(|(is, _)| *is).for_each(|(_, what)| says.push_str(what));
-    says
+    odd.iter().filter(|(is, _)| *is).for_each(|(_, what)| description.push_str(what));
+    description
 }
 
 fn slice_port(port: &EndpointPort) -> String {
@@ -240,10 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_too_much_or_different_is_told() {
+    fn what_is_missing_too_much_or_different_is_reported() {
         let key = |name: &str| ("Thing", name.to_owned());
-        let found =
-            |name: &str, says: &str| Found { key: key(source(name)), name: name.to_owned(), says: says.to_owned() };
+        let found = |name: &str, description: &str| Found {
+            key: key(source(name)),
+            name: name.to_owned(),
+            description: description.to_owned(),
+        };
         let expected =
             BTreeMap::from([(key("a"), "1".to_owned()), (key("b"), "2".to_owned()), (key("c"), "3".to_owned())]);
         let all = [found("a-0", "1"), found("b-0", "2"), found("c-0", "3")];

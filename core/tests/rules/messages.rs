@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 
 /// Returns the messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking
 /// reasons.
-fn words(plan: &Plan) -> Vec<String> {
+fn messages(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     let events = events.map(|event| format!("{:?} {}: {}", event.source, event.reason, event.message));
     let blocking_reasons = plan
@@ -35,8 +35,8 @@ fn words(plan: &Plan) -> Vec<String> {
 /// Name of a case, its plan, and the expected messages of that plan.
 type Case = (&'static str, Plan, Vec<String>);
 
-fn case<const N: usize>(what: &'static str, plan: Plan, words: [&str; N]) -> Case {
-    (what, plan, words.map(str::to_owned).to_vec())
+fn case<const N: usize>(what: &'static str, plan: Plan, messages: [&str; N]) -> Case {
+    (what, plan, messages.map(str::to_owned).to_vec())
 }
 
 // === Conditions and Events about exports ===
@@ -114,7 +114,7 @@ fn of_services() -> Vec<Case> {
     ]
 }
 
-fn of_verdicts() -> Vec<Case> {
+fn of_outcomes() -> Vec<Case> {
     let app = || service("work/app").uid("0a1b2c3d");
     let offered = || internal_export("member-1", &app()).offered_since(seconds(2));
     let refused =
@@ -125,7 +125,7 @@ fn of_verdicts() -> Vec<Case> {
         export.meta.name.name = name.into();
         export.object()
     };
-    let pending = || service_export("work/app").marked().saying(&[valid("work/app")]);
+    let pending = || service_export("work/app").marked().with_conditions(&[valid("work/app")]);
     let held = "service work/app of cluster member-1 cannot be exported: each name that it could have in the hub is borne \
                 by another's InternalServiceExport: fleet-member-member-1/work-app (of Service a/b), \
                 fleet-member-member-1/work-app-0a1b2 (of Service c/d). Delete one of these, or give the Service another \
@@ -226,8 +226,8 @@ fn taken_on() -> MultiClusterService {
 }
 
 /// Returns a MultiClusterService whose ServiceImport had exporters before.
-fn had() -> MultiClusterService {
-    taken_on().deriving("work-app").told(&[found()])
+fn previously_found() -> MultiClusterService {
+    taken_on().deriving("work-app").with_conditions(&[found()])
 }
 
 fn of_mcs() -> Vec<Case> {
@@ -236,7 +236,7 @@ fn of_mcs() -> Vec<Case> {
         case(
             "the import is there",
             import_plan([
-                taken_on().deriving("work-app").told(&[not_found()]).object(),
+                taken_on().deriving("work-app").with_conditions(&[not_found()]).object(),
                 full(taken_on()).object(),
                 derived_service("work-app", "work/app").object(),
             ]),
@@ -248,10 +248,10 @@ fn of_mcs() -> Vec<Case> {
         (
             "type LoadBalancer is asked for, and not granted",
             import_plan([
-                had().object(),
-                full(had()).object(),
+                previously_found().object(),
+                full(previously_found()).object(),
                 derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp).object(),
-                claim("member-1", &full(had())).east_west().answered(resolved(&["member-2", "member-3"])).object(),
+                claim("member-1", &full(previously_found())).east_west().with_status(resolved(&["member-2", "member-3"])).object(),
             ]),
             vec![
                 "MultiClusterService LoadBalancerNotGranted: service work/app stays imported into cluster member-1 with type \
@@ -263,7 +263,7 @@ fn of_mcs() -> Vec<Case> {
         ),
         case(
             "it is deleted",
-            import_plan([had().deleting().object()]),
+            import_plan([previously_found().deleting().object()]),
             ["MultiClusterService UnimportedService: service work/app is not imported any more"],
         ),
     ]
@@ -286,7 +286,11 @@ fn of_unknown_imports() -> Vec<Case> {
         ),
         (
             "its last exporter has left",
-            import_plan([had().object(), empty(had()), derived_service("work-app", "work/app").object()]),
+            import_plan([
+                previously_found().object(),
+                empty(previously_found()),
+                derived_service("work-app", "work/app").object(),
+            ]),
             vec![format!("MultiClusterService UnknownServiceImport: {lost} any more: {why}")],
         ),
         case(
@@ -314,7 +318,7 @@ fn both(reason: &str, message: &str) -> Vec<String> {
 }
 
 fn of_blocked_mcs() -> Vec<Case> {
-    let taken = || mcs("work/app").taken_on().uid("0a1b2c3d").told(&[not_found()]);
+    let taken = || mcs("work/app").taken_on().uid("0a1b2c3d").with_conditions(&[not_found()]);
     let import = || service_import("work/app").uid("4e5f6a7b").controlled_by(&taken());
     let shown = || import().showing(resolved(&["member-2"]));
     let odd = ImportStatus { ports: vec![port("http", 0)], ..resolved(&["member-2"]) };
@@ -382,8 +386,8 @@ fn of_blocked_mcs() -> Vec<Case> {
     ]
 }
 
-fn of_given_slices() -> Vec<Case> {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").told(&[found()]);
+fn of_imported_slices() -> Vec<Case> {
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
     let given = || distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
@@ -398,7 +402,7 @@ fn of_given_slices() -> Vec<Case> {
          cannot be written: delete it, or restore its managed-by label"
     );
     let odd = given().called("Not_A_Name").marked();
-    let loopback = given().carrying(&["10.0.0.1", "127.0.0.1"], 1).marked();
+    let loopback = given().with_addresses(&["10.0.0.1", "127.0.0.1"], 1).marked();
     let address = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 127.0.0.1 (loopback). \
                    Correct the slice in cluster member-2";
     vec![
@@ -429,7 +433,7 @@ fn hub_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
     planned(&hub_view(objects), &hub::Key::Service(named("work/app")))
 }
 
-fn offer(cluster: &str, number: i32, since: i64) -> InternalServiceExport {
+fn internal(cluster: &str, number: i32, since: i64) -> InternalServiceExport {
     internal_export(cluster, &service("work/app").ports(&[port("http", number)])).offered_since(seconds(since))
 }
 
@@ -442,9 +446,9 @@ const DIFFERS: &str = "service work/app of cluster member-3 is in conflict with 
     or export under another name";
 
 fn of_exports_in_the_hub() -> Vec<Case> {
-    let accepted = |cluster: &str, since| offer(cluster, 80, since).judged(no_conflict("work/app")).object();
-    let loser = || offer("member-3", 81, 4);
-    let mut back = offer("member-2", 80, 3).judged(no_conflict("work/app"));
+    let accepted = |cluster: &str, since| internal(cluster, 80, since).judged(no_conflict("work/app")).object();
+    let loser = || internal("member-3", 81, 4);
+    let mut back = internal("member-2", 80, 3).judged(no_conflict("work/app"));
     let refusal = "cluster member-2 may not export from namespace work of the hub, whose annotation \"exporters\" does not \
                    name it: add member-2 there, or take the annotation away so that every cluster may";
     let refused = || crate::support::build::condition("Valid", "False", "ExporterNotAllowed", refusal, 1);
@@ -485,7 +489,7 @@ fn of_exports_in_the_hub() -> Vec<Case> {
             "a conflict ends",
             hub_plan([
                 accepted("member-1", 2),
-                offer("member-2", 80, 3).judged(conflict("work/app")).object(),
+                internal("member-2", 80, 3).judged(conflict("work/app")).object(),
                 shown(&["member-1", "member-2"]).object(),
             ]),
             [
@@ -506,9 +510,9 @@ fn of_exports_in_the_hub() -> Vec<Case> {
 }
 
 fn of_claims() -> Vec<Case> {
-    let exporter = || offer("member-1", 80, 2).judged(no_conflict("work/app")).object();
+    let exporter = || internal("member-1", 80, 2).judged(no_conflict("work/app")).object();
     let claim_of = |cluster: &str| claim(cluster, &service_import("work/app"));
-    let holder = || claim_of("member-2").marked().answered(resolved(&["member-1"])).object();
+    let holder = || claim_of("member-2").marked().with_status(resolved(&["member-1"])).object();
     let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
     let headless_export = || {
         let export = internal_export("member-1", &service("work/app").headless());
@@ -526,7 +530,7 @@ fn of_claims() -> Vec<Case> {
             hub_plan([
                 exporter(),
                 shown(&["member-1"]).claimed_by(&["member-2"]).object(),
-                claim_of("member-2").east_west().marked().answered(resolved(&["member-1"])).object(),
+                claim_of("member-2").east_west().marked().with_status(resolved(&["member-1"])).object(),
                 claim_of("member-3").east_west().marked().object(),
             ]),
             ["ServiceImport ImportersChanged: service work/app is imported by clusters member-2, member-3"],
@@ -618,41 +622,41 @@ fn of_slices_in_the_hub() -> Vec<Case> {
 fn all() -> Vec<Case> {
     let member = [
         of_services(),
-        of_verdicts(),
+        of_outcomes(),
         of_source_slices(),
         of_mcs(),
         of_unknown_imports(),
         of_blocked_mcs(),
-        of_given_slices(),
+        of_imported_slices(),
     ];
     member.into_iter().chain([of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()]).flatten().collect()
 }
 
 #[test]
-fn users_are_told_what_happened_why_and_what_to_do() {
-    let told = all().into_iter().map(|(case, plan, expected)| (case, words(&plan), expected));
-    let otherwise: Vec<_> = told.filter(|(_, told, expected)| told != expected).collect();
+fn messages_say_what_happened_why_and_what_to_do() {
+    let reported = all().into_iter().map(|(case, plan, expected)| (case, messages(&plan), expected));
+    let otherwise: Vec<_> = reported.filter(|(_, reported, expected)| reported != expected).collect();
     assert!(otherwise.is_empty(), "what is told, and what should be: {otherwise:#?}");
 }
 
 #[test]
 fn every_reason_has_its_words() {
-    let mut told: BTreeSet<Reason> = BTreeSet::new();
+    let mut reported: BTreeSet<Reason> = BTreeSet::new();
     for (_, plan, _) in all() {
-        told.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
-        told.extend(plan.blocking_reasons.iter().map(|blocking_reason| blocking_reason.reason));
+        reported.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
+        reported.extend(plan.blocking_reasons.iter().map(|blocking_reason| blocking_reason.reason));
     }
     // The tests of the agents' crates check the messages about writes and rights.
-    told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
+    reported.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
     // `disputed.rs` checks the messages about other writers.
-    told.extend([Reason::WritesUndone, Reason::WritesStand]);
+    reported.extend([Reason::WritesUndone, Reason::WritesStand]);
     // `reworded.rs` checks the condition `Withdrawn`, which has no Event of its own.
-    told.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
+    reported.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
     // `identity.rs` checks the messages about the owner of a cluster id.
-    told.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
-    assert_eq!(told, Reason::ALL.iter().copied().collect());
-    let words: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
-    assert_eq!(words.len(), Reason::ALL.len(), "no two say the same");
+    reported.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
+    assert_eq!(reported, Reason::ALL.iter().copied().collect());
+    let messages: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(messages.len(), Reason::ALL.len(), "no two say the same");
 }
 
 /// Returns the conditions that a write sets, if any.
@@ -678,11 +682,12 @@ fn a_condition_its_event_and_the_log_say_the_same_word() {
                 assert!(set.contains(&event.reason.as_str()), "{case}: {} beside {set:?}", event.reason);
             }
         }
-        let told: Vec<Reason> = plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason).collect();
+        let reported: Vec<Reason> =
+            plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason).collect();
         for blocking_reason in &plan.blocking_reasons {
             assert!(
-                told.is_empty() || told.contains(&blocking_reason.reason),
-                "{case}: {} beside {told:?}",
+                reported.is_empty() || reported.contains(&blocking_reason.reason),
+                "{case}: {} beside {reported:?}",
                 blocking_reason.reason
             );
         }

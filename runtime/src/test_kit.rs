@@ -144,7 +144,7 @@ pub(crate) struct Record {
     pub(crate) unwanted: BTreeSet<Source>,
     /// Relist epoch of each source, and the relists that have finished.
     pub(crate) readings: BTreeMap<Source, u64>,
-    pub(crate) read_anew: Vec<Source>,
+    pub(crate) relisted: Vec<Source>,
     /// Name of the object in each `Applied` change, repetitions included.
     pub(crate) applied: Vec<String>,
     /// Calls of `begun` and `ended`: writes that were sent and how they ended, with the number of objects reported by then.
@@ -291,8 +291,8 @@ impl Logic for Copier {
         lock(&self.record).readings.get(&source).copied().unwrap_or_default()
     }
 
-    fn read_anew(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<String>) {
-        lock(&self.record).read_anew.push(source);
+    fn relisted(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<String>) {
+        lock(&self.record).relisted.push(source);
         requeue.push("read anew".to_owned());
     }
 

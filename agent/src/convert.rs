@@ -73,8 +73,8 @@ pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
     };
     let source = write.kind().into();
     let receipt = Receipt { events: write.events, sample: write.sample, imported };
-    let told = !receipt.events.is_empty() || receipt.sample.is_some();
-    Request { source, name: write.at, verb, receipt: told.then(|| receipt.into()) }
+    let reported = !receipt.events.is_empty() || receipt.sample.is_some();
+    Request { source, name: write.at, verb, receipt: reported.then(|| receipt.into()) }
 }
 
 /// Converts core's Events to the runtime's.
@@ -171,7 +171,7 @@ mod tests {
 
     const TERMINATING: &str = "unable to create new content in namespace work because it is being terminated";
 
-    fn told(status: u16, message: &str) -> Vec<(&'static str, String)> {
+    fn reported(status: u16, message: &str) -> Vec<(&'static str, String)> {
         let failure = WriteFailure {
             source: Kind::InternalServiceExport,
             cluster: "hub".to_owned(),
@@ -183,30 +183,32 @@ mod tests {
             message: message.to_owned(),
         };
         let about = Some((Kind::ServiceExport, ObjectName::new("work", "app"), "uid".into()));
-        let told = if status == 422 {
+        let reported = if status == 422 {
             rejection_event(about, &failure, "member-agent")
         } else {
             denial_event(about, &failure, "member-agent")
         };
         assert!(
-            told.iter().all(|event| (&*event.name.name, event.severity) == ("app", fleetnet_types::Severity::Warning))
+            reported
+                .iter()
+                .all(|event| (&*event.name.name, event.severity) == ("app", fleetnet_types::Severity::Warning))
         );
-        told.into_iter().map(|event| (event.reason, event.message)).collect()
+        reported.into_iter().map(|event| (event.reason, event.message)).collect()
     }
 
     #[test]
-    fn what_a_server_does_not_take_is_told_with_object_cluster_and_remedy() {
+    fn a_rejected_write_is_reported_with_object_cluster_and_remedy() {
         let expected = "cluster hub refused to create InternalServiceExport fleet-member-west/work-app: spec.ports: too many; it \
                        is tried again every 10 minutes, and once what it is made from changes";
-        assert_eq!(told(422, "spec.ports: too many"), [("WriteRefused", expected.to_owned())]);
+        assert_eq!(reported(422, "spec.ports: too many"), [("WriteRefused", expected.to_owned())]);
         let denied = "cluster hub does not let this agent create InternalServiceExport fleet-member-west/work-app: not yours; \
                       check the agent's role there, and that the namespace and the definition exist; it is tried again by itself";
-        assert_eq!(told(403, "not yours"), [("WriteDenied", denied.to_owned())]);
-        assert_eq!(told(404, "not yours"), [("WriteDenied", denied.to_owned())]);
+        assert_eq!(reported(403, "not yours"), [("WriteDenied", denied.to_owned())]);
+        assert_eq!(reported(404, "not yours"), [("WriteDenied", denied.to_owned())]);
     }
 
     #[test]
-    fn another_writer_is_told_with_its_name_the_object_and_the_cluster_and_the_end_of_it_is_not() {
+    fn a_foreign_writer_is_reported_with_its_name_the_object_and_the_cluster_and_the_end_is_not() {
         let fight = |by: Option<&str>| Fight {
             source: Kind::EndpointSlice,
             cluster: "member".to_owned(),
@@ -215,18 +217,21 @@ mod tests {
             by: by.map(str::to_owned),
         };
         let about = || Some((Kind::MultiClusterService, ObjectName::new("work", "app"), "uid".into()));
-        let told = fight_event(about(), &fight(Some("field manager \"x\" (endpoints)")), "member-agent");
+        let reported = fight_event(about(), &fight(Some("field manager \"x\" (endpoints)")), "member-agent");
         let message = "another writer undoes what this agent writes to EndpointSlice fleet-system/app-1 of cluster member, so it \
                        is repaired once a minute only: field manager \"x\" (endpoints). Stop that writer";
-        assert_eq!(told.len(), 1);
-        assert_eq!((told[0].reason, &*told[0].message, &*told[0].name.name), ("WritesUndone", message, "app"));
+        assert_eq!(reported.len(), 1);
+        assert_eq!(
+            (reported[0].reason, &*reported[0].message, &*reported[0].name.name),
+            ("WritesUndone", message, "app")
+        );
         assert_eq!(fight_event(about(), &fight(None), "member-agent"), []);
         assert_eq!(fight_message(&fight(None)), None);
     }
 
     #[test]
-    fn nobody_is_told_of_what_passes_by_itself_or_of_a_namespace_that_goes() {
-        assert_eq!(told(0, "connection refused"), []);
-        assert_eq!(told(403, TERMINATING), []);
+    fn passing_failures_and_terminating_namespaces_are_not_reported() {
+        assert_eq!(reported(0, "connection refused"), []);
+        assert_eq!(reported(403, TERMINATING), []);
     }
 }
