@@ -42,6 +42,7 @@ impl From<&PortList> for PortKey {
 impl From<&[EndpointPort]> for PortKey {
     fn from(ports: &[EndpointPort]) -> Self {
         let mut sorted = ports.to_vec();
+        // fault Z3.4: sorted.sort_unstable() ~>
         sorted.sort_unstable();
         Self(sorted.into())
     }
@@ -102,7 +103,9 @@ pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
         TargetPort::Name(name) => name,
     };
     let containers = pod.spec.containers.iter().flat_map(|container| &container.ports);
+    // fault Z10.1: container.restart_policy == "Always" ~> true
     let sidecars = pod.spec.init_containers.iter().filter(|container| container.restart_policy == "Always");
+    // fault Z10.2: && held.protocol == port.protocol ~>
     let fits = |held: &&ContainerPort| held.name == *name && held.protocol == port.protocol;
     containers.chain(sidecars.flat_map(|container| &container.ports)).find(fits).map(|held| held.container_port)
 }

@@ -119,6 +119,7 @@ impl SliceTracker {
             tracked.record(slice);
             // Every write that changes something increases the generation by one. A larger increase means that another writer
             // wrote too.
+            // fault Z16.1: slice.metadata.generation > generation + 1 ~> false
             matches!(write.kind, Kind::Update { generation, .. } if slice.metadata.generation > generation + 1)
         })
     }

@@ -185,6 +185,7 @@ impl TriggerTimes {
         if let Some(at) = seen.underway.iter().position(|pods| Arc::ptr_eq(pods, &sent.pods)) {
             seen.underway.swap_remove(at);
         }
+        // fault Z14.1: !is_done ~> false
         if !is_done {
             seen.service = earlier(seen.service, sent.service);
             sent.times.into_iter().for_each(|(pod, time)| seen.wait_for(&pod, Some(time)));

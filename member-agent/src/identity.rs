@@ -41,6 +41,7 @@ impl IdentityReport {
         };
         reported(blocking_reasons)
             .into_iter()
+            // fault O1.4 (identity::who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready): !self.said.contains(blocking_reason) ~> true
             .filter(|blocking_reason| !self.said.contains(blocking_reason))
             .map(event)
             .collect()
@@ -48,6 +49,7 @@ impl IdentityReport {
 
     /// Records the blocking reasons of the newest plan as reported.
     pub(crate) fn note(&mut self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) {
+        // fault O1.5 (identity::who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready): blocking_reason.reason == Reason::ClusterIdInUse ~> false
         let in_use = blocking_reasons.iter().find(|blocking_reason| blocking_reason.reason == Reason::ClusterIdInUse);
         let blocked = in_use.map(|blocking_reason| blocking_reason.message.clone());
         self.blocked.send_if_modified(|before| {

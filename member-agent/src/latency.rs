@@ -71,6 +71,7 @@ impl Latencies {
     pub fn forget_departed(&mut self, is_origin: impl Fn(&ClusterId) -> bool) {
         let departed: Vec<ClusterId> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
+            // fault T27.2: ["true", "false"] ~> ["true"]
             for first in ["true", "false"] {
                 // A member may have only one of the two series, so a missing one is no error.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);

@@ -92,6 +92,7 @@ impl Member {
     /// none.
     fn slices_are_not_written(&self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match (key, &self.endpoints) {
+            // fault Y12.2: if !convert::is_of_terminating_namespace(failure) ~>
             (Key::Endpoints(service), Some(serving)) if !convert::is_of_terminating_namespace(failure) => {
                 let reported = serving.rejected(service, failure.verb, &failure.name.name, &failure.message);
                 reported.into_iter().map(record).collect()
@@ -282,6 +283,7 @@ impl Logic for Member {
 
     fn most_in_flight(&self, flow: FlowId) -> usize {
         match &self.endpoints {
+            // fault Y13.1: flow == self.flow ~> false
             Some(serving) if flow == self.flow => serving.concurrent_syncs(),
             _ => usize::MAX,
         }
@@ -320,6 +322,7 @@ impl Logic for Member {
     /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
     fn not_done(&mut self, key: &Key, failure: &WriteFailure<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
+            // fault Y12.1: && !convert::is_of_terminating_namespace(failure) ~>
             && !convert::is_of_terminating_namespace(failure)
         {
             serving.not_done(service, at);

@@ -49,6 +49,7 @@ impl Parts {
 
     /// Returns the announcement of this process to the hub; `None` if it writes nothing there.
     pub fn announcement(self) -> Option<Announcement> {
+        // fault A14.2 (settings::who_exports_or_imports_announces_what_its_parts_understand): self.import ~> true
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
         let known_features: Features = of_slices.chain(of_services).collect();
@@ -62,6 +63,7 @@ impl Parts {
         if self.export || self.import {
             leases.extend(MEMBER_LEASES);
         }
+        // fault A14.1: self.multi_cluster_service ~> true
         if self.multi_cluster_service {
             leases.extend(MCS_LEASES);
         }
@@ -112,6 +114,7 @@ impl Settings {
         check_namespace("--fleet-system-namespace", &flags.fleet_system_namespace)?;
         let parts = parts(flags)?;
         let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
+        // fault A14.3 (settings::a_controller_that_is_off_holds_no_lease): endpoints.is_some() ~> parts.endpoint_slice
         let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
         // An agent that only makes this cluster's EndpointSlices needs no cluster id.
         let alone = parts.endpoint_slice && Parts { endpoint_slice: false, ..parts } == Parts::NONE;
@@ -143,6 +146,7 @@ impl Settings {
 /// Checks `--member-takeover-after`. A member renews every 10 s and may write for half of `after` since its last renewal. If
 /// that half were less than a minute, a slow hub would stop it.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
+    // fault G1.1: after < MEMBER_TAKEOVER_MIN ~> false
     if after < MEMBER_TAKEOVER_MIN {
         return Err(UsageError(format!(
             "--member-takeover-after ({after:?}) must be at least {MEMBER_TAKEOVER_MIN:?}"
@@ -157,6 +161,7 @@ fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
             "MEMBER_CLUSTER_NAME (or --member-cluster-id) is not set: give this cluster's id in the fleet".to_owned(),
         ));
     };
+    // fault G1.2: !names::is_cluster_id(&cluster) ~> false
     if !names::is_cluster_id(&cluster) {
         return Err(UsageError(format!(
             "MEMBER_CLUSTER_NAME (or --member-cluster-id) {cluster:?} is not a cluster id: use at most 50 lower-case \

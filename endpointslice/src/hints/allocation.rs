@@ -34,6 +34,7 @@ impl Allocation {
     pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, Refusal> {
         let shares = shares.ok_or(Refusal::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
+        // fault Z13.3: zones > endpoints ~> false
         if zones > endpoints {
             return Err(Refusal::TooFewEndpoints { endpoints, zones });
         }
@@ -73,6 +74,7 @@ impl Allocation {
             let maximum = self.zones.get(zone).map_or(0, |quota| quota.maximum);
             count + staying.get(zone).copied().unwrap_or_default() <= maximum
         };
+        // fault Z13.4: counts.iter().all(fits) ~> true
         counts.iter().all(fits).then_some(counts)
     }
 

@@ -121,6 +121,7 @@ impl Topology {
         let change = match (states.get(address_type), &state) {
             (Some(State::Hinted(_)), State::Hinted(_)) => None,
             (_, State::Hinted(_)) => Some(HintChange::Enabled),
+            // fault Z13.1: before.is_like(*now) ~> false
             (Some(State::Refused(before)), State::Refused(now)) if before.is_like(*now) => None,
             (_, State::Refused(now)) => Some(HintChange::Refused(*now)),
         };
@@ -172,6 +173,7 @@ impl Topology {
     /// hints that it had.
     fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), Refusal> {
         endpoint.hints = None;
+        // fault Z13.2: endpoint.is_ready() ~> true
         if endpoint.is_ready() {
             let zone = endpoint.zone.as_ref().ok_or(Refusal::EndpointWithoutZone)?;
             add(counts, zone);

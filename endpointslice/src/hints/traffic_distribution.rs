@@ -40,6 +40,7 @@ impl Preference {
 
     /// Returns the zone and the Node whose clients should prefer `endpoint`.
     fn place(self, endpoint: &Endpoint) -> (Option<&Text>, Option<&Text>) {
+        // fault Z13.6: self == Self::SameNode ~> true
         (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
     }
 

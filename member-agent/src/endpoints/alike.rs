@@ -8,6 +8,7 @@ pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
     let (one, other) = (&old.metadata, &new.metadata);
     old.spec == new.spec
         && one.uid == other.uid
+        // fault Y11.1: && one.labels == other.labels ~>
         && one.labels == other.labels
         && one.annotations == other.annotations
         && one.deletion_timestamp == other.deletion_timestamp
@@ -44,6 +45,7 @@ impl Fingerprint {
 
 /// True if a plan reads the same from both states of a slice: its content and its owner are the same.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    // fault Y11.2: && old.metadata.owner_references == new.metadata.owner_references ~>
     says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 

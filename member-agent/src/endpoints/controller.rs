@@ -123,6 +123,7 @@ impl Controller {
     pub fn wants(&self, input: Input) -> bool {
         match input {
             Input::Service | Input::EndpointSlice => true,
+            // fault Y5.4: self.is_serving ~> true
             Input::Pod | Input::Node => self.is_serving,
         }
     }
@@ -152,6 +153,7 @@ impl Controller {
     /// True if the controller serves and has listed all inputs.
     #[must_use]
     pub fn is_ready(&self) -> bool {
+        // fault Y5.1: self.relisted.contains(input) && ~>
         self.is_serving && Input::ALL.iter().all(|input| self.relisted.contains(input) && self.is_known(*input))
     }
 
@@ -160,6 +162,8 @@ impl Controller {
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
             Some(WatchState::Complete) => true,
+            // fault Y5.2: input == Input::Node ~> true
+            // fault Y5.3: input == Input::Node ~> false
             Some(WatchState::Unknown) => input == Input::Node,
             _ => false,
         }

@@ -13,6 +13,7 @@ pub(super) struct Due(Option<Timestamp>);
 impl Due {
     /// Requests a plan at this time or before.
     pub(super) fn by(&mut self, at: Timestamp) {
+        // fault Y8.2: due.min(at) ~> at
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 

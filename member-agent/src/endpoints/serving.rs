@@ -153,6 +153,7 @@ impl Serving {
     }
 
     fn look_for_signs(&mut self) {
+        // fault Y4.3: self.leads ~> true
         if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
             self.takeover.slices_changed(changed);
             self.has_news = true;
@@ -216,6 +217,7 @@ impl Serving {
     pub fn decide(&self, now: Timestamp) -> Decided {
         let mut takeover = self.takeover.clone();
         let decision = match takeover.decide(now) {
+            // fault Y4.2: !self.leads ~> false
             decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
             decided => decided,
         };
@@ -230,6 +232,7 @@ impl Serving {
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
             say(decision);
         }
+        // fault Y4.4: decision.serves && self.leads ~> true
         self.is_serving.set((decision.serves && self.leads).into());
         self.controller.set_serving(decision.serves);
     }

@@ -165,6 +165,7 @@ impl Takeover {
     /// a renewal.
     pub fn lease_gone(&mut self, at: Timestamp) {
         if self.lease.take().is_some() {
+            // fault Y1.4: self.lease_renewed = Some(at) ~>
             self.lease_renewed = Some(at);
         }
     }
@@ -173,6 +174,7 @@ impl Takeover {
     /// without a Lease the time without activity starts now.
     pub fn leads(&mut self, at: Timestamp) {
         if self.lease.is_none() {
+            // fault Y4.1: |_| at ~> |since| since
             self.known_since = self.known_since.map(|_| at);
             self.serves = false;
         }
@@ -199,10 +201,12 @@ impl Takeover {
     }
 
     fn decide_by_signs(&mut self, now: Timestamp) -> Decision {
+        // fault Y3.1: self.lease_view == WatchState::Absent ~> false
         if self.lease_view == WatchState::Absent {
             return Decision { serves: false, why: Why::LeaseNotReadable, again: None };
         }
         if !self.is_known() {
+            // fault Y3.2: self.serves ~> false
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
         // An old renewTime in the Lease proves inactivity from before this process started. Without a Lease, only the time that
@@ -212,11 +216,15 @@ impl Takeover {
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
         // The Lease's holder may wait its whole lease duration until it renews. A shorter silence does not prove that it
         // stopped.
+        // fault Y1.1: .max(self.lease_duration()) ~>
         let silence = self.after.max(self.lease_duration());
         let waits = [
+            // fault Y1.2: silence ~> Duration::ZERO
             (ends(&mut self.lease_renewed, silence, now), Why::LeaseRenewed),
+            // fault Y2.1: self.after ~> Duration::ZERO
             (ends(&mut self.slices_changed, self.after, now), Why::SlicesChanged),
             (ends(&mut looked_since, self.after, now), Why::Waiting),
+            // fault Y1.3: wait ~> Duration::ZERO
             (ends(&mut look, wait, now), Why::Waiting),
         ];
         self.look = look.map(|since| (since, wait));

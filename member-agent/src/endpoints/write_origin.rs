@@ -94,6 +94,7 @@ impl WriteOrigins {
         }
         let seen = self.in_flight.remove(slice).unwrap_or_default().seen;
         let attribute = |Seen { version, at, content, is_terminating, touched }| {
+            // fault Y2.3: version <= answered ~> version > answered
             let is_answer = matches!(end, WriteEnd::Done { version: Some(answered) } if version <= answered);
             // The change may also come from an earlier write whose answer was lost.
             let is_own = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
@@ -123,6 +124,7 @@ impl WriteOrigins {
             return WriteOrigin::Unknown;
         }
         let content = || (!is_terminating).then(|| Fingerprint::of(slice));
+        // fault Y2.4: self.lost.has(&name) && self.lost.sees(&name, content(), at) ~> true
         if self.lost.has(&name) && self.lost.sees(&name, content(), at) {
             WriteOrigin::Own
         } else {

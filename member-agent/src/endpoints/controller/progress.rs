@@ -47,6 +47,7 @@ pub(super) struct Round {
 impl Round {
     /// Returns the waiting deletes that may run together with the current phase.
     pub(super) fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
+        // fault Y7.3: !self.outstanding.is_empty() ~> false
         if !self.outstanding.is_empty() {
             return BTreeSet::new();
         }
@@ -71,6 +72,8 @@ impl Progress {
         self.has_no_news = false;
         self.syncs.has_news();
         self.conflicts += 1;
+        // fault Y6.2: self.conflicts == 1 ~> true
+        // fault Y6.3: self.conflicts == 1 ~> false
         if self.conflicts == 1 { at } else { at + foreign_change_delay }
     }
 
@@ -105,6 +108,7 @@ impl Progress {
 
     /// Returns the time at which to plan a change, delayed so that writes of one Service keep their pace.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
+        // fault Y8.1: by.max(wrote + pace) ~> by
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))
     }
 }

@@ -40,6 +40,7 @@ impl Controller {
     /// collector and people also delete slices.
     fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
+        // fault Y2.2: !is_terminating ~> true
         if is_known && !is_terminating {
             self.foreign_change = self.foreign_change.max(Some(at));
         }
@@ -88,6 +89,7 @@ impl Controller {
     /// set a time. After a foreign write there is a delay.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         if !is_own {
+            // fault Y6.1: at + self.timing.foreign_change_delay() ~> at
             let by = at + self.timing.foreign_change_delay();
             return self.touch_by(touched, |_| by, requeue);
         }

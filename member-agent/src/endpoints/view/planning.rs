@@ -98,6 +98,7 @@ impl View {
         }
         let asked = &body["metadata"]["labels"];
         let added = held.metadata.labels.iter().map(|(key, _)| key).filter(|key| asked.get(key.as_str()).is_none());
+        // fault Y9.2: FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len()) ~> usize::MAX
         let room = FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len());
         let added: Vec<Text> = added.take(room).cloned().collect();
         if !added.is_empty() {

@@ -27,6 +27,7 @@ impl View {
         let mut touched = Touched::new();
         for name in self.undecodable_nodes.clone() {
             let mut node = Node { metadata: Metadata { name: name.clone(), ..Metadata::default() }, ..Node::default() };
+            // fault Y10.2: self.shown_zone(&name) ~> None::<Text>
             if let Some(zone) = self.shown_zone(&name) {
                 node.metadata.labels.insert(LABEL_ZONE, zone);
             }
@@ -68,6 +69,7 @@ impl Known {
     /// Keeps the endpoints of these undecodable pods as the slices show them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {
+            // fault Y10.1: self.state.keep_pod(pod) ~> false
             if self.state.keep_pod(pod) {
                 self.kept.insert(pod.clone());
             }
