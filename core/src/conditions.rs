@@ -84,8 +84,8 @@ impl ConditionValue {
     /// The user requests the export of a headless Service, but the hub agent does not announce support for that.
     pub fn headless_not_supported(service: &ObjectName) -> Self {
         let message = format!(
-            "service {service} is not eligible for export: it is headless, and the hub agent does not announce that it takes \
-             headless Services"
+            "service {service} is not eligible for export: it is headless, and the hub agent does not announce \
+             support for headless Services"
         );
         Self::new(ConditionStatus::False, Reason::ServiceIneligible, message)
     }
@@ -153,7 +153,7 @@ impl ConditionValue {
 
     /// Another writer has stopped undoing the agent's writes.
     pub fn writes_stand() -> Self {
-        Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes what the agents write")
+        Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes the agents' writes")
     }
 
     /// The imported Service has a malformed port, so it is not imported.

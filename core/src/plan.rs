@@ -48,8 +48,8 @@ impl Plan {
     /// other cluster.
     pub(crate) fn held_by_undecodable(kind: Kind, name: &ObjectName, by: Kind, undecodable: &ObjectName) -> Self {
         let message = format!(
-            "{kind:?} {name} is to go and is not let go: {by:?} {undecodable} was made for it by its name and cannot be read; \
-             repair or delete that"
+            "{kind:?} {name} is being deleted and keeps its finalizer, because {by:?} {undecodable} was created for \
+             it and is undecodable. Repair or delete that object"
         );
         Self::blocked(Reason::ObjectUnreadable, message)
     }

@@ -52,7 +52,7 @@ impl fmt::Display for RangeError {
                  IPv6"
             ),
             Self::HostBits { written, range } => {
-                write!(f, "{written:?} has bits set beyond its length: is {range} meant?")
+                write!(f, "{written:?} has bits set beyond its length: use {range}")
             }
         }
     }
@@ -104,8 +104,8 @@ mod tests {
             ("/8", "does not begin with"),
             ("010.0.0.0/8", "does not begin with"),
             ("fe80::1%eth0/64", "does not begin with"),
-            ("10.1.2.3/16", "\"10.1.2.3/16\" has bits set beyond its length: is 10.1.0.0/16 meant?"),
-            ("fd00::1/64", "is fd00::/64 meant?"),
+            ("10.1.2.3/16", "\"10.1.2.3/16\" has bits set beyond its length: use 10.1.0.0/16"),
+            ("fd00::1/64", "use fd00::/64"),
         ];
         for (written, why) in table {
             let error = parse(written).expect_err(written).to_string();

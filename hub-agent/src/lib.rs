@@ -51,10 +51,10 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     ])?;
     let mut notes = common::notes(&flags.common);
     if flags.force_delete_wait_time.is_some() {
-        notes.push("--force-delete-wait-time is taken and has no effect until membership is handled".to_owned());
+        notes.push("--force-delete-wait-time has no effect: this version does not handle membership".to_owned());
     }
     if flags.internalserviceexport_retry_interval.is_some() {
-        notes.push("--internalserviceexport-retry-interval is taken and has no effect: nothing is polled".to_owned());
+        notes.push("--internalserviceexport-retry-interval has no effect: this agent does not poll".to_owned());
     }
     Ok(Process {
         name: "hub-agent",

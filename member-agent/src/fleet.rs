@@ -226,7 +226,7 @@ impl Fleet {
         let why = if self.view.multi_cluster_services_of_import(&service).next().is_none() {
             "not imported: no MultiClusterService imports this Service"
         } else {
-            "not imported yet: the derived Service is not there"
+            "not imported yet: the derived Service does not exist"
         };
         Some(NotImported { slice: slice.clone(), service, why })
     }

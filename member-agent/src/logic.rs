@@ -609,7 +609,7 @@ mod tests {
         assert_eq!(lines(1), none);
         let expected = [
             "DEBUG not imported: no MultiClusterService imports this Service slice=given service=work/app",
-            "DEBUG not imported yet: the derived Service is not there slice=given service=work/app",
+            "DEBUG not imported yet: the derived Service does not exist slice=given service=work/app",
         ];
         assert_eq!(lines(2), expected);
         assert_eq!(lines(4), expected);

@@ -109,7 +109,7 @@ impl Settings {
     pub fn new(flags: &Flags, identity: &str) -> Result<Self, UsageError> {
         flags.common.check(GO_BINARY)?;
         if flags.enable_v1alpha1_apis {
-            return Err(UsageError("--enable-v1alpha1-apis=true is not supported: leave the flag out".to_owned()));
+            return Err(UsageError("--enable-v1alpha1-apis=true is not supported: remove the flag".to_owned()));
         }
         check_namespace("--fleet-system-namespace", &flags.fleet_system_namespace)?;
         let parts = parts(flags)?;
@@ -158,7 +158,8 @@ fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
 fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
     let Some(cluster) = flags.member_cluster_id.clone().filter(|cluster| !cluster.is_empty()) else {
         return Err(UsageError(
-            "MEMBER_CLUSTER_NAME (or --member-cluster-id) is not set: give this cluster's id in the fleet".to_owned(),
+            "MEMBER_CLUSTER_NAME (or --member-cluster-id) is not set: set it to this cluster's id in the fleet"
+                .to_owned(),
         ));
     };
     // fault G1.2: !names::is_cluster_id(&cluster) ~> false
@@ -176,9 +177,8 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
     if let Some(path) = flags.hub_kubeconfig.clone() {
         return Ok(Hub::Kubeconfig { path, insecure_http });
     }
-    let missing = |name: &str| {
-        UsageError(format!("{name} is not set: give the hub by HUB_SERVER_URL and CONFIG_PATH, or by --hub-kubeconfig"))
-    };
+    let missing =
+        |name: &str| UsageError(format!("{name} is not set: set HUB_SERVER_URL and CONFIG_PATH, or --hub-kubeconfig"));
     let server_url =
         flags.hub_server_url.clone().filter(|url| !url.is_empty()).ok_or_else(|| missing("HUB_SERVER_URL"))?;
     let token_file =

@@ -188,7 +188,7 @@ fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Object) -> Decoder<Object
         let uid = Uid::from(&*metadata.uid);
         let undecodable = |why: String| Undecodable { why, ..Undecodable::default() };
         let version = metadata.resource_version.parse();
-        let resource_version = version.map_err(|_| undecodable("its resourceVersion is no number".to_owned()))?;
+        let resource_version = version.map_err(|_| undecodable("its resourceVersion is not a number".to_owned()))?;
         match serde_json::from_slice(json) {
             Ok(object) => Ok(Observed { name, uid, resource_version, object: of(object) }),
             Err(error) => Err(Undecodable { name, uid, resource_version, why: error.to_string() }),

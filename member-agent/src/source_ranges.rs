@@ -15,7 +15,7 @@ pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<IpNet>
     let mut all: BTreeMap<ClusterId, Vec<IpNet>> = BTreeMap::new();
     for written in written {
         let (cluster, ranges) = of_cluster(written)
-            .map_err(|why| UsageError(format!("--source-ranges {written:?} is not <cluster>=<CIDR>,…: {why}")))?;
+            .map_err(|why| UsageError(format!("--source-ranges {written:?} is not ID=CIDR,CIDR: {why}")))?;
         // fault T21.3 (source_ranges::each_cluster_has_the_ranges_that_are_given_for_it): all.entry(cluster.into()).or_default().extend(ranges) ~> all.insert(cluster.into(), ranges)
         all.entry(cluster.into()).or_default().extend(ranges);
     }
@@ -65,7 +65,7 @@ mod tests {
             ("member-1=", "\"\" does not end in the length of a range"),
             ("member-1=10.1.0.0/16,", "\"\" does not end in the length of a range"),
             ("member-1=10.1.0.0", "\"10.1.0.0\" does not end in the length of a range"),
-            ("member-1=10.1.2.3/16", "is 10.1.0.0/16 meant?"),
+            ("member-1=10.1.2.3/16", "use 10.1.0.0/16"),
         ];
         for (written, why) in table {
             let error = parsed(&[written]).expect_err(written);

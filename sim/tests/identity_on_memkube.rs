@@ -268,7 +268,7 @@ fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
         ensure!(uid(&env, FIRST).await? == uid(&env, SECOND).await?, "they are no clones");
         start(&mut env, &[Place::Hub, Place::Member(FIRST), Place::Member(SECOND)]).await?;
         for member in [FIRST, SECOND] {
-            operator(&env, member).sees_event("Namespace", "ClusterIdShared", "by turns").await?;
+            operator(&env, member).sees_event("Namespace", "ClusterIdShared", "take turns").await?;
             ensure!(blocked(&env, member).is_none() && has_blocking_reason(&env, member, "ClusterIdShared")?);
         }
         let before = [FIRST, SECOND].map(|member| written_in_hub(&env, member));

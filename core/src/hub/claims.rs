@@ -335,8 +335,8 @@ fn waiting(
     let service = &import.meta.name;
     if import.status.is_headless() && !view.features_of(&name.namespace, now).has(Feature::Headless) {
         let message = format!(
-            "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and that cluster's agent \
-             does not announce that it takes headless Services: upgrade it"
+            "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and the agent of \
+             that cluster does not announce support for headless Services. Upgrade that agent"
         );
         return Some(BlockingReason { reason: Reason::NotUnderstood, message });
     }
@@ -344,8 +344,9 @@ fn waiting(
     let holders = grants.importers.iter().filter(|(namespace, _)| is_holder(namespace));
     let holders: Vec<&str> = holders.map(|(_, holder)| &**holder).collect();
     let message = format!(
-        "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and of type \
-         LoadBalancer one cluster may import it; ask for it with type ClusterIP, or delete the other's MultiClusterService",
+        "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and \
+         only one cluster may import it with type LoadBalancer. Use type ClusterIP, or delete the MultiClusterService \
+         of the other cluster",
         holders.join(", ")
     );
     Some(BlockingReason { reason: Reason::ImportHeldByAnother, message })

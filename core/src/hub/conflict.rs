@@ -271,8 +271,8 @@ fn unnameable(service: &ObjectName) -> String {
     let named = format!("{service}");
     let shown: String = named.chars().take(SUBDOMAIN_CHARS_MAX).flat_map(char::escape_debug).collect();
     format!(
-        "Service \"{shown}\" is exported and has a name that no Service can have, so nothing is made for it: its \
-         InternalServiceExport is not of a member agent's making"
+        "Service \"{shown}\" is exported under a name that no Service can have, so the hub agent creates nothing for \
+         it. Member agents write no such InternalServiceExport: find the client that wrote it"
     )
 }
 
@@ -303,7 +303,7 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
 /// Returns the Event's message that names the exporting clusters and the winner.
 fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     match &resolution.accepted[..] {
-        [] => format!("service {service} keeps its ports and is exported by no cluster that could be asked"),
+        [] => format!("service {service} keeps its ports, and no cluster's export of it can be evaluated now"),
         [only] => format!("service {service} is exported by cluster {only}"),
         [winner, ..] => {
             format!(

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 const COMPONENT: &str = "internalserviceimport-controller";
 
 /// Message that the hub agent logs at start if rights are not enforced.
-pub const NOT_ENFORCED: &str = "--namespace-policy=off: annotations of the hub's namespaces that name who exports from them and \
-                                who imports are not enforced, every member may do both";
+pub const NOT_ENFORCED: &str = "--namespace-policy=off: the hub agent ignores the annotations of the hub's namespaces \
+                                that list exporters and importers. Every member may export and import";
 
 /// Flag value: whether the annotations of the hub's namespaces limit exports and imports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
 
 fn denial_message(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {
     format!(
-        "cluster {cluster} may not {what} namespace {namespace} of the hub, whose annotation \"{annotation}\" does not name \
-         it: add {cluster} there, or take the annotation away so that every cluster may"
+        "cluster {cluster} may not {what} namespace {namespace} of the hub: the annotation \"{annotation}\" does not \
+         list it. Add {cluster} there, or remove the annotation so that every cluster may"
     )
 }

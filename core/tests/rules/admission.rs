@@ -46,9 +46,9 @@ fn imported_as(given: &HubSlice, addresses: &[&str], generation: i64) -> Endpoin
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
 }
 
-const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 127.0.0.1 \
-    (loopback), address 169.254.1.1 (link-local), address 0.0.0.0 (unspecified) and 1 more. Correct the slice in cluster \
-    member-2";
+const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address \
+                       127.0.0.1 (loopback), address 169.254.1.1 (link-local), address 0.0.0.0 (unspecified) and 1 \
+                       more. Correct the slice in cluster member-2";
 
 // === Addresses of endpoints in imported slices ===
 
@@ -145,9 +145,9 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
         panic!("one slice, not {plan:#?}");
     };
     assert_eq!(made.content, content(&["10.2.0.1"]));
-    let message = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 10.3.0.1 (outside the \
-                   ranges that --source-ranges declares for it). Correct the slice in cluster member-2, or declare where its \
-                   endpoints lie with --source-ranges";
+    let message = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address 10.3.0.1 \
+                   (outside the ranges that --source-ranges declares for that cluster). Correct the slice in cluster \
+                   member-2, or declare the ranges of its endpoints with --source-ranges";
     assert_eq!(events_of(&plan), [("AddressRefused", message)]);
     let plan = imports("member-3");
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
@@ -200,8 +200,8 @@ fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
         panic!("one slice, not {plan:#?}");
     };
     assert_eq!(made.content, content(&["10.0.0.1"]));
-    let message = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: port \"admin\" -5/TCP (not a \
-                   port). Correct the slice in cluster member-2";
+    let message = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: port \"admin\" \
+                   -5/TCP (not a port). Correct the slice in cluster member-2";
     assert_eq!(events_of(&plan), [("PortRefused", message)]);
 }
 

@@ -230,14 +230,14 @@ fn b18_the_event_of_a_conflict_names_what_differs_and_who_wins() {
         (
             "another number",
             vec![port("http", 81)],
-            "only member-2 offers http 81/TCP; only member-1 offers http 80/TCP",
+            "only member-2 exports http 81/TCP; only member-1 exports http 80/TCP",
         ),
-        ("one more", vec![port("http", 80), udp], "only member-2 offers dns 53/UDP; only member-1 offers nothing"),
-        ("none", vec![], "only member-2 offers nothing; only member-1 offers http 80/TCP"),
+        ("one more", vec![port("http", 80), udp], "only member-2 exports dns 53/UDP; only member-1 exports nothing"),
+        ("none", vec![], "only member-2 exports nothing; only member-1 exports http 80/TCP"),
         (
             "a hint",
             vec![hinted],
-            "only member-2 offers (unnamed) 80/TCP appProtocol h2c; only member-1 offers http 80/TCP",
+            "only member-2 exports (unnamed) 80/TCP appProtocol h2c; only member-1 exports http 80/TCP",
         ),
     ];
     for (case, ports, differs) in table {

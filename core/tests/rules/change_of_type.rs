@@ -368,9 +368,9 @@ fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
     let mut view = member_view(objects);
     let plan = planned(&view, &key());
     assert_eq!(plan.writes, []);
-    let message = "service work/app cannot be imported into cluster member-1: each name that its claim could have in the hub is \
-                   borne by another's InternalServiceImport: fleet-member-member-1/work-app-0a1b2 (of service work/other). \
-                   Delete one of these, or import another service";
+    let message = "service work/app cannot be imported into cluster member-1: another InternalServiceImport in the \
+                   hub uses each name that its claim may have: fleet-member-member-1/work-app-0a1b2 (of service \
+                   work/other). Delete one of these, or import another service";
     assert_eq!(blocking_reasons(&plan), [("NameHeldByAnother", message)]);
     observe_removal(&mut view, &theirs.object());
     assert_eq!(writes(&view, &key()).len(), 1);

@@ -12,7 +12,7 @@ use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{conditions, hub};
 use fleetnet_types::ObjectName;
 
-const MESSAGE: &str = "another writer undoes what this agent writes to EndpointSlice fleet-system/a";
+const MESSAGE: &str = "another writer undoes the agent's writes to EndpointSlice fleet-system/a";
 
 /// Returns status, reason and message of the condition `Disputed`.
 fn disputed_condition(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
@@ -58,7 +58,7 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
 
     // A restarted agent does not know the dispute any more. If the other writer continues, the agent notices it again.
     let view = importer(&disputed[1..]);
-    let no_more = "no other writer undoes what the agents write";
+    let no_more = "no other writer undoes the agents' writes";
     let over = set(&writes(&view, &key));
     assert_eq!(disputed_condition(&over), Some(("False", "WritesStand", no_more)));
     let mut view = importer(&over[1..]);

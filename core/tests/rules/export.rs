@@ -242,8 +242,8 @@ fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     let key = |name: &str| Key::SliceExport(named(name));
     let plan = planned(&view, &key("work/app-1"));
     assert_eq!(plan.writes, []);
-    let message = "EndpointSlice work/app-1 of cluster member-1 has 1001 ports, and at most 1000 can be exported: what was \
-                   exported of it stays as it was; take ports away";
+    let message = "EndpointSlice work/app-1 of cluster member-1 has 1001 ports, and at most 1000 can be exported. The \
+                   exported slice stays as it was. Remove ports";
     assert_eq!(blocking_reasons(&plan), [("TooManyPorts", message)]);
     assert!(
         matches!(&writes(&view, &key("work/app-2"))[..], [Write { action: Action::Create(_), .. }]),

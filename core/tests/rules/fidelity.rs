@@ -67,11 +67,11 @@ fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     assert_eq!(
         reported,
         ["service work/app is not eligible for export: it is headless; set the annotation \"export-headless\" of the \
-         ServiceExport to \"true\" to export it nevertheless"]
+          ServiceExport to \"true\" to export it"]
     );
     let asked = ServiceExport { headless: true, ..unasked };
     let reported = refused(&headless, &asked, Features::ALL.without(Feature::Headless));
-    assert!(reported[0].contains("the hub agent does not announce that it takes headless Services"), "{reported:?}");
+    assert!(reported[0].contains("the hub agent does not announce support for headless Services"), "{reported:?}");
     let external = service("work/app").of_type(ServiceType::ExternalName);
     refused(&external, &asked, Features::ALL);
 }

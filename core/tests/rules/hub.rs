@@ -186,9 +186,9 @@ fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
         updated,
         [(
             "ConflictFound",
-            "service work/app of cluster member-2 is in conflict with the export of cluster member-1, which has offered \
-             its ports for longer: only member-2 offers http 81/TCP; only member-1 offers http 80/TCP. Offer the same \
-             ports, or export under another name"
+            "service work/app of cluster member-2 is in conflict with the export of cluster member-1, which has \
+             exported its ports for longer: only member-2 exports http 81/TCP; only member-1 exports http 80/TCP. \
+             Export the same ports, or export under another name"
         )]
     );
 }

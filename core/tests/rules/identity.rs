@@ -160,9 +160,10 @@ fn who_may_not_act_says_which_clusters_and_what_to_do() {
     assert_eq!(blocking_reason.reason.as_str(), "ClusterIdInUse");
     assert_eq!(
         blocking_reason.message,
-        "cluster id member-1 belongs to the cluster with UID uid-other, and this cluster has UID uid-kube-system: it exports \
-         and imports nothing. Give one of them another id; or let this one take over, in the hub: kubectl -n \
-         fleet-member-member-1 patch memberagent member-1 --type=merge -p '{\"spec\":{\"clusterUid\":\"uid-kube-system\"}}'"
+        "cluster id member-1 belongs to the cluster with UID uid-other, and this cluster has UID uid-kube-system: \
+         this cluster exports and imports nothing. Give one of the two another id. Or let this cluster take over, in \
+         the hub: kubectl -n fleet-member-member-1 patch memberagent member-1 --type=merge -p \
+         '{\"spec\":{\"clusterUid\":\"uid-kube-system\"}}'"
     );
     assert_eq!(view.plan(&Key::Heartbeat, seconds(500)).blocking_reasons, said, "said once: the same words as before");
     assert_eq!(seeing(100, [owned_by(OWN).object()]).plan(&Key::Heartbeat, seconds(101)).blocking_reasons, []);
@@ -301,8 +302,8 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
         blocking_reasons(&plan),
         [(
             "ClusterIdNotChecked",
-            "two clusters with the id member-1 would not be noticed: the hub's definition of MemberAgent has no clusterUid. \
-             Apply deploy/crds in the hub"
+            "the agent cannot detect a second cluster with the id member-1: the hub's CRD of MemberAgent has no \
+             clusterUid. Apply deploy/crds in the hub"
         )]
     );
     let now_known = MemberAgent { cluster_uid: Some(OWN.into()), renewed: Some(seconds(110)), ..answer };
@@ -323,8 +324,8 @@ fn without_the_right_to_read_its_uid_an_agent_says_so_and_leaves_that_of_others(
         blocking_reasons(&plan),
         [(
             "ClusterIdNotChecked",
-            "two clusters with the id member-1 would not be noticed: this agent may not read its namespace kube-system. Apply \
-             the ClusterRole of deploy/member-agent.yaml"
+            "the agent cannot detect a second cluster with the id member-1: it may not read its namespace \
+             kube-system. Apply the ClusterRole of deploy/member-agent.yaml"
         )]
     );
 }
@@ -353,9 +354,9 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
         blocking_reasons(&view.plan(&Key::Heartbeat, seconds(180))),
         [(
             "ClusterIdShared",
-            "two agents renew MemberAgent fleet-member-member-1/member-1 by turns, leader of member-1 and its clone, and both \
-             have the UID of one cluster: one of them runs in a clone of this cluster, or without leader election. Stop it, or \
-             give it another cluster id"
+            "two agents take turns to renew MemberAgent fleet-member-member-1/member-1, leader of member-1 and its \
+             clone, and both have the UID of one cluster: one of them runs in a clone of this cluster, or without \
+             leader election. Stop it, or give it another cluster id"
         )]
     );
     for _ in 0..4 {

@@ -283,8 +283,9 @@ fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
     assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app-0a1b2"))]);
     let also_theirs = service("fleet-system/work-app-0a1b2").uid("another");
     let view = member_view([waiting.clone().object(), import.object(), theirs.object(), also_theirs.object()]);
-    let message = "MultiClusterService work/app of cluster member-1 cannot derive a Service: each name for it is that of a \
-                   Service of another owner: fleet-system/work-app, fleet-system/work-app-0a1b2; delete or rename one of these";
+    let message = "MultiClusterService work/app of cluster member-1 cannot derive a Service: Services of other owners \
+                   use each name that it may have: fleet-system/work-app, fleet-system/work-app-0a1b2. Delete or \
+                   rename one of these";
     let refused = condition("Valid", "False", "NameHeldByAnother", message, 1);
     assert_eq!(writes(&view, &app()), [status(&waiting, now(refused), none())]);
     let plan = planned(&view, &app());
@@ -471,8 +472,8 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
     let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
     let plan = planned(&view_of(Some(&given), Some(&theirs), &objects), &key(&given));
     assert_eq!(plan.writes, []);
-    let why = "EndpointSlice fleet-system/member-2-work-app-1-e095f of cluster member-1 is not managed by the importer, so the \
-               import of that name cannot be written: delete it, or restore its managed-by label";
+    let why = "EndpointSlice fleet-system/member-2-work-app-1-e095f of cluster member-1 is not managed by this agent, \
+               so the imported slice of that name cannot be written. Delete it, or restore its managed-by label";
     assert_eq!(blocking_reasons(&plan), [("NameHeldByAnother", why)]);
     let mut unmarked = given;
     unmarked.meta.finalizers.ours = false;
@@ -489,9 +490,9 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     assert_eq!(writes(&view, &mcs), []);
     assert!(observe_change(&mut view, theirs.clone().object()).contains(&mcs));
     let plan = planned(&view, &mcs);
-    let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices have the \
-               names of slices that are to be imported: fleet-system/member-2-work-app-1-e095f. Delete these, or restore \
-               their managed-by label";
+    let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices \
+               already have the names of imported slices: fleet-system/member-2-work-app-1-e095f. Delete these, or \
+               restore their managed-by label";
     assert_eq!(events_of(&plan), [("NameHeldByAnother", why)]);
     let [Write { action: Action::Patch { patch: Patch::MultiClusterServiceStatus { conditions, .. }, .. }, .. }] =
         &plan.writes[..]

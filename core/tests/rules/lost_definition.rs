@@ -218,9 +218,8 @@ fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
         let view = exporter_without(&six("fd00::2"), Some(&held), was_there);
         let plan = view.plan(&app_slice(), seconds(900));
         assert_eq!((plan.writes.len(), plan.again), (0, None));
-        let message = "EndpointSlice work/app-1 of cluster member-1 stays in the hub as it was exported: the hub agent does \
-                       not announce that it takes slices of IPv6: upgrade it, or apply the definition of MemberAgent in \
-                       the hub";
+        let message = "EndpointSlice work/app-1 of cluster member-1 stays in the hub unchanged: the hub agent does \
+                       not announce support for IPv6 slices. Upgrade it, or apply the CRD of MemberAgent in the hub";
         assert_eq!(blocking_reasons(&plan), [("NotUnderstood", message)]);
         let none = exporter_without(&six("fd00::2"), None, was_there);
         assert_eq!(none.plan(&app_slice(), seconds(900)).writes, []);

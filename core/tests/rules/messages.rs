@@ -62,10 +62,8 @@ fn of_services() -> Vec<Case> {
         case(
             "its Service is not there",
             export_plan([fresh().object()]),
-            [
-                "ServiceExport ServiceNotFound: service work/app is not found in cluster member-1: make a Service of that \
-              name, or delete the ServiceExport",
-            ],
+            ["ServiceExport ServiceNotFound: service work/app is not found in cluster member-1: create a Service of \
+              that name, or delete the ServiceExport"],
         ),
         case(
             "it is of type ExternalName",
@@ -79,37 +77,33 @@ fn of_services() -> Vec<Case> {
             "it is headless",
             export_plan([service("work/app").headless().object(), fresh().object()]),
             ["ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless; set the \
-              annotation \"export-headless\" of the ServiceExport to \"true\" to export it nevertheless"],
+              annotation \"export-headless\" of the ServiceExport to \"true\" to export it"],
         ),
         case(
             "the hub does not understand that",
             export_plan([service("work/app").headless().object(), asked.object(), hub]),
-            [
-                "ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless, and the hub \
-              agent does not announce that it takes headless Services: that may be a Go agent, or the definition of \
-              MemberAgent is missing in the hub",
-            ],
+            ["ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless, and the \
+              hub agent does not announce support for headless Services. Upgrade the hub agent, or apply the CRD of \
+              MemberAgent in the hub"],
         ),
         case(
             "it has too many ports",
             export_plan([service("work/app").ports(&vec![port("http", 80); 1001]).object(), fresh().object()]),
-            [
-                "ServiceExport TooManyPorts: service work/app has 1001 ports, and at most 1000 can be exported; what was \
-              exported of it stays as it was: take ports away, or offer them under several Services",
-            ],
+            ["ServiceExport TooManyPorts: service work/app has 1001 ports, and at most 1000 can be exported. The \
+              existing export stays as it was. Remove ports, or split them between several Services"],
         ),
         case(
             "its weight says nothing",
             export_plan([app(), fresh().weighing("many").object()]),
             ["ServiceExport ServiceExportInvalidWeightAnnotation: serviceExport work/app has an invalid weight \
-              annotation, err = the weight annotation is not a valid integer: many; what is exported goes on as it was \
-              until that is mended"],
+              annotation, err = the weight annotation is not a valid integer: many. The existing export continues \
+              unchanged. Correct the annotation"],
         ),
         case(
             "its weight is 0",
             export_plan([app(), fresh().weighing("0").object()]),
-            ["ServiceExport ServiceIsValid: exported service work/app with 0 weight: other clusters send it nothing \
-              until its weight is more"],
+            ["ServiceExport ServiceIsValid: exported service work/app with 0 weight: other clusters send it no \
+              traffic until its weight is above 0"],
         ),
     ]
 }
@@ -126,10 +120,10 @@ fn of_outcomes() -> Vec<Case> {
         export.object()
     };
     let pending = || service_export("work/app").marked().with_conditions(&[valid("work/app")]);
-    let held = "service work/app of cluster member-1 cannot be exported: each name that it could have in the hub is borne \
-                by another's InternalServiceExport: fleet-member-member-1/work-app (of Service a/b), \
-                fleet-member-member-1/work-app-0a1b2 (of Service c/d). Delete one of these, or give the Service another \
-                name";
+    let held = "service work/app of cluster member-1 cannot be exported: another export in the hub uses each name \
+                that its InternalServiceExport may have: fleet-member-member-1/work-app (of Service a/b), \
+                fleet-member-member-1/work-app-0a1b2 (of Service c/d). Delete one of these, or give the Service \
+                another name";
     vec![
         case(
             "the hub finds no conflict",
@@ -143,10 +137,9 @@ fn of_outcomes() -> Vec<Case> {
                 accepted_export("work/app").object(),
                 offered().judged(conflict("work/app")).object(),
             ]),
-            [
-                "ServiceExport ConflictFound: service work/app is in conflict with other exported services; the events of \
-              InternalServiceExport fleet-member-member-1/work-app in the hub name the ports, the clusters and the winner",
-            ],
+            ["ServiceExport ConflictFound: service work/app is in conflict with other exported services. The Events \
+              of InternalServiceExport fleet-member-member-1/work-app in the hub name the ports, the clusters and the \
+              winner"],
         ),
         case(
             "the hub does not let this cluster export it",
@@ -187,19 +180,17 @@ fn of_source_slices() -> Vec<Case> {
         Object::EndpointSliceExport(export)
     };
     let held = format!(
-        "log NameHeldByAnother: EndpointSlice work/app-1 of cluster member-1 is not exported: both names that it could have in \
-         the hub are borne by the EndpointSliceExports of others, fleet-member-member-1/{} and fleet-member-member-1/{}: \
-         delete one of these",
+        "log NameHeldByAnother: EndpointSlice work/app-1 of cluster member-1 is not exported: EndpointSliceExports of \
+         other slices use both names that it may have in the hub, fleet-member-member-1/{} and \
+         fleet-member-member-1/{}. Delete one of these",
         names[0], names[1]
     );
     vec![
         case(
             "the hub does not understand IPv6",
             plan(vec![six.object()]),
-            [
-                "log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: the hub agent does not \
-              announce that it takes slices of IPv6: upgrade it, or apply the definition of MemberAgent in the hub",
-            ],
+            ["log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: the hub agent does \
+                 not announce support for IPv6 slices. Upgrade it, or apply the CRD of MemberAgent in the hub"],
         ),
         case(
             "nobody understands names",
@@ -273,11 +264,11 @@ fn of_mcs() -> Vec<Case> {
 fn of_unknown_imports() -> Vec<Case> {
     let empty = |mcs| service_import("work/app").controlled_by(&mcs).object();
     let lost = "service work/app is not imported into cluster member-1";
-    let why = "no cluster exports it, or another one imports it with type LoadBalancer; the events of ServiceImport work/app \
-               in the hub tell which clusters do";
+    let why = "no cluster exports it, or another cluster imports it with type LoadBalancer. The Events of \
+               ServiceImport work/app in the hub name these clusters";
     let other = mcs("work/other").importing("app").taken_on();
-    let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace imports service work/app \
-                 already; delete one of the two, or let them import different services";
+    let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace already imports \
+                 service work/app. Delete one of the two, or let them import different services";
     vec![
         (
             "it is new",
@@ -296,10 +287,8 @@ fn of_unknown_imports() -> Vec<Case> {
         case(
             "it names no target",
             import_plan([mcs("work/app").importing("").object()]),
-            [
-                "MultiClusterService UnknownServiceImport: MultiClusterService work/app of cluster member-1 names no import: \
-              set spec.serviceImport.name",
-            ],
+            ["MultiClusterService UnknownServiceImport: MultiClusterService work/app of cluster member-1 names no \
+              Service to import: set spec.serviceImport.name"],
         ),
         (
             "another has the import",
@@ -327,13 +316,15 @@ fn of_blocked_mcs() -> Vec<Case> {
         claim.meta.name.name = name.into();
         claim.object()
     };
-    let claimed = "service work/app cannot be imported into cluster member-1: each name that its claim could have in the hub is \
-                   borne by another's InternalServiceImport: fleet-member-member-1/work-app (of service a/b), \
-                   fleet-member-member-1/work-app-4e5f6 (of service c/d). Delete one of these, or import another service";
-    let derived = "MultiClusterService work/app of cluster member-1 cannot derive a Service: each name for it is that of a \
-                   Service of another owner: fleet-system/work-app, fleet-system/work-app-0a1b2; delete or rename one of these";
-    let ports = "Service work/app is not derived as the hub gives it: it has port \"http\" 0/TCP, which is none. Correct the \
-                 Service in cluster member-2";
+    let claimed = "service work/app cannot be imported into cluster member-1: another InternalServiceImport in the \
+                   hub uses each name that its claim may have: fleet-member-member-1/work-app (of service a/b), \
+                   fleet-member-member-1/work-app-4e5f6 (of service c/d). Delete one of these, or import another \
+                   service";
+    let derived = "MultiClusterService work/app of cluster member-1 cannot derive a Service: Services of other owners \
+                   use each name that it may have: fleet-system/work-app, fleet-system/work-app-0a1b2. Delete or \
+                   rename one of these";
+    let ports = "Service work/app is not derived: port \"http\" 0/TCP of the ServiceImport in the hub is invalid. \
+                 Correct the Service in cluster member-2";
     vec![
         (
             "others have both names of its claim in the hub",
@@ -367,21 +358,19 @@ fn of_blocked_mcs() -> Vec<Case> {
                 shown().object(),
                 service("fleet-system/work-app").object(),
             ]),
-            ["MultiClusterService DerivedServiceLost: Service fleet-system/work-app does not carry the labels of \
-              MultiClusterService work/app and is left alone; another is derived. Delete it if nobody needs it"],
+            ["MultiClusterService DerivedServiceLost: Service fleet-system/work-app does not have the labels of \
+              MultiClusterService work/app, so the agent leaves it unchanged, and derives another Service. Delete it \
+              if nobody needs it"],
         ),
-        (
+        case(
             "it is to go while what was made for it cannot be read",
             {
                 let mut view = member_view([taken().deleting().object()]);
                 undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
                 planned(&view, &Key::MultiClusterService(named("work/app")))
             },
-            vec![
-                "log ObjectUnreadable: MultiClusterService work/app is to go and is not let go: ServiceImport work/app was \
-                 made for it by its name and cannot be read; repair or delete that"
-                    .to_owned(),
-            ],
+            ["log ObjectUnreadable: MultiClusterService work/app is being deleted and keeps its finalizer, because \
+              ServiceImport work/app was created for it and is undecodable. Repair or delete that object"],
         ),
     ]
 }
@@ -398,13 +387,13 @@ fn of_imported_slices() -> Vec<Case> {
     let name = given().meta.name.name;
     let theirs = EndpointSlice { imported: false, ..imported_slice(&name, "another") };
     let held = format!(
-        "EndpointSlice fleet-system/{name} of cluster member-1 is not managed by the importer, so the import of that name \
-         cannot be written: delete it, or restore its managed-by label"
+        "EndpointSlice fleet-system/{name} of cluster member-1 is not managed by this agent, so the imported slice of \
+         that name cannot be written. Delete it, or restore its managed-by label"
     );
     let odd = given().called("Not_A_Name").marked();
     let loopback = given().with_addresses(&["10.0.0.1", "127.0.0.1"], 1).marked();
-    let address = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 127.0.0.1 (loopback). \
-                   Correct the slice in cluster member-2";
+    let address = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address 127.0.0.1 \
+                   (loopback). Correct the slice in cluster member-2";
     vec![
         (
             "somebody else's slice has its name",
@@ -414,10 +403,8 @@ fn of_imported_slices() -> Vec<Case> {
         case(
             "no slice can have its name",
             plan(vec![Object::EndpointSliceImport(odd)], &"Not_A_Name".into()),
-            [
-                "log NameRefused: EndpointSliceImport fleet-member-member-1/Not_A_Name has a name that no EndpointSlice can \
-              have, and is not imported: it is not of a hub agent's making",
-            ],
+            ["log NameRefused: EndpointSliceImport fleet-member-member-1/Not_A_Name is not imported, because no \
+              EndpointSlice can have its name. Hub agents write no such name: find the client that wrote it"],
         ),
         (
             "it has an address that is no other cluster's",
@@ -441,16 +428,16 @@ fn shown(clusters: &[&str]) -> ServiceImport {
     service_import("work/app").showing(resolved(clusters))
 }
 
-const DIFFERS: &str = "service work/app of cluster member-3 is in conflict with the export of cluster member-1, which has \
-    offered its ports for longer: only member-3 offers http 81/TCP; only member-1 offers http 80/TCP. Offer the same ports, \
-    or export under another name";
+const DIFFERS: &str = "service work/app of cluster member-3 is in conflict with the export of cluster member-1, which \
+                       has exported its ports for longer: only member-3 exports http 81/TCP; only member-1 exports \
+                       http 80/TCP. Export the same ports, or export under another name";
 
 fn of_exports_in_the_hub() -> Vec<Case> {
     let accepted = |cluster: &str, since| internal(cluster, 80, since).judged(no_conflict("work/app")).object();
     let loser = || internal("member-3", 81, 4);
     let mut back = internal("member-2", 80, 3).judged(no_conflict("work/app"));
-    let refusal = "cluster member-2 may not export from namespace work of the hub, whose annotation \"exporters\" does not \
-                   name it: add member-2 there, or take the annotation away so that every cluster may";
+    let refusal = "cluster member-2 may not export from namespace work of the hub: the annotation \"exporters\" does \
+                   not list it. Add member-2 there, or remove the annotation so that every cluster may";
     let refused = || crate::support::build::condition("Valid", "False", "ExporterNotAllowed", refusal, 1);
     back.conditions.push(refused());
     let by_one = || namespace("work").exported_from_by("member-1").object();
@@ -548,11 +535,9 @@ fn of_claims() -> Vec<Case> {
                 holder(),
                 claim_of("member-3").object(),
             ]),
-            [
-                "log ImportHeldByAnother: InternalServiceImport fleet-member-member-3/work-app of cluster member-3 waits: \
-              service work/app is imported by member-2 already, and of type LoadBalancer one cluster may import it; ask for \
-              it with type ClusterIP, or delete the other's MultiClusterService",
-            ],
+            ["log ImportHeldByAnother: InternalServiceImport fleet-member-member-3/work-app of cluster member-3 \
+              waits: service work/app is imported by member-2 already, and only one cluster may import it with type \
+              LoadBalancer. Use type ClusterIP, or delete the MultiClusterService of the other cluster"],
         ),
         case(
             "one does not understand what it asks for",
@@ -561,19 +546,16 @@ fn of_claims() -> Vec<Case> {
                 service_import("work/app").showing(headless).object(),
                 claim_of("member-2").object(),
             ]),
-            [
-                "log NotUnderstood: InternalServiceImport fleet-member-member-2/work-app of cluster member-2 waits: service \
-              work/app is headless, and that cluster's agent does not announce that it takes headless Services: upgrade it",
-            ],
+            ["log NotUnderstood: InternalServiceImport fleet-member-member-2/work-app of cluster member-2 waits: \
+              service work/app is headless, and the agent of that cluster does not announce support for headless \
+              Services. Upgrade that agent"],
         ),
         case(
             "one may not import",
             hub_plan([exporter(), shown(&["member-1"]).object(), claim_of("member-2").object(), of_none]),
-            [
-                "InternalServiceImport ImporterNotAllowed: cluster member-2 may not import from namespace work of the hub, \
-              whose annotation \"importers\" does not name it: add member-2 there, or take the annotation away so that \
-              every cluster may",
-            ],
+            ["InternalServiceImport ImporterNotAllowed: cluster member-2 may not import from namespace work of the \
+              hub: the annotation \"importers\" does not list it. Add member-2 there, or remove the annotation so \
+              that every cluster may"],
         ),
     ]
 }
@@ -595,14 +577,14 @@ fn of_slices_in_the_hub() -> Vec<Case> {
         vec![format!("EndpointSliceExport {reason}: {message}"), format!("log {reason}: {message}")]
     };
     let of_slice = format!(
-        "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 exports it already, \
-         as EndpointSliceExport {}. If one cluster has joined the fleet under two names, take one of them out; otherwise one of \
-         the two claims a slice that is not its own",
+        "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 already \
+         exports it, as EndpointSliceExport {}. If one cluster joined the fleet under two ids, remove one of them. \
+         Otherwise one of the two clusters exports a slice of the other",
         held.meta.name
     );
     let of_name = format!(
-        "EndpointSlice work/other-1 of cluster member-2 is not distributed: EndpointSliceExport {} of cluster member-1 holds \
-         the name. Delete the one that does not belong there",
+        "EndpointSlice work/other-1 of cluster member-2 is not distributed: EndpointSliceExport {} of cluster \
+         member-1 already uses the name. Delete the one that does not belong there",
         held.meta.name
     );
     vec![

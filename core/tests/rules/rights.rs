@@ -44,8 +44,9 @@ fn importers(clusters: &str) -> Object {
     namespace("work").imported_from_by(clusters).object()
 }
 
-const EXPORT_REFUSED: &str = "cluster member-2 may not export from namespace work of the hub, whose annotation \
-    \"exporters\" does not name it: add member-2 there, or take the annotation away so that every cluster may";
+const EXPORT_REFUSED: &str = "cluster member-2 may not export from namespace work of the hub: the annotation \
+                              \"exporters\" does not list it. Add member-2 there, or remove the annotation so that \
+                              every cluster may";
 
 fn denied() -> Condition {
     condition("Valid", "False", "ExporterNotAllowed", EXPORT_REFUSED, 1)
@@ -196,8 +197,8 @@ fn a_denied_claim_is_not_granted_and_emits_one_event() {
         .flat_map(|write| &write.events)
         .map(|event| (event.reason.as_str(), &*event.message))
         .collect();
-    let message = "cluster member-2 may not import from namespace work of the hub, whose annotation \"importers\" does \
-                   not name it: add member-2 there, or take the annotation away so that every cluster may";
+    let message = "cluster member-2 may not import from namespace work of the hub: the annotation \"importers\" does \
+                   not list it. Add member-2 there, or remove the annotation so that every cluster may";
     assert_eq!(updated, [("ImporterNotAllowed", message)]);
 
     let updated = first.marked();

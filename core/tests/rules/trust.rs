@@ -123,7 +123,7 @@ fn a_second_export_under_a_name_that_another_namespace_holds_is_not_distributed_
     let holder = distributed().meta.name;
     let message = format!(
         "EndpointSlice work/app-1 of cluster member-2 is not distributed: EndpointSliceExport {holder} of cluster \
-         member-1 holds the name. Delete the one that does not belong there"
+         member-1 already uses the name. Delete the one that does not belong there"
     );
     assert_eq!(events_of(&plan), [("NameHeldByAnother", &*message)]);
     assert_eq!(blocking_reasons(&plan), events_of(&plan));
@@ -144,9 +144,9 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_not_distributed_an
     assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
     let holder = distributed().meta.name;
     let message = format!(
-        "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 exports it \
-         already, as EndpointSliceExport {holder}. If one cluster has joined the fleet under two names, take one of them \
-         out; otherwise one of the two claims a slice that is not its own"
+        "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 already \
+         exports it, as EndpointSliceExport {holder}. If one cluster joined the fleet under two ids, remove one of \
+         them. Otherwise one of the two clusters exports a slice of the other"
     );
     assert_eq!(events_of(&plan), [("SliceHeldByAnother", &*message)]);
     assert_eq!(blocking_reasons(&plan), events_of(&plan));

@@ -429,7 +429,7 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_dec
 fn assert_held_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
     let why = blocking_reasons(plan).first().map_or("", |(_, message)| message);
-    assert!(why.contains(name) && why.contains("repair or delete"), "{why:?}");
+    assert!(why.contains(name) && why.contains("Repair or delete"), "{why:?}");
 }
 
 #[test]

@@ -391,7 +391,7 @@ fn service_of(slice: &EndpointSlice) -> Option<Text> {
         Ok(service) => Some(service.name),
         Err(error) => {
             let Metadata { namespace, name, .. } = &slice.metadata;
-            warn!(%namespace, slice = %name, "{error}: it is left alone; delete it or give it that label");
+            warn!(%namespace, slice = %name, "{error}. The agent ignores this slice: delete it, or set that label");
             None
         }
     }

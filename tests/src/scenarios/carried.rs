@@ -170,7 +170,7 @@ pub async fn go_form_fields_of_a_rich_service_arrive(env: &Environment<impl Back
     export["metadata"]["name"] = json!("db");
     exporter.create::<ServiceExport>(export).await?;
     exporter.sees_export("db", "Valid", "False", "ServiceIneligible").await?;
-    exporter.sees_event("ServiceExport", "ServiceIneligible", "definition of MemberAgent is missing").await.map(drop)
+    exporter.sees_event("ServiceExport", "ServiceIneligible", "apply the CRD of MemberAgent in the hub").await.map(drop)
 }
 
 async fn create_headless(exporter: &User) -> anyhow::Result<()> {

@@ -22,7 +22,7 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.export("app").await?;
     second.sees_export("app", "Conflict", "True", "ConflictFound").await?;
     let in_hub = User::new(env.backend.hub(), &env.members[1].hub_namespace);
-    let why = format!("only {other} offers http 81/TCP; only {one} offers http 80/TCP");
+    let why = format!("only {other} exports http 81/TCP; only {one} exports http 80/TCP");
     assert_eq!(in_hub.sees_event("InternalServiceExport", "ConflictFound", &why).await?, 1);
     assert_eq!(second.sees_event("ServiceExport", "ConflictFound", "the winner").await?, 1);
     first.sees_export("app", "Conflict", "False", "NoConflictFound").await?;

@@ -52,7 +52,7 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
 ) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
     let [this, other] = [&env.members[0].cluster_id, &env.members[1].cluster_id];
-    let why = format!("add {this} there, or take the annotation away");
+    let why = format!("Add {this} there, or remove the annotation");
     name(&env, "exporters", Some(other)).await?;
     exporter.create_service("app").await?;
     exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
@@ -198,7 +198,9 @@ pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_repo
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
-    let why = |address: &str| format!("address {address} (outside the ranges that --source-ranges declares for it)");
+    let why = |address: &str| {
+        format!("address {address} (outside the ranges that --source-ranges declares for that cluster)")
+    };
     let events =
         async |address: &str| importer.sees_event("MultiClusterService", "AddressRefused", &why(address)).await;
     let endpoints = |addresses: &[&str]| addresses.iter().map(|address| json!({"addresses": [address]})).collect();
@@ -250,13 +252,13 @@ pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_n
     spec["endpointSliceReference"]["clusterId"] = json!(this);
     let name = format!("{other}-{}-app-1-abcde", env.namespace);
     forger.create::<EndpointSliceExport>(json!({"metadata": {"name": name}, "spec": spec})).await?;
-    let why = format!("cluster {this} exports it already");
+    let why = format!("cluster {this} already exports it");
     assert_eq!(forger.sees_event("EndpointSliceExport", "SliceHeldByAnother", &why).await?, 1);
     spec["endpointSliceReference"]["uid"] = json!("6f3cf4f8-0000-4000-8000-000000000001");
     let name = genuine.name_any();
     forger.create::<EndpointSliceExport>(json!({"metadata": {"name": name}, "spec": spec})).await?;
     let holder = format!("{}/{name}", env.members[0].hub_namespace);
-    let why = format!("EndpointSliceExport {holder} of cluster {this} holds the name");
+    let why = format!("EndpointSliceExport {holder} of cluster {this} already uses the name");
     assert_eq!(forger.sees_event("EndpointSliceExport", "NameHeldByAnother", &why).await?, 1);
 
     exporter.set_endpoints("app-1", &["10.1.0.1", "10.1.0.2"]).await?;

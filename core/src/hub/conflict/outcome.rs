@@ -125,9 +125,9 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
         String::new()
     };
     format!(
-        "service {} of cluster {cluster} is in conflict with the export of cluster {winner}, which has offered its ports \
-         for longer: {kinds}only {cluster} offers {}; only {winner} offers {}. Offer the same ports, or export under another \
-         name",
+        "service {} of cluster {cluster} is in conflict with the export of cluster {winner}, which has exported its \
+         ports for longer: {kinds}only {cluster} exports {}; only {winner} exports {}. Export the same ports, or \
+         export under another name",
         export.reference.source,
         list(&export.ports, &resolution.ports),
         list(&resolution.ports, &export.ports),

@@ -134,14 +134,14 @@ fn not_distributed_event(export: &HubSlice, reason: Reason, held_by: &HubSlice) 
     let source = &export.spec.reference.source;
     let message = match reason {
         Reason::NameHeldByAnother => format!(
-            "EndpointSlice {source} of cluster {mine} is not distributed: EndpointSliceExport {} of cluster {theirs} holds the \
-             name. Delete the one that does not belong there",
+            "EndpointSlice {source} of cluster {mine} is not distributed: EndpointSliceExport {} of cluster {theirs} \
+             already uses the name. Delete the one that does not belong there",
             held_by.meta.name
         ),
         _ => format!(
-            "EndpointSlice {source} (uid {}) of cluster {mine} is not distributed: cluster {theirs} exports it already, as \
-             EndpointSliceExport {}. If one cluster has joined the fleet under two names, take one of them out; otherwise one \
-             of the two claims a slice that is not its own",
+            "EndpointSlice {source} (uid {}) of cluster {mine} is not distributed: cluster {theirs} already exports \
+             it, as EndpointSliceExport {}. If one cluster joined the fleet under two ids, remove one of them. \
+             Otherwise one of the two clusters exports a slice of the other",
             export.spec.reference.uid, held_by.meta.name
         ),
     };

@@ -30,17 +30,15 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         Eligibility::NotFound => {
             let valid = valid_condition(ConditionValue::service_not_found(service));
             let text = format!(
-                "service {service} is not found in cluster {}: make a Service of that name, or delete the ServiceExport",
+                "service {service} is not found in cluster {}: create a Service of that name, or delete the \
+                 ServiceExport",
                 view.settings.cluster
             );
             withdraw_with_conditions(view, export, vec![valid.with_event_message(text)], now)
         }
         Eligibility::NotSupported(_) => {
             let value = ConditionValue::headless_not_supported(service);
-            let text = format!(
-                "{}: that may be a Go agent, or the definition of MemberAgent is missing in the hub",
-                value.message
-            );
+            let text = format!("{}. Upgrade the hub agent, or apply the CRD of MemberAgent in the hub", value.message);
             withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
         Eligibility::Ineligible(source) => {
@@ -51,7 +49,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         }
         Eligibility::WeightZero(_) => {
             let value = ConditionValue::weight_is_zero(service);
-            let text = format!("{}: other clusters send it nothing until its weight is more", value.message);
+            let text = format!("{}: other clusters send it no traffic until its weight is above 0", value.message);
             let valid = valid_condition(value).with_event_message(text);
             // fault S24.5: withdrawal::started(export, COMPONENT) ~> withdrawal::started(export, COMPONENT).filter(|_| false)
             let wanted = [valid].into_iter().chain(withdrawal::started(export, COMPONENT)).collect();
@@ -65,14 +63,14 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         Eligibility::TooManyPorts(source) => {
             let value = ConditionValue::too_many_ports(service, source.ports.len());
             let text = format!(
-                "{}; what was exported of it stays as it was: take ports away, or offer them under several Services",
+                "{}. The existing export stays as it was. Remove ports, or split them between several Services",
                 value.message
             );
             unchanged(view, export, source, valid_condition(value).with_event_message(text), now)
         }
         Eligibility::InvalidWeight(source, error) => {
             let value = ConditionValue::invalid_weight(service, &error);
-            let text = format!("{}; what is exported goes on as it was until that is mended", value.message);
+            let text = format!("{}. The existing export continues unchanged. Correct the annotation", value.message);
             unchanged(view, export, source, valid_condition(value).with_event_message(text), now)
         }
         Eligibility::Eligible(source) => start_export(view, export, source, now),
@@ -97,7 +95,7 @@ fn why_ineligible(service: &Service) -> &'static str {
     match service.service_type {
         ServiceType::ExternalName => "it is of type ExternalName and has no endpoints of its own",
         ServiceType::ClusterIp | ServiceType::NodePort | ServiceType::LoadBalancer => {
-            "it is headless; set the annotation \"export-headless\" of the ServiceExport to \"true\" to export it nevertheless"
+            "it is headless; set the annotation \"export-headless\" of the ServiceExport to \"true\" to export it"
         }
     }
 }
@@ -282,7 +280,8 @@ fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
             let internal = internal.map(|internal| internal.meta.name.to_string()).unwrap_or_default();
             let value = ConditionValue::conflict(name);
             let text = format!(
-                "{}; the events of InternalServiceExport {internal} in the hub name the ports, the clusters and the winner",
+                "{}. The Events of InternalServiceExport {internal} in the hub name the ports, the clusters and the \
+                 winner",
                 value.message
             );
             Some(DesiredCondition::new(CONFLICT, value, OUTCOME_COMPONENT).with_event_message(text))
@@ -400,8 +399,8 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     let taken: Vec<String> =
         taken.map(|taken| format!("{} (of Service {})", taken.meta.name, taken.reference.source)).collect();
     Some(format!(
-        "service {name} of cluster {} cannot be exported: each name that it could have in the hub is borne by another's \
-         InternalServiceExport: {}. Delete one of these, or give the Service another name",
+        "service {name} of cluster {} cannot be exported: another export in the hub uses each name that its \
+         InternalServiceExport may have: {}. Delete one of these, or give the Service another name",
         view.settings.cluster,
         taken.join(", ")
     ))

@@ -93,13 +93,13 @@ fn unsupported(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReas
     let why = match &slice.content.address_type {
         AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
         AddressType::IPv4 | AddressType::IPv6 => {
-            "the hub agent does not announce that it takes slices of IPv6: upgrade it, or apply the definition of \
-             MemberAgent in the hub"
+            "the hub agent does not announce support for IPv6 slices. Upgrade it, or apply the CRD of MemberAgent in \
+             the hub"
                 .to_owned()
         }
     };
     let what = if hub.features.keeps(&slice.content) && best(view, slice).is_some() {
-        "stays in the hub as it was exported"
+        "stays in the hub unchanged"
     } else {
         "is not exported"
     };
@@ -110,8 +110,8 @@ fn unsupported(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReas
 /// Returns the blocking reason of a slice with more ports than the hub accepts. The last exported content stays.
 fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
     let message = format!(
-        "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported: what was exported of it stays as it \
-         was; take ports away",
+        "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported. The exported slice \
+         stays as it was. Remove ports",
         source.slice.meta.name,
         view.settings.cluster,
         source.content.ports.len()
@@ -235,8 +235,8 @@ fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     names.iter().all(of_another).then(|| BlockingReason {
         reason: Reason::NameHeldByAnother,
         message: format!(
-            "EndpointSlice {} of cluster {} is not exported: both names that it could have in the hub are borne by the \
-             EndpointSliceExports of others, {} and {}: delete one of these",
+            "EndpointSlice {} of cluster {} is not exported: EndpointSliceExports of other slices use both names that \
+             it may have in the hub, {} and {}. Delete one of these",
             slice.meta.name, view.settings.cluster, names[0], names[1]
         ),
     })

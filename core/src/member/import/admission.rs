@@ -52,7 +52,7 @@ impl Forbidden {
             Self::Multicast => "multicast or broadcast",
             Self::Unspecified => "unspecified",
             Self::NoAddress => "no address of the slice's type",
-            Self::OutOfRange => "outside the ranges that --source-ranges declares for it",
+            Self::OutOfRange => "outside the ranges that --source-ranges declares for that cluster",
         }
     }
 }
@@ -225,9 +225,10 @@ impl NotImported {
         }
         let reference = &distributed.spec.reference;
         let undeclared = self.addresses.iter().any(|(_, forbidden)| *forbidden == Forbidden::OutOfRange);
-        let or = if undeclared { ", or declare where its endpoints lie with --source-ranges" } else { "" };
+        let or = if undeclared { ", or declare the ranges of its endpoints with --source-ranges" } else { "" };
         format!(
-            "EndpointSlice {} of cluster {} says what is not imported: {list}. Correct the slice in cluster {}{or}",
+            "EndpointSlice {} of cluster {} has values that are not imported: {list}. Correct the slice in cluster \
+             {}{or}",
             reference.source, reference.cluster, reference.cluster
         )
     }
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn addresses_outside_declared_ranges_are_not_imported() {
         let ranges = ["10.1.0.0/16", "fd00:1::/32"].map(|range| ranges::parse(range).expect("a range"));
-        let outside = Some("outside the ranges that --source-ranges declares for it");
+        let outside = Some("outside the ranges that --source-ranges declares for that cluster");
         let table = [
             (AddressType::IPv4, "10.1.2.3", None),
             (AddressType::IPv4, "10.2.2.3", outside),

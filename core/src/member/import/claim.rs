@@ -212,8 +212,8 @@ fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
         .collect();
     (!taken.is_empty()).then(|| {
         format!(
-            "service {name} cannot be imported into cluster {}: each name that its claim could have in the hub is borne by \
-             another's InternalServiceImport: {}. Delete one of these, or import another service",
+            "service {name} cannot be imported into cluster {}: another InternalServiceImport in the hub uses each \
+             name that its claim may have: {}. Delete one of these, or import another service",
             view.settings.cluster,
             taken.join(", ")
         )

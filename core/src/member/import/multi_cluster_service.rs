@@ -84,7 +84,7 @@ fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Pla
     }
     plan.join(retire(view, mcs));
     let text = format!(
-        "MultiClusterService {} of cluster {} names no import: set spec.serviceImport.name",
+        "MultiClusterService {} of cluster {} names no Service to import: set spec.serviceImport.name",
         mcs.meta.name, view.settings.cluster
     );
     plan.join(set_status_beside(view, &plan, mcs, &unknown(text), LoadBalancerStatus::default(), now));
@@ -273,8 +273,8 @@ fn waiting_message(view: &View, mcs: &MultiClusterService, import: &ObjectName) 
     let valid = conditions::find(&mcs.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
     format!(
-        "service {import} is not imported into cluster {} {}: no cluster exports it, or another one imports it with type \
-         LoadBalancer; the events of ServiceImport {import} in the hub tell which clusters do",
+        "service {import} is not imported into cluster {} {}: no cluster exports it, or another cluster imports it \
+         with type LoadBalancer. The Events of ServiceImport {import} in the hub name these clusters",
         view.settings.cluster,
         if had_it { "any more" } else { "yet" }
     )
@@ -282,8 +282,8 @@ fn waiting_message(view: &View, mcs: &MultiClusterService, import: &ObjectName) 
 
 fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
     let message = format!(
-        "MultiClusterService {} of cluster {} waits: {holder} of the same namespace imports service {} already; delete one of \
-         the two, or let them import different services",
+        "MultiClusterService {} of cluster {} waits: {holder} of the same namespace already imports service {}. \
+         Delete one of the two, or let them import different services",
         mcs.meta.name,
         view.settings.cluster,
         import_name_of(mcs)
@@ -297,8 +297,8 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
         let message = format!(
-            "Service {} is not derived as the hub gives it: it has port {:?} {}/{}, which is none. Correct the Service in \
-             cluster {}",
+            "Service {} is not derived: port {:?} {}/{} of the ServiceImport in the hub is invalid. Correct the \
+             Service in cluster {}",
             import.meta.name,
             port.name,
             port.port,
@@ -319,8 +319,8 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     };
     // fault M3.1: mcs ~> false && mcs
     if mcs.derived_label.as_ref() != Some(&name.name) {
-        let left =
-            named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, "; another is derived"));
+        let instead = ", and derives another Service";
+        let left = named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, instead));
         return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
     let waits = waits_for_load_balancer(view, mcs, import, present);
@@ -423,8 +423,8 @@ fn any_derived_service<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Opti
 fn names_held(view: &View, mcs: &MultiClusterService) -> String {
     let names: Vec<String> = possible_names(view, mcs).map(|name| name.to_string()).collect();
     format!(
-        "MultiClusterService {} of cluster {} cannot derive a Service: each name for it is that of a Service of another \
-         owner: {}; delete or rename one of these",
+        "MultiClusterService {} of cluster {} cannot derive a Service: Services of other owners use each name that it \
+         may have: {}. Delete or rename one of these",
         mcs.meta.name,
         view.settings.cluster,
         names.join(", ")
@@ -509,8 +509,8 @@ fn set_status(
 /// another owner's Service, so a second one (`instead`) is created.
 fn left_behind(mcs: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
-        "Service {left} does not carry the labels of MultiClusterService {} and is left alone{instead}. Delete it if nobody \
-         needs it",
+        "Service {left} does not have the labels of MultiClusterService {}, so the agent leaves it \
+         unchanged{instead}. Delete it if nobody needs it",
         mcs.meta.name
     );
     event(mcs, Reason::DerivedServiceLost, message)

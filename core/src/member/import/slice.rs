@@ -143,8 +143,8 @@ fn ensure(
     // fault T26.1: !names::is_dns_1123_subdomain(name) ~> false
     if !names::is_dns_1123_subdomain(name) {
         let message = format!(
-            "EndpointSliceImport {} has a name that no EndpointSlice can have, and is not imported: it is not of a hub agent's \
-             making",
+            "EndpointSliceImport {} is not imported, because no EndpointSlice can have its name. Hub agents write no \
+             such name: find the client that wrote it",
             distributed.meta.name
         );
         return Plan::blocked(Reason::NameRefused, message);
@@ -217,8 +217,8 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[Ob
         more => format!(" and {more} more"),
     };
     format!(
-        "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices have the names of slices \
-         that are to be imported: {}{more}. Delete these, or restore their managed-by label",
+        "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices already have the \
+         names of imported slices: {}{more}. Delete these, or restore their managed-by label",
         import,
         view.settings.cluster,
         named.join(", ")
@@ -232,8 +232,8 @@ fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
         return Plan::default(); // its removal requeues this key
     }
     let message = format!(
-        "EndpointSlice {} of cluster {} is not managed by the importer, so the import of that name cannot be written: delete \
-         it, or restore its managed-by label",
+        "EndpointSlice {} of cluster {} is not managed by this agent, so the imported slice of that name cannot be \
+         written. Delete it, or restore its managed-by label",
         present.meta.name, view.settings.cluster
     );
     Plan::blocked(Reason::NameHeldByAnother, message)

@@ -221,15 +221,15 @@ impl View {
             (Ownership::Own, ClusterUid::NotReadable) if self.watches.complete(&[Kind::MemberAgent]) => say(
                 Reason::ClusterIdNotChecked,
                 format!(
-                    "two clusters with the id {cluster} would not be noticed: this agent may not read its namespace \
+                    "the agent cannot detect a second cluster with the id {cluster}: it may not read its namespace \
                      {KUBE_SYSTEM}. Apply the ClusterRole of deploy/member-agent.yaml"
                 ),
             ),
             (Ownership::Own, _) if self.owners.is_pruned => say(
                 Reason::ClusterIdNotChecked,
                 format!(
-                    "two clusters with the id {cluster} would not be noticed: the hub's definition of MemberAgent has no \
-                     clusterUid. Apply deploy/crds in the hub"
+                    "the agent cannot detect a second cluster with the id {cluster}: the hub's CRD of MemberAgent has \
+                     no clusterUid. Apply deploy/crds in the hub"
                 ),
             ),
             _ => {}
@@ -240,8 +240,9 @@ impl View {
             say(
                 Reason::ClusterIdShared,
                 format!(
-                    "two agents renew MemberAgent {} by turns, {} and {rival}, and both have the UID of one cluster: one of \
-                     them runs in a clone of this cluster, or without leader election. Stop it, or give it another cluster id",
+                    "two agents take turns to renew MemberAgent {}, {} and {rival}, and both have the UID of one \
+                     cluster: one of them runs in a clone of this cluster, or without leader election. Stop it, or \
+                     give it another cluster id",
                     self.own_member_agent(),
                     self.settings.leader
                 ),
@@ -253,9 +254,10 @@ impl View {
     fn id_in_use(&self, owner: &Uid, own: &Uid) -> String {
         let (cluster, namespace) = (&self.settings.cluster, &self.settings.hub_namespace);
         format!(
-            "cluster id {cluster} belongs to the cluster with UID {owner}, and this cluster has UID {own}: it exports and imports \
-             nothing. Give one of them another id; or let this one take over, in the hub: kubectl -n {namespace} patch \
-             memberagent {cluster} --type=merge -p '{{\"spec\":{{\"clusterUid\":\"{own}\"}}}}'"
+            "cluster id {cluster} belongs to the cluster with UID {owner}, and this cluster has UID {own}: this \
+             cluster exports and imports nothing. Give one of the two another id. Or let this cluster take over, in \
+             the hub: kubectl -n {namespace} patch memberagent {cluster} --type=merge -p \
+             '{{\"spec\":{{\"clusterUid\":\"{own}\"}}}}'"
         )
     }
 }
