@@ -95,7 +95,8 @@ pub fn rejection_event<S: From<Kind>>(
 /// Returns the message for a rejected write, with the server's text.
 pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
     format!(
-        "cluster {} refused to {} {}: {}; it is tried again every 10 minutes, and once what it is made from changes",
+        "cluster {} rejected the request to {} {}: {}. The agent retries every 10 minutes, and when the content \
+         changes",
         failure.cluster,
         failure.verb,
         target(failure),
@@ -116,8 +117,8 @@ pub fn denial_event<S: From<Kind>>(
         return Vec::new();
     }
     let message = format!(
-        "cluster {} does not let this agent {} {}: {}; check the agent's role there, and that the namespace and the definition \
-         exist; it is tried again by itself",
+        "cluster {} denied the request to {} {}: {}. Check the agent's role in that cluster, and that the namespace \
+         and the CRD exist. The agent retries by itself",
         failure.cluster,
         failure.verb,
         target(failure),
@@ -131,8 +132,8 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
     let over = format!("{} {}", fight.kind, fight.name);
     Some(format!(
-        "another writer undoes what this agent writes to {over} of cluster {}, so it is repaired once a minute only: {by}. Stop \
-         that writer",
+        "another writer undoes the agent's writes to {over} of cluster {}, so the agent repairs it once a minute \
+         only: {by}. Stop that writer",
         fight.cluster
     ))
 }
@@ -198,11 +199,12 @@ mod tests {
 
     #[test]
     fn a_rejected_write_is_reported_with_object_cluster_and_remedy() {
-        let expected = "cluster hub refused to create InternalServiceExport fleet-member-west/work-app: spec.ports: too many; it \
-                       is tried again every 10 minutes, and once what it is made from changes";
+        let expected = "cluster hub rejected the request to create InternalServiceExport fleet-member-west/work-app: \
+                        spec.ports: too many. The agent retries every 10 minutes, and when the content changes";
         assert_eq!(reported(422, "spec.ports: too many"), [("WriteRefused", expected.to_owned())]);
-        let denied = "cluster hub does not let this agent create InternalServiceExport fleet-member-west/work-app: not yours; \
-                      check the agent's role there, and that the namespace and the definition exist; it is tried again by itself";
+        let denied = "cluster hub denied the request to create InternalServiceExport fleet-member-west/work-app: not \
+                      yours. Check the agent's role in that cluster, and that the namespace and the CRD exist. The \
+                      agent retries by itself";
         assert_eq!(reported(403, "not yours"), [("WriteDenied", denied.to_owned())]);
         assert_eq!(reported(404, "not yours"), [("WriteDenied", denied.to_owned())]);
     }
@@ -218,8 +220,9 @@ mod tests {
         };
         let about = || Some((Kind::MultiClusterService, ObjectName::new("work", "app"), "uid".into()));
         let reported = fight_event(about(), &fight(Some("field manager \"x\" (endpoints)")), "member-agent");
-        let message = "another writer undoes what this agent writes to EndpointSlice fleet-system/app-1 of cluster member, so it \
-                       is repaired once a minute only: field manager \"x\" (endpoints). Stop that writer";
+        let message = "another writer undoes the agent's writes to EndpointSlice fleet-system/app-1 of cluster \
+                       member, so the agent repairs it once a minute only: field manager \"x\" (endpoints). Stop that \
+                       writer";
         assert_eq!(reported.len(), 1);
         assert_eq!(
             (reported[0].reason, &*reported[0].message, &*reported[0].name.name),

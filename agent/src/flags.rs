@@ -79,7 +79,7 @@ impl CommonFlags {
         if self.enable_traffic_manager_feature {
             return Err(UsageError(format!(
                 "--enable-traffic-manager-feature=true is not supported: run the Go {go_binary} beside this agent for \
-                 Azure Traffic Manager, and leave the flag out here"
+                 Azure Traffic Manager, and remove the flag here"
             )));
         }
         check_namespace("--leader-election-namespace", &self.leader_election_namespace)?;

@@ -80,7 +80,7 @@ where
     // itself. The work of an agent in memory is far below the capacity of one CPU.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit_with_error(&format!("no threads or timers are to be had: {error}")),
+        Err(error) => return exit_with_error(&format!("cannot start the timers and tasks of this process: {error}")),
     };
     // An error means that a default exists, which happens only in a test that runs two agents in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -38,7 +38,7 @@ pub enum BindAddress {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no address to listen on: use :port, host:port, or 0 for none")]
+#[error("{0:?} is not a listen address: use :port, host:port, or 0 for none")]
 pub struct InvalidAddress(String);
 
 impl std::str::FromStr for BindAddress {
@@ -74,7 +74,7 @@ impl std::fmt::Display for BindAddress {
 
 /// Error of an admin server that cannot listen on one of its addresses.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} for metrics and probes: {cause}; choose another address or 0 for none")]
+#[error("cannot listen on {address} for metrics and probes: {cause}. Choose another address, or 0 for none")]
 pub struct AdminError {
     /// Address as the flag has it.
     pub address: String,
@@ -257,7 +257,7 @@ async fn serve(stream: TcpStream, sources: AdminSources) {
 
 fn respond(method: &Method, path: &str, sources: &AdminSources) -> Response<Full<Bytes>> {
     if method != Method::GET && method != Method::HEAD {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
     }
     match path {
         "/metrics" => metrics(&sources.registry),
@@ -267,7 +267,7 @@ fn respond(method: &Method, path: &str, sources: &AdminSources) -> Response<Full
             let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             text(status, readiness.text())
         }
-        _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
+        _ => text(StatusCode::NOT_FOUND, "use /metrics, /healthz or /readyz\n"),
     }
 }
 

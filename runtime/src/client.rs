@@ -114,7 +114,8 @@ pub enum ClientError {
     },
     /// Plain HTTP would expose the credentials to everybody on the network path.
     #[error(
-        "cluster {cluster}: {url} would send the token in clear: use https://, or --hub-insecure-http=true to accept that"
+        "cluster {cluster}: {url} would send the token unencrypted: use https://, or --hub-insecure-http=true to \
+         accept that"
     )]
     PlainHttp { cluster: String, url: Uri },
     /// None of the sources has connection settings: no kubeconfig, no pod service account.
@@ -370,17 +371,20 @@ fn check_scheme(cluster: &str, config: &Config, insecure_http: bool) -> Result<(
 
 fn warn_of_what_is_not_protected(cluster: &str, config: &Config) {
     if config.cluster_url.scheme_str() == Some("http") {
-        tracing::warn!(cluster, "the API server is reached by plain http: everybody on the way can read the token");
+        tracing::warn!(
+            cluster,
+            "the connection to the API server is plain http: everybody on the network path can read the token"
+        );
     } else if config.accept_invalid_certs {
         tracing::warn!(
             cluster,
-            "any certificate of the API server is accepted: everybody on the way can read the token"
+            "the certificate of the API server is not verified: everybody on the network path can read the token"
         );
     }
 }
 
 fn warn_of_proxy(cluster: &str) {
-    tracing::warn!(cluster, "HTTPS_PROXY is set and not used: API servers are reached directly");
+    tracing::warn!(cluster, "HTTPS_PROXY is set and ignored: the agent connects to API servers directly");
 }
 
 fn parse_server_url(text: &str) -> Result<Uri, String> {
@@ -388,7 +392,7 @@ fn parse_server_url(text: &str) -> Result<Uri, String> {
     let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     let url: Uri = url.parse().map_err(|error| format!("{text:?}: {error}"))?;
     if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("it holds a user or a password, and only the token file is used: remove it".to_owned());
+        return Err("it contains a user or a password, and the agent uses only the token file: remove it".to_owned());
     }
     match url.scheme_str() {
         Some("https" | "http") if url.host().is_some_and(|host| !host.is_empty()) => Ok(url),
@@ -402,7 +406,7 @@ fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())?;
     if certificates.is_empty() {
-        return Err("it holds no PEM certificate".to_owned());
+        return Err("it contains no PEM certificate".to_owned());
     }
     Ok(certificates)
 }
@@ -420,7 +424,7 @@ pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>,
 fn parse_header(number: usize, line: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = line.split_once(':').ok_or_else(|| format!("line {number} is not of the form Name: value"))?;
     let name: HeaderName =
-        name.trim().parse().map_err(|_| format!("line {number}: {:?} is no header name", name.trim()))?;
+        name.trim().parse().map_err(|_| format!("line {number}: {:?} is not a header name", name.trim()))?;
     if OWN_HEADERS.contains(&name) {
         return Err(format!("line {number}: {name} is set by the agent itself"));
     }
@@ -585,12 +589,12 @@ mod tests {
         );
         assert_eq!(
             refusal(HubConnection { server_url: "http://hub:8080".to_owned(), insecure: true, ..hub.clone() }),
-            "cluster hub: http://hub:8080/ would send the token in clear: use https://, or --hub-insecure-http=true to \
-             accept that"
+            "cluster hub: http://hub:8080/ would send the token unencrypted: use https://, or \
+             --hub-insecure-http=true to accept that"
         );
         assert_eq!(
             refusal(HubConnection { ca_pem: Some(b"no certificate".to_vec()), ..hub.clone() }),
-            "cluster hub: the certificate authority is not usable: it holds no PEM certificate"
+            "cluster hub: the certificate authority is not usable: it contains no PEM certificate"
         );
         let authorization = vec![(header::AUTHORIZATION, HeaderValue::from_static("Basic x"))];
         assert_eq!(
@@ -610,7 +614,7 @@ mod tests {
     fn a_server_url_with_a_password_is_not_repeated() {
         assert_eq!(
             parse_server_url("https://me:secret@hub").unwrap_err(),
-            "it holds a user or a password, and only the token file is used: remove it"
+            "it contains a user or a password, and the agent uses only the token file: remove it"
         );
     }
 
@@ -621,7 +625,7 @@ mod tests {
         assert_eq!(headers, [("x-one", "1"), ("x-two", "two words")]);
 
         assert_eq!(parse_header_block("nonsense").unwrap_err(), "line 1 is not of the form Name: value");
-        assert_eq!(parse_header_block("\nbad name: x").unwrap_err(), "line 2: \"bad name\" is no header name");
+        assert_eq!(parse_header_block("\nbad name: x").unwrap_err(), "line 2: \"bad name\" is not a header name");
         assert_eq!(
             parse_header_block("Authorization: Bearer x").unwrap_err(),
             "line 1: authorization is set by the agent itself"
@@ -668,7 +672,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = kubeconfig_of(folder.path(), "{server: 'http://hub:8080'}");
         let error = Cluster::from_kubeconfig("hub", &path, false, "agent/1.0").await.unwrap_err().to_string();
-        assert!(error.starts_with("cluster hub: http://hub:8080/ would send the token in clear"), "{error}");
+        assert!(error.starts_with("cluster hub: http://hub:8080/ would send the token unencrypted"), "{error}");
         assert!(Cluster::from_kubeconfig("hub", &path, true, "agent/1.0").await.is_ok());
     }
 
@@ -679,11 +683,16 @@ mod tests {
             ("{server: 'https://hub'}", None),
             (
                 "{server: 'https://hub', insecure-skip-tls-verify: true}",
-                Some("any certificate of the API server is accepted: everybody on the way can read the token"),
+                Some(
+                    "the certificate of the API server is not verified: everybody on the network path can read the \
+                     token",
+                ),
             ),
             (
                 "{server: 'http://hub'}",
-                Some("the API server is reached by plain http: everybody on the way can read the token"),
+                Some(
+                    "the connection to the API server is plain http: everybody on the network path can read the token",
+                ),
             ),
         ];
         for (server, warning) in table {

@@ -197,7 +197,7 @@ impl<L: Logic> Engine<L> {
                     namespace = &*undecodable.name.namespace,
                     name = &*undecodable.name.name,
                     why = undecodable.why,
-                    "an object cannot be read: what was known of it is kept; repair or delete it"
+                    "an object is undecodable: its last decoded state stays in force. Repair or delete the object"
                 );
                 source.versions.undecodable(&undecodable, &mut news);
             }
@@ -290,7 +290,7 @@ impl<L: Logic> Engine<L> {
         let Some(by) = self.steps.take(&self.clock) else { return };
         #[allow(clippy::cast_precision_loss, reason = "for people")]
         let seconds = by as f64 / 1e6;
-        tracing::warn!(seconds, "the wall clock was set by {seconds:+.1} s; times written before differ by that much");
+        tracing::warn!(seconds, "the wall clock jumped by {seconds:+.1} s: times written before differ by that much");
         for news in self.news.values_mut() {
             news.at = news.at.plus_micros(by);
         }

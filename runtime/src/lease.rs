@@ -259,7 +259,7 @@ impl Election {
                     // fault K3.1: return self.lost(&lease.name, format!("{holder} has taken it")) ~> drop(holder)
                     Renewal::Taken(holder) => return self.lost(&lease.name, format!("{holder} has taken it")),
                     Renewal::Failed(error) => {
-                        tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; trying again");
+                        tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; the agent retries");
                     }
                 }
             }
@@ -283,7 +283,7 @@ impl Election {
         let results = join_all(self.leases.iter_mut().map(Lease::release)).await;
         for (lease, result) in self.leases.iter().zip(results) {
             if let Err(error) = result {
-                tracing::warn!(lease = lease.name, %error, "a Lease could not be given back; it expires by itself");
+                tracing::warn!(lease = lease.name, %error, "a Lease could not be released; it expires by itself");
             }
         }
     }
@@ -305,8 +305,8 @@ impl Election {
             Some(kind) => tracing::error!(
                 lease = format!("{namespace}/{lease}"),
                 holder = identity,
-                "the Lease that this agent needs is held by an agent of another kind ({kind}), so this one would wait for \
-                 ever: give one of them another --leader-election-namespace"
+                "an agent of another kind ({kind}) holds the Lease that this agent needs, so this agent would wait \
+                 forever: give one of them another --leader-election-namespace"
             ),
             None => {
                 tracing::info!(
@@ -323,7 +323,7 @@ impl Election {
         let text = format!("{lease} {error}");
         if self.said.as_ref() != Some(&text) {
             let lease = format!("{}/{lease}", self.config.namespace);
-            tracing::warn!(lease, %error, "a Lease could not be acquired; trying again");
+            tracing::warn!(lease, %error, "a Lease could not be acquired; the agent retries");
             self.said = Some(text);
         }
     }

@@ -178,22 +178,20 @@ impl<L: Logic> Engine<L> {
         match result {
             WriteResult::Done => log!(debug, "written"),
             WriteResult::Conflict { message: why } => {
-                log!(debug, why, "the object is not what it was taken for: planned anew");
+                log!(debug, why, "the object has changed since the plan: its key is planned again");
             }
             WriteResult::Rejected { message: why, .. } => log!(
                 error,
                 why,
-                "a write was refused for its content; it is tried again every 10 minutes, and when its content changes"
+                "a write was rejected for its content; the agent retries every 10 minutes, and when the content changes"
             ),
             WriteResult::Denied { reason, message: why, .. } if reason == NAMESPACE_TERMINATING => {
                 log!(info, why, "nothing is created in a namespace that is being deleted");
             }
-            WriteResult::Denied { message: why, .. } => log!(
-                warn,
-                why,
-                "a write was denied; check the role of this agent and that the namespace and the CRD exist"
-            ),
-            WriteResult::Failed { message: why, .. } => log!(warn, why, "a write failed and will be tried again"),
+            WriteResult::Denied { message: why, .. } => {
+                log!(warn, why, "a write was denied; check the agent's role, and that the namespace and the CRD exist");
+            }
+            WriteResult::Failed { message: why, .. } => log!(warn, why, "a write failed; the agent retries"),
         }
     }
 }

@@ -70,8 +70,8 @@ impl<L: Logic> Engine<L> {
         tracing::error!(
             ?key,
             invariant,
-            "bug in this agent: {broken}. Nothing of this plan is carried out, and the key is planned again in \
-             {BROKEN_INVARIANT_DELAY:?}. Report this line; if the object must change now, change it by hand"
+            "bug in this agent: {broken}. The plan is dropped, and the key is planned again after \
+             {BROKEN_INVARIANT_DELAY:?}. Report this line. If the object must change now, change it by hand"
         );
         // fault A15.4: self.metrics.broken_invariant(invariant); ~>
         self.metrics.broken_invariant(invariant);

@@ -112,7 +112,7 @@ impl<L: Logic> Engine<L> {
                 kind,
                 namespace = namespace_said,
                 name = name_said,
-                "nobody undoes any more what this agent writes to this object"
+                "no other writer undoes the agent's writes to this object any more"
             ),
             Some(by) => tracing::warn!(
                 cluster,
@@ -120,7 +120,7 @@ impl<L: Logic> Engine<L> {
                 namespace = namespace_said,
                 name = name_said,
                 by,
-                "another writer undoes what this agent writes to this object, so it is repaired once a minute from now on; \
+                "another writer undoes the agent's writes to this object, so the agent repairs it once a minute only; \
                  stop that writer (the audit log has its requests)"
             ),
         }

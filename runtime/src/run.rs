@@ -55,13 +55,14 @@ impl SourceStatus {
 pub enum RunError {
     /// Another process may lead now, so this one must stop writing.
     #[error(
-        "leadership was lost: another instance may have taken the Lease, or it could not be renewed in time; this process ends so that it starts anew as a candidate"
+        "leadership was lost: another replica may have taken the Lease, or it could not be renewed in time; this \
+         process ends, so that it starts again as a candidate"
     )]
     LeadershipLost,
     #[error("leader election failed: {0}")]
     Lease(#[from] LeaseError),
     /// A watch ended although it never should.
-    #[error("the watches have ended; this is a bug of this agent, please report it")]
+    #[error("the watches have ended: this is a bug in this agent, please report it")]
     WatchesEnded,
 }
 

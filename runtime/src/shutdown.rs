@@ -45,7 +45,7 @@ impl Shutdown {
                 }
             };
             let first = next_signal().await;
-            tracing::info!(signal = first, "stopping: nothing new is begun, what is under way is ended first");
+            tracing::info!(signal = first, "stopping: no new writes start, and writes in flight end first");
             trigger.request();
             let second = next_signal().await;
             tracing::warn!(signal = second, "asked to stop for a second time: ending at once");

@@ -21,12 +21,13 @@ use crate::limits::{TOKEN_FILE_BYTES, TOKEN_READ_TIMEOUT, TOKEN_REREAD_AFTER};
 pub(crate) enum TokenError {
     /// The token file cannot be read, most often because it does not exist yet.
     #[error(
-        "the bearer token file {path} cannot be read: {cause}; the request is tried again, check that the token is mounted there",
+        "the bearer token file {path} cannot be read: {cause}. The agent retries the request. Check that the token is \
+         mounted there",
         path = path.display()
     )]
     Unreadable { path: PathBuf, cause: io::Error },
     /// The content of the token file is not a token.
-    #[error("the bearer token file {path} holds no token: {why}", path = path.display())]
+    #[error("the bearer token file {path} contains no token: {why}", path = path.display())]
     Malformed { path: PathBuf, why: &'static str },
 }
 
@@ -66,7 +67,7 @@ impl TokenFile {
                 let header = match read_token(&self.0.path).await {
                     Ok(header) => header,
                     Err(error) => {
-                        tracing::warn!(%error, "going on with the token read before");
+                        tracing::warn!(%error, "continuing with the token that was read before");
                         // fault K8.3: old.header.clone() ~> return Err(error)
                         old.header.clone()
                     }
@@ -98,7 +99,7 @@ impl TokenFile {
             }
             Ok(_) => None,
             Err(error) => {
-                tracing::warn!(%error, "the server refused the token, and no newer one can be read");
+                tracing::warn!(%error, "the server rejected the token, and the file has no newer one");
                 None
             }
         }
@@ -130,7 +131,7 @@ fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
         return Err("it is longer than 64 KiB");
     }
     let mut header = HeaderValue::from_bytes(&[b"Bearer ".as_slice(), token].concat())
-        .map_err(|_| "it has characters that no token has, such as a line break")?;
+        .map_err(|_| "it has characters that a token cannot have, such as a line break")?;
     header.set_sensitive(true);
     Ok(header)
 }
@@ -377,7 +378,10 @@ mod tests {
     fn a_malformed_token_is_rejected_with_the_reason() {
         assert_eq!(parse_token(b" \n").unwrap_err(), "it is empty");
         assert_eq!(parse_token(&vec![b'a'; 65_536]).unwrap_err(), "it is longer than 64 KiB");
-        assert_eq!(parse_token(b"one\ntwo").unwrap_err(), "it has characters that no token has, such as a line break");
+        assert_eq!(
+            parse_token(b"one\ntwo").unwrap_err(),
+            "it has characters that a token cannot have, such as a line break"
+        );
         let header = parse_token(b"  token\n").unwrap();
         assert_eq!(header, "Bearer token");
         assert!(header.is_sensitive());

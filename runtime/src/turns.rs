@@ -164,7 +164,7 @@ impl<L: Logic> Engine<L> {
                 Err(_) => {
                     tracing::warn!(
                         left = self.writes.len(),
-                        "writes did not end within {DRAIN_TIMEOUT:?} and are given up"
+                        "writes did not end within {DRAIN_TIMEOUT:?} and are abandoned"
                     );
                     self.writes.abort_all();
                     // fault K5.4: return false ~> return true
@@ -193,7 +193,7 @@ impl<L: Logic> Engine<L> {
         };
         if timeout(STOP_ANNOUNCEMENT_TIMEOUT, written).await.is_err() {
             tracing::warn!(
-                "the last word of this agent was not taken within {STOP_ANNOUNCEMENT_TIMEOUT:?} and is given up"
+                "the last write of this agent did not end within {STOP_ANNOUNCEMENT_TIMEOUT:?} and is abandoned"
             );
         }
     }

@@ -329,7 +329,7 @@ impl<L: Logic> Watcher<L> {
             // The event cannot be read and is lost, so only a list makes the view correct again.
             self.position = None;
             // fault V3.4: End ~> self.position = Some(1); End
-            End::failed("malformed", format!("a watch event cannot be read: {why}"))
+            End::failed("malformed", format!("a watch event is undecodable: {why}"))
         })?;
         self.take(event, connection).await
     }

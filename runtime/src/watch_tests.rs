@@ -960,7 +960,7 @@ async fn a_line_that_is_no_event_is_followed_by_a_list() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.send("<html>\n");
-    assert!(fixture.expect_failure().await.starts_with("a watch event cannot be read"));
+    assert!(fixture.expect_failure().await.starts_with("a watch event is undecodable"));
     assert!(fixture.next_request().await.is_streaming_list());
 }
 

@@ -302,7 +302,7 @@ impl<L: Logic> Addressed<'_, L> {
         match (self.spec.decode)(&answer.body) {
             Ok(observed) => (WriteResult::Done, Seen::Object(observed)),
             Err(undecodable) => {
-                let message = format!("carried out, but the answer cannot be read: {}", undecodable.why);
+                let message = format!("done, but the answer is undecodable: {}", undecodable.why);
                 (WriteResult::Failed { message, retry_after: None }, Seen::Nothing)
             }
         }

@@ -218,7 +218,7 @@ async fn the_patch_that_takes_the_last_finalizer_ends_the_object() {
 async fn an_answer_that_cannot_be_decoded_is_a_failure() {
     let (outcome, _) = carried_out(patch(), false, vec![answer(200, json!({"metadata": {}}))]).await;
     assert_eq!(outcome.seen, Seen::Nothing);
-    let message = "carried out, but the answer cannot be read: no resourceVersion".to_owned();
+    let message = "done, but the answer is undecodable: no resourceVersion".to_owned();
     assert_eq!(outcome.result, WriteResult::Failed { message, retry_after: None });
 }
 

@@ -138,7 +138,8 @@ fn a_derived_service_whose_labels_were_removed_while_no_agent_ran_is_reported_wh
         world.run();
         assert!(derived(&world, 1, "work-app").is_some(), "seed {seed}: nothing tells it from somebody else's");
         let reported = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
-        let reported = reported.filter(|event| event.reason == Reason::DerivedServiceLost).map(|event| event.message.as_str());
+        let reported =
+            reported.filter(|event| event.reason == Reason::DerivedServiceLost).map(|event| event.message.as_str());
         let text = "Service fleet-system/work-app does not have the labels of MultiClusterService work/app, so the \
                     agent leaves it unchanged. Delete it if nobody needs it";
         assert_eq!(reported.collect::<Vec<_>>(), [text], "seed {seed}");

@@ -98,6 +98,6 @@ mod tests {
         let file = folder.path().join("ca.crt");
         assert!(why("10.96.0.1", "443").starts_with(&format!("{}: ", file.display())));
         std::fs::write(&file, "no certificate").unwrap();
-        assert_eq!(why("10.96.0.1", "443"), format!("{}: it holds no PEM certificate", file.display()));
+        assert_eq!(why("10.96.0.1", "443"), format!("{}: it contains no PEM certificate", file.display()));
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Lease {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
     /// Another process wrote the Lease in between (409).
-    #[error("it was changed by somebody else in between")]
+    #[error("another writer changed it in between")]
     Conflict,
     /// The Lease does not exist.
     #[error("it does not exist")]
@@ -256,7 +256,7 @@ impl Lease {
             .header(header::ACCEPT, "application/json")
             .header(header::CONTENT_TYPE, "application/json")
             .body(body)
-            .map_err(|error| RecordError::Unanswered(format!("{path} is no path: {error}")))
+            .map_err(|error| RecordError::Unanswered(format!("{path} is not a valid path: {error}")))
     }
 
     async fn send(&self, request: Result<Request<Body>, RecordError>) -> Result<Value, RecordError> {
@@ -280,7 +280,7 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
     let message = || body["message"].as_str().unwrap_or("the server gave no reason").to_owned();
     match status {
         _ if status.is_success() && body.is_object() => Ok(body),
-        _ if status.is_success() => Err(RecordError::Unanswered("the answer is no object".to_owned())),
+        _ if status.is_success() => Err(RecordError::Unanswered("the answer is not an object".to_owned())),
         StatusCode::CONFLICT => Err(RecordError::Conflict),
         // On a create, 404 means that the namespace is missing.
         StatusCode::NOT_FOUND if !creates => Err(RecordError::Missing),

@@ -26,7 +26,7 @@ impl<L: Logic> Watcher<L> {
                 tracing::info!(
                     cluster = self.spec.cluster.name,
                     kind = self.spec.resource.kind,
-                    "the server no longer has the version that the watch was at: listing anew"
+                    "the server no longer has the version of the watch: listing again"
                 );
                 self.position = None;
                 // fault V3.3: self.next_wait() ~> Duration::ZERO
@@ -49,7 +49,7 @@ impl<L: Logic> Watcher<L> {
             cluster = self.spec.cluster.name,
             kind = self.spec.resource.kind,
             position = self.position,
-            "the server's data went back in time (was it restored from a backup?): listing anew"
+            "the server's data went back in time (was it restored from a backup?): listing again"
         );
         self.position = None;
         self.next_wait()
@@ -78,7 +78,7 @@ impl<L: Logic> Watcher<L> {
         let remedy = if status == StatusCode::FORBIDDEN.as_u16() {
             format!("grant this agent get, list and watch on {}", resource.plural)
         } else {
-            format!("install the definition of {} ({})", resource.kind, resource.api_version())
+            format!("install the CRD of {} ({})", resource.kind, resource.api_version())
         };
         match (optional, self.denials) {
             (false, _) => tracing::warn!(cluster = cluster.name, kind = resource.kind, message, remedy, "cannot watch"),
@@ -87,7 +87,7 @@ impl<L: Logic> Watcher<L> {
                 kind = resource.kind,
                 message,
                 remedy,
-                "an optional kind cannot be watched: what needs it is off"
+                "an optional kind cannot be watched: features that need it are off"
             ),
             (true, _) => tracing::debug!(cluster = cluster.name, kind = resource.kind, message, "still cannot watch"),
         }
@@ -105,7 +105,7 @@ impl<L: Logic> Watcher<L> {
             kind = self.spec.resource.kind,
             failures = self.failures,
             message,
-            "a watch failed and goes on after a while"
+            "a watch failed; the agent retries"
         );
         self.lost_touch = true;
         // fault V4.4: true ~> false

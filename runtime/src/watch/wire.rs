@@ -163,7 +163,8 @@ struct RawDetails {
 
 /// Parses one line of a watch.
 pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
-    let raw: RawEvent<'_> = serde_json::from_slice(line).map_err(|error| format!("it is no watch event: {error}"))?;
+    let raw: RawEvent<'_> =
+        serde_json::from_slice(line).map_err(|error| format!("it is not a watch event: {error}"))?;
     match &*raw.kind {
         "ADDED" | "MODIFIED" => Ok(Event::Applied(raw.object.get().as_bytes())),
         "DELETED" => parse_deleted(raw.object),
@@ -225,12 +226,12 @@ struct RawListMetadata {
 impl<'a> Page<'a> {
     pub(super) fn parse(body: &'a [u8]) -> Result<Self, String> {
         let raw: RawList<'a> =
-            serde_json::from_slice(body).map_err(|error| format!("the answer is no list: {error}"))?;
+            serde_json::from_slice(body).map_err(|error| format!("the answer is not a list: {error}"))?;
         let version = &raw.metadata.resource_version;
         Ok(Self {
             resource_version: version
                 .parse()
-                .map_err(|_| format!("the list's resourceVersion {version:?} is no number"))?,
+                .map_err(|_| format!("the list's resourceVersion {version:?} is not a number"))?,
             next: Some(raw.metadata.r#continue).filter(|token| !token.is_empty()),
             items: raw.items.unwrap_or_default(),
         })

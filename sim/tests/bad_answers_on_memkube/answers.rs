@@ -119,7 +119,7 @@ fn writes_to_a_server_that_answers_500_back_off() -> anyhow::Result<()> {
         let refuse = Some(Status::internal("etcdserver: request timed out"));
         let broken = Fault { refuse, ..Fault::default() };
         refused_for_a_while(trial, move |_| broken.clone(), 14).await?;
-        trial.log.says(&["WARN", "a write failed and will be tried again", "etcdserver: request timed out"])?;
+        trial.log.says(&["WARN", "a write failed; the agent retries", "etcdserver: request timed out"])?;
         let failed =
             "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"failed\",verb=\"patch\"}";
         ensure!(trial.metric(Place::Member(0), failed)? > 5.0, "the metric counts no failure");
@@ -131,7 +131,7 @@ fn writes_to_a_server_that_answers_500_back_off() -> anyhow::Result<()> {
 fn writes_to_a_server_that_never_answers_back_off() -> anyhow::Result<()> {
     run(async |trial| {
         refused_for_a_while(trial, |_| Fault { delay_before: HOUR, ..Fault::default() }, 6).await?;
-        trial.log.says(&["WARN", "a write failed and will be tried again", "no answer within 10s"])?;
+        trial.log.says(&["WARN", "a write failed; the agent retries", "no answer within 10s"])?;
         recovers_after_faults(trial, SOON).await
     })
 }
@@ -170,7 +170,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
             "requests after {requests:?}"
         );
         ensure!((4..=7).contains(&requests.len()), "requests after {requests:?}");
-        trial.log.says(&["WARN", "a write failed and will be tried again", "Too many requests"])?;
+        trial.log.says(&["WARN", "a write failed; the agent retries", "Too many requests"])?;
         trial.nothing_is_lost(&BEFORE).await?;
         recovers_after_faults(trial, SOON).await
     })
@@ -199,7 +199,7 @@ fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<
         let tries =
             trial.hub.request_times(begun, |call| is_write(call) && &*call.target.resource == "endpointsliceexports");
         ensure!(events == 1 && (2..=4).contains(&tries.len()), "{events} Events, tried after {tries:?}");
-        trial.log.says(&["ERROR", "a write was refused for its content", "not on a Sunday", "EndpointSliceExport"])?;
+        trial.log.says(&["ERROR", "a write was rejected for its content", "not on a Sunday", "EndpointSliceExport"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.importer.requests(rejected("endpointslices"));

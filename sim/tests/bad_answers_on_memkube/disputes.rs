@@ -62,7 +62,7 @@ fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importe
         ensure!(REPAIRS.contains(&writes), "{writes} writes");
         let (status, reason, message) = of_import(trial).await?.context("nothing is said to be disputed")?;
         ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
-        let why = "another writer undoes what this agent writes to EndpointSlice fleet-system/";
+        let why = "another writer undoes the agent's writes to EndpointSlice fleet-system/";
         ensure!(message.starts_with(why) && message.ends_with("Stop that writer"), "{message}");
         let events = trial.env.user(1).sees_event("MultiClusterService", "WritesUndone", &message).await?;
         ensure!(events == 1, "{events} Events");
@@ -89,7 +89,7 @@ fn repeated_edits_of_a_distributed_slice_are_undone_once_a_minute_and_the_export
         let said = disputed(exports.items[0].status.as_ref().and_then(|status| status.conditions.as_ref()));
         let (status, reason, message) = said.clone().context("the hub says nothing")?;
         ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
-        let why = "another writer undoes what this agent writes to EndpointSliceImport fleet-member-member-2/";
+        let why = "another writer undoes the agent's writes to EndpointSliceImport fleet-member-member-2/";
         ensure!(message.starts_with(why), "{message}");
         ensure!(of_export(trial).await? == said, "the exporter does not see it");
         let events = in_hub.sees_event("EndpointSliceExport", "WritesUndone", &message).await?;

@@ -47,7 +47,7 @@ fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 300, 70)?;
-        trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceImport"])?;
+        trial.log.says(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceImport"])?;
         let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"incomplete\"}";
         ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
         trial.env.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
@@ -73,8 +73,8 @@ fn an_outage_of_the_hub_removes_nothing_and_the_fleet_catches_up() -> anyhow::Re
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_of_member), 250, 60)?;
-        trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceExport"])?;
-        trial.log.says(&["WARN", "a write failed and will be tried again", "EndpointSliceExport"])?;
+        trial.log.says(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceExport"])?;
+        trial.log.says(&["WARN", "a write failed; the agent retries", "EndpointSliceExport"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.hub.end();
@@ -95,7 +95,12 @@ fn requests_to_a_hub_that_forbids_everything_back_off_and_nothing_is_removed() -
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 230, 40)?;
         trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
-        trial.log.says(&["WARN", "a write was denied; check the role", "EndpointSliceExport", "is forbidden"])?;
+        trial.log.says(&[
+            "WARN",
+            "a write was denied; check the agent's role",
+            "EndpointSliceExport",
+            "is forbidden",
+        ])?;
         let events = trial.env.user(0).sees_event("ServiceExport", "WriteDenied", "cannot patch resource").await?;
         ensure!(events == 1, "{events} Events");
         trial.nothing_is_lost(&BEFORE).await?;
@@ -161,7 +166,7 @@ fn a_hub_whose_definitions_come_later_is_waited_for() -> anyhow::Result<()> {
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 180, 30)?;
-        let remedy = "install the definition of EndpointSliceImport (networking.fleet.azure.com/v1alpha1)";
+        let remedy = "install the CRD of EndpointSliceImport (networking.fleet.azure.com/v1alpha1)";
         trial.log.says(&["WARN", "cannot watch", remedy])?;
 
         for definition in crds::all(Form::Full) {
@@ -235,9 +240,9 @@ fn a_hub_that_falls_silent_times_out_and_is_used_again_later() -> anyhow::Result
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_of_member), 75, 75)?;
-        trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
-        trial.log.says(&["WARN", "a watch failed and goes on", "no answer within 20s"])?;
-        trial.log.says(&["WARN", "a write failed and will be tried again", "no answer within 10s"])?;
+        trial.log.says(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
+        trial.log.says(&["WARN", "a watch failed; the agent retries", "no answer within 20s"])?;
+        trial.log.says(&["WARN", "a write failed; the agent retries", "no answer within 10s"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.hub.end();

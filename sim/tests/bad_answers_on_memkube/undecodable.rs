@@ -35,7 +35,11 @@ async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: 
 
     let writes = |call: &memkube::Call| call.verb.writes() && is_about_objects(call) && !is_heartbeat(call);
     assert_backs_off(&trial.hub.requests_by_minute(begun, writes), 20, 4)?;
-    trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it", field])?;
+    trial.log.says(&[
+        "WARN",
+        "an object is undecodable: its last decoded state stays in force. Repair or delete the object",
+        field,
+    ])?;
     let undecodable = "fleetnet_unreadable_objects_total{cluster=\"hub\",kind=";
     let metrics = trial.env.backend.0.agent(Place::Hub).map(|agent| agent.metrics()).transpose()?.unwrap_or_default();
     ensure!(metrics.contains(undecodable), "the metric counts no undecodable object:\n{metrics}");
@@ -162,7 +166,10 @@ async fn survives_from_the_start(trial: &mut Trial, malformed: MalformedField) -
     let ledger = trial.env.backend.since(&mark).await?.objects();
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
     ensure!(written == 0, "{written} writes:\n{ledger}");
-    trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it"])?;
+    trial.log.says(&[
+        "WARN",
+        "an object is undecodable: its last decoded state stays in force. Repair or delete the object",
+    ])?;
     trial.nothing_is_lost(&AFTER).await?;
     Ok(before)
 }

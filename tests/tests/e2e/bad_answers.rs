@@ -104,7 +104,7 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
         let (began, gate) = (Instant::now(), GateProxy::start(&hub.server_url, Gate::Silent).await?);
         let agent = exporter(env).await?.variable("HUB_SERVER_URL", &gate.server_url).start().await?;
         env.user(0).set_endpoints("app-1", &AFTER).await?;
-        says(&agent, &["WARN", "a watch failed and goes on", "hub"]).await?;
+        says(&agent, &["WARN", "a watch failed; the agent retries", "hub"]).await?;
         let (_, said) = agent.get("/readyz").await?;
         ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
         env.user(1).sees("app", &BEFORE).await?;
@@ -127,15 +127,14 @@ fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_
 
         gate.set_state(Gate::Silent);
         env.user(0).set_endpoints("app-1", &["10.1.0.5"]).await?;
-        says(&agent, &["WARN", "a write failed and will be tried again", "EndpointSliceExport", "outcome unknown"])
-            .await?;
+        says(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "outcome unknown"]).await?;
         env.user(1).sees("app", &["10.1.0.4"]).await?;
         gate.set_state(Gate::Open);
         env.user(1).sees("app", &["10.1.0.5"]).await?;
 
         gate.set_state(Gate::Shut);
         env.user(0).set_endpoints("app-1", &AFTER).await?;
-        says(&agent, &["WARN", "a watch failed and goes on", "EndpointSliceExport"]).await?;
+        says(&agent, &["WARN", "a watch failed; the agent retries", "EndpointSliceExport"]).await?;
         env.user(1).sees("app", &["10.1.0.5"]).await?;
         few_complaints(&agent, began, 120)?;
         gate.set_state(Gate::Open);
@@ -225,7 +224,7 @@ fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Resul
             sleep(POLL).await;
         }
         env.user(0).set_endpoints("app-1", &AFTER).await?;
-        says(&agent, &["WARN", "a write failed and will be tried again", "EndpointSliceExport", "401"]).await?;
+        says(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "401"]).await?;
         env.user(1).sees("app", &["10.1.0.4"]).await?;
 
         std::fs::write(&file, env.backend.hub_access(0).await?.token)?;

@@ -56,8 +56,8 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
         let import = eventually::object(&imports, "app", "what is disputed", |import| says(import).is_some()).await?;
         let (reason, message) = says(&import).expect("it was seen");
         let expected = format!(
-            "another writer undoes what this agent writes to EndpointSlice fleet-system/{name} of cluster member, so it is repaired \
-             once a minute only: field manager \"rival\" (endpoints). Stop that writer"
+            "another writer undoes the agent's writes to EndpointSlice fleet-system/{name} of cluster member, so the \
+             agent repairs it once a minute only: field manager \"rival\" (endpoints). Stop that writer"
         );
         assert_eq!((reason, message), ("WritesUndone", &*expected));
         assert_eq!(importer.sees_event("MultiClusterService", "WritesUndone", &expected).await?, 1);

@@ -41,7 +41,7 @@ fn a_certificate_of_another_authority_is_accepted_with_tls_insecure_only() -> an
 
         let insecure = with_a_wrong_authority(&own, &hub).flag("--tls-insecure", "true").start().await?;
         let warned = |line: &str| {
-            (line.contains(r#""level":"WARN""#) && line.contains("any certificate of the API server is accepted"))
+            (line.contains(r#""level":"WARN""#) && line.contains("the certificate of the API server is not verified"))
                 .then_some(())
         };
         insecure.log().find("that any certificate is accepted", warned).await?;

@@ -86,7 +86,7 @@ fn a_second_signal_ends_with_1_at_once_and_leaves_the_leases_to_expire() -> anyh
         let agent = member_agent_of(&own, &hub).start().await?;
         hub.heartbeat(&agent).await?;
         agent.ask_to_stop().await?;
-        let stopping = |line: &str| line.contains("stopping: nothing new is begun").then_some(());
+        let stopping = |line: &str| line.contains("stopping: no new writes start").then_some(());
         agent.log().find("that it stops", stopping).await?;
         agent.ask_to_stop().await?;
         assert_eq!(agent.wait().await?, Ended::Exited(1));
