@@ -15,46 +15,46 @@ struct Arguments {
     command: Command,
 }
 
-/// What there is to do.
+/// Commands of `fleetnet`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start a whole fleet on this machine and show what happens in it.
     ///
     /// A hub and its members run in this process on in-memory API servers, with the real agents. Every member exports a
-    /// Service and imports it from all, itself too, and its endpoints change all the time: each change costs one write for
-    /// the export and two for each importer. Ctrl-C ends it and leaves nothing behind.
-    /// RUST_LOG (such as RUST_LOG=info) shows the agents' logs on standard error.
+    /// Service and imports it from all members, itself included. Endpoints change all the time: each change costs one write
+    /// for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it created.
+    /// The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
     Sandbox(Options),
 }
 
-/// How to run the sandbox.
+/// Options of the sandbox.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Members of the fleet, beside the hub.
+    /// Number of members of the fleet. The hub is not a member.
     #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(MEMBERS_MAX)))]
     pub(crate) members: u16,
 
-    /// End after the scenario, or after some changes: with exit code 0 if all was imported rightly, else 1.
+    /// End after the scenario, or after --changes changes. The exit code is 0 if all imports are correct, else 1.
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Changes that --once makes where it plays no scenario; it ends at the first one that does not arrive.
+    /// Number of changes that --once makes without a scenario. It ends at the first change that does not arrive.
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, requires = "once", conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANGES_MAX)))]
     pub(crate) changes: u32,
 
-    /// Changes of endpoints in each second, at most [default: 2, with --once 20].
+    /// Maximum number of endpoint changes in a second [default: 2, with --once 20].
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
     pub(crate) changes_per_second: Option<f64>,
 
-    /// Say what happens as one JSON object on each line; docs/sandbox.md describes them.
+    /// Print each event as one JSON object on its own line. docs/sandbox.md describes the objects.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write a kubeconfig for every cluster into this folder, for kubectl while the sandbox runs.
+    /// Write a kubeconfig for every cluster into this folder, to use kubectl while the sandbox runs.
     #[arg(long, value_name = "DIR")]
     pub(crate) kubeconfigs: Option<PathBuf>,
 
-    /// Serve the hub on this port and the members on those after it, in place of free ones. Needs --kubeconfigs.
+    /// Port of the hub. The members use the ports after it. Default: free ports. Needs --kubeconfigs.
     #[arg(long, value_name = "PORT", requires = "kubeconfigs", conflicts_with = "real", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
 
@@ -62,21 +62,22 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) real: bool,
 
-    /// Play a failure to watch.
+    /// Failure to simulate.
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) scenario: Option<Scenario>,
 }
 
-/// The failures that can be watched.
+/// Failures that the sandbox can simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
-    /// The hub cannot be reached for a while: imports stay as they are, and what was missed arrives after it.
+    /// The hub is unreachable for a while: imports stay as they are, and missed changes arrive when it is back.
     HubDown,
-    /// A member's agent is killed without a word: its successor waits for the Leases and makes good what was missed.
+    /// A member's agent is killed: the new agent waits until the Leases expire, and makes up for missed changes.
     AgentKilled,
-    /// Two members export a Service with different ports: the first keeps it, the second is told, and can mend it.
+    /// Two members export a Service with different ports: the first one wins, and the second one gets the condition
+    /// Conflict until its ports are the same.
     Conflict,
-    /// Many slices change many times at once: all arrive, and what is outdated on its way is left out.
+    /// Many slices change many times at once: the last change of each arrives, and outdated changes are skipped.
     SliceStorm,
 }
 
@@ -104,15 +105,12 @@ impl Options {
     /// Checks combinations of options that clap cannot check. The error is one line.
     fn check(&self) -> Result<(), String> {
         if self.real && self.members > REAL_MEMBERS_MAX {
-            return Err(format!(
-                "--members {} is too many for --real: it takes at most {REAL_MEMBERS_MAX}",
-                self.members
-            ));
+            return Err(format!("--members {} is too many for --real: use at most {REAL_MEMBERS_MAX}", self.members));
         }
         if let Some(port) = self.port
             && port.checked_add(self.members).is_none()
         {
-            return Err(format!("--port {port} leaves no {} ports behind it for the members", self.members));
+            return Err(format!("--port {port} leaves fewer than {} ports above it for the members", self.members));
         }
         if let Some(path) = &self.kubeconfigs {
             let shown = path.display().to_string();
@@ -124,7 +122,7 @@ impl Options {
             }
         }
         if self.once && self.scenario.is_some() && self.changes_per_second.is_some() {
-            return Err("--changes-per-second does nothing where --once plays a --scenario: leave it out".to_owned());
+            return Err("--changes-per-second has no effect with --once and --scenario: remove it".to_owned());
         }
         match self.scenario {
             Some(scenario) if self.members < scenario.members_min() => Err(format!(
@@ -162,7 +160,7 @@ fn told(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::ValidValue)) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
-            "say what to do: `fleetnet sandbox`, or `fleetnet --help`".to_owned()
+            "a command is missing: use `fleetnet sandbox` or `fleetnet --help`".to_owned()
         }
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) if !valid.is_empty() => {
             let line = one_line(error);
@@ -222,8 +220,8 @@ mod tests {
             ("sandbox --once --changes -1", "1..=10000"),
             ("sandbox --changes 5", "--once"),
             ("sandbox --once --scenario conflict --changes 5", "--scenario"),
-            ("sandbox --once --scenario conflict --changes-per-second 5", "does nothing"),
-            ("sandbox --port 65535 --kubeconfigs x", "no 2 ports"),
+            ("sandbox --once --scenario conflict --changes-per-second 5", "has no effect"),
+            ("sandbox --port 65535 --kubeconfigs x", "fewer than 2 ports"),
             ("sandbox --nonsense", "--nonsense"),
             ("", "fleetnet sandbox"),
         ];

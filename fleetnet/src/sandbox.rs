@@ -56,7 +56,7 @@ enum Ending {
 /// Runs the sandbox and returns its exit code: 2 if it cannot do what the options ask for, after one line with the reason.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
-    let ended = match runtime.context("no threads or timers are to be had") {
+    let ended = match runtime.context("cannot start the timers and tasks of this process") {
         Ok(runtime) => {
             let ended = runtime.block_on(perform(options));
             // Do not wait: a control plane may still be building, which nothing needs any more.

@@ -78,7 +78,7 @@ impl Folder {
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Ok(_) => self.files.push(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                bail!("--kubeconfigs: {} is there already: remove it, or name another folder", path.display())
+                bail!("--kubeconfigs: {} already exists: remove it, or name another folder", path.display())
             }
             Err(error) => bail!("--kubeconfigs: cannot write {}: {error}", path.display()),
         }
@@ -129,7 +129,7 @@ mod tests {
         let mut folder = Folder::open(&path).unwrap();
         folder.reserve("hub").unwrap();
         let error = folder.reserve("member-1").unwrap_err().to_string();
-        assert!(error.contains("member-1.kubeconfig is there already"), "{error}");
+        assert!(error.contains("member-1.kubeconfig already exists"), "{error}");
         drop(folder);
         assert_eq!(fs::read_to_string(path.join("member-1.kubeconfig")).unwrap(), "mine");
         assert!(!path.join("hub.kubeconfig").exists());

@@ -187,7 +187,7 @@ impl World {
         let mut wrong = Vec::new();
         for ((_, service), export) in expected.exports.iter().filter(|((of, _), _)| *of == member) {
             if self.export(member, service) != Some(export) {
-                let description = self.export(member, service).map_or_else(|| "is not there".to_owned(), told);
+                let description = self.export(member, service).map_or_else(|| "does not exist".to_owned(), told);
                 wrong.push(format!("export {} of {cluster} {description}", full_name(service)));
             }
         }
@@ -309,9 +309,9 @@ pub(crate) fn told(export: &Export) -> String {
     match (export.valid, export.conflict) {
         (Some(true), Some(false)) => "is valid, without conflict".to_owned(),
         (Some(true), Some(true)) => "is valid, in conflict with another export".to_owned(),
-        (Some(true), None) => "is valid, not yet judged by the hub".to_owned(),
+        (Some(true), None) => "is valid, waits for conflict resolution".to_owned(),
         (Some(false), _) => "is invalid".to_owned(),
-        (None, _) => "does not say yet whether it is valid".to_owned(),
+        (None, _) => "has no condition Valid yet".to_owned(),
     }
 }
 

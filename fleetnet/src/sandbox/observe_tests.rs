@@ -50,7 +50,7 @@ fn what_is_missing_is_reported() {
     assert_eq!(
         differences(&world, &expected),
         [
-            "export work/app of member-1 is not there",
+            "export work/app of member-1 does not exist",
             "import work/app in member-2 is not valid",
             "fleet-system of member-2 has no EndpointSlice member-1-work-app-1",
             "fleet-system of member-2 has no EndpointSlice member-1-work-app-2",

@@ -12,7 +12,7 @@ fn an_interrupt_ends_it_at_any_point() {
         assert_eq!(running.end(Signal::INT), (Some(0), String::new()), "after {told}");
     }
     let mut running = Running::start(&["--json", "--once", "--scenario", "hub-down"]);
-    running.until("the hub is cut off");
+    running.until("the hub is disconnected");
     assert_eq!(running.end(Signal::INT), (Some(130), String::new()), "no verdict, so no 0");
     let mut running = Running::start(&["--json"]);
     running.until("\"change\"");

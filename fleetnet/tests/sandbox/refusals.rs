@@ -67,7 +67,7 @@ fn a_folder_that_cannot_be_written_is_rejected_and_nothing_is_left() {
 fn a_kubeconfig_that_is_there_already_is_not_touched() {
     let scratch = tempfile::tempdir().unwrap();
     std::fs::write(scratch.path().join("member-2.kubeconfig"), "mine").unwrap();
-    refuses(&["--kubeconfigs", scratch.path().to_str().unwrap()], "member-2.kubeconfig is there already");
+    refuses(&["--kubeconfigs", scratch.path().to_str().unwrap()], "member-2.kubeconfig already exists");
     assert_eq!(names(scratch.path()), ["member-2.kubeconfig"]);
     assert_eq!(std::fs::read_to_string(scratch.path().join("member-2.kubeconfig")).unwrap(), "mine");
 }

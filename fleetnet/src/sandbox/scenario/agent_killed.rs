@@ -32,8 +32,10 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     if scene.watches.look(slices) != before {
         wrong.push(format!("what {cluster} imports changed while it had no agent"));
     }
-    scene.step(name, format!("{CHANGES} changes arrived everywhere else; {cluster} keeps what it had")).await;
-    scene.step(name, "its successor begins, and waits until the Leases of the dead one have run out".to_owned()).await;
+    scene
+        .step(name, format!("{CHANGES} changes arrived everywhere else; the imports of {cluster} stay as they were"))
+        .await;
+    scene.step(name, "a new agent starts, and waits until the Leases of the killed agent expire".to_owned()).await;
     let ledger = scene.fleet.ledger().await?;
     scene.fleet.restart_agent(victim).await?;
     let begun = Instant::now();

@@ -27,7 +27,8 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     scene.step(name, format!("{} exports it with port 81", scene.name(second))).await;
     wrong.extend(scene.all_as_expected(ARRIVAL).await);
     if wrong.is_empty() {
-        let told = format!("{} is told of the conflict, {} keeps the Service", scene.name(second), scene.name(first));
+        let told =
+            format!("{} has the condition Conflict, {} keeps the Service", scene.name(second), scene.name(first));
         scene.step(name, told).await;
     }
 

@@ -14,7 +14,7 @@ const CHANGES: usize = 4;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let name = Scenario::HubDown.name();
-    scene.step(name, "the hub is cut off: nothing gets there, and nothing comes from it".to_owned()).await;
+    scene.step(name, "the hub is disconnected: no request reaches it, and no answer leaves it".to_owned()).await;
     let before = scene.watches.look(World::imports);
     scene.fleet.hub.cut().await?;
     let mut missed = Vec::new();
@@ -28,8 +28,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     }
     let kept = scene.watches.look(World::imports) == before;
     if kept {
-        let told =
-            format!("{CHANGES} changes were made in {DOWN:?}; none arrived, and all that was imported is still there");
+        let told = format!("{CHANGES} changes were made in {DOWN:?}; none arrived, and all imports stay as they were");
         scene.step(name, told).await;
     } else {
         wrong.push("imports changed while the hub was down".to_owned());

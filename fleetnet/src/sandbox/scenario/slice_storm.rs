@@ -28,7 +28,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     }
     let mut wrong = scene.all_as_expected(SET_UP).await;
     let changes = u64::from(SLICES * ROUNDS);
-    scene.step(name, format!("{SLICES} slices are exported; each changes {ROUNDS} times, as fast as can be")).await;
+    scene.step(name, format!("{SLICES} slices are exported; each changes {ROUNDS} times, as fast as possible")).await;
 
     let before = scene.fleet.ledger().await?;
     let begun = Instant::now();

@@ -16,7 +16,7 @@ pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
 pub(super) fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::Starting { members, servers, scenario } => {
-            let scenario = scenario.map_or_else(String::new, |name| format!(", to play {name}"));
+            let scenario = scenario.map_or_else(String::new, |name| format!(", with the scenario {name}"));
             format!("starting a hub and {} on {servers}{scenario}", plural(u64::from(*members), "member"))
         }
         Event::Running { clusters, agents } => {
@@ -26,7 +26,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
         Event::Agent { agent, state, why } => {
             let state = match state {
                 AgentState::Killed => "was killed",
-                AgentState::Restarted => "was started anew",
+                AgentState::Restarted => "was restarted",
                 AgentState::Failed => "ended by itself",
             };
             format!("{agent} {state}{}", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
@@ -85,7 +85,7 @@ pub(super) fn imported(import: &Import) -> String {
 pub(super) fn imported_from(import: &Import, from: &str) -> String {
     if import.slices == 0 {
         let valid = if import.valid { "valid" } else { "not valid yet" };
-        return format!("is {valid} and has nothing");
+        return format!("is {valid} and has no slices");
     }
     let [slices, endpoints] = [(import.slices, "slice"), (import.endpoints, "endpoint")]
         .map(|(count, word)| plural(u64::try_from(count).unwrap_or(u64::MAX), word));
@@ -154,7 +154,7 @@ mod tests {
         let import = Import::default();
         check(
             &Event::Import { cluster, service, import },
-            "import work/app in member-2 is not valid yet and has nothing",
+            "import work/app in member-2 is not valid yet and has no slices",
         );
     }
 

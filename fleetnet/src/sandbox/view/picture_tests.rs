@@ -140,7 +140,7 @@ fn a_cluster_that_imports_something_else_is_reported_first() {
     state.take(time(), Event::Import { cluster, service, import: Import::default() });
     let drawn = drawn(&state, 80, 24);
     let at = drawn.iter().position(|line| line == "IMPORTS").unwrap();
-    assert_eq!(drawn[at + 1], "work/app in member-7 is not valid yet and has nothing");
+    assert_eq!(drawn[at + 1], "work/app in member-7 is not valid yet and has no slices");
     assert!(drawn[at + 2].starts_with("work/app in 19 clusters has 2 slices"), "{drawn:#?}");
 }
 
@@ -155,9 +155,9 @@ fn agents_that_are_down_are_in_the_headline_until_they_are_back() {
     let painted = draw(&state, time(), size, Colours::With);
     assert!(painted[0].starts_with("\u{1b}[33mfleetnet sandbox") && painted[0].contains("DOWN"), "{painted:?}");
     state.take(time(), agent("member-agent of member-1", AgentState::Restarted));
-    assert_eq!(state.headline(), "2 clusters, 1 of 3 agents DOWN: hub-agent, started anew 1x");
+    assert_eq!(state.headline(), "2 clusters, 1 of 3 agents DOWN: hub-agent, restarted 1x");
     state.take(time(), agent("hub-agent", AgentState::Restarted));
-    assert_eq!(state.headline(), "2 clusters, 3 agents, started anew 2x");
+    assert_eq!(state.headline(), "2 clusters, 3 agents, restarted 2x");
 }
 
 #[test]

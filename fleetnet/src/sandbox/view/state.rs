@@ -109,7 +109,7 @@ impl State {
         }
         let restarts = match self.restarts {
             0 => String::new(),
-            times => format!(", started anew {times}x"),
+            times => format!(", restarted {times}x"),
         };
         if self.down.is_empty() {
             return format!("{clusters} clusters, {agents} agents{restarts}");
