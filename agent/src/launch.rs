@@ -48,7 +48,8 @@ pub struct Part<L: Logic> {
     pub own_cluster: Arc<Cluster>,
     /// Names of the Leases that the agent must hold to write.
     pub leases: Vec<String>,
-    /// Reason why the agent is not ready although it has listed its own cluster; `None` inside while there is no such reason.
+    /// Watch channel with the reason why the agent is not ready, even when all watches of its own cluster are complete. The
+    /// value is `None` if there is no such reason.
     pub blocked: Option<watch::Receiver<Option<String>>>,
 }
 

@@ -1,4 +1,5 @@
-//! Metrics that both agents export, besides those of the runtime.
+//! Metrics that both agents export, besides those of the runtime (`runtime/src/metrics.rs`). The metrics of the member agent are
+//! in `member-agent/src/metrics.rs`, those of the EndpointSlice library in `endpointslice/src/metrics.rs`.
 
 use fleetnet_runtime::metrics::{Definition, Kind};
 

@@ -231,8 +231,8 @@ impl Fleet {
         Some(NotImported { slice: slice.clone(), service, why })
     }
 
-    /// Reason why this process is not ready although it has listed its own cluster; `None` inside while there is no such
-    /// reason.
+    /// Returns a watch channel with the reason why this agent is not ready, even when all watches of its own cluster are
+    /// complete. The value is `None` if there is no such reason.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.identity.blocked()
     }

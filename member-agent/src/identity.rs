@@ -22,7 +22,8 @@ impl IdentityReport {
         Self { leads: false, said: Vec::new(), blocked: watch::Sender::new(None) }
     }
 
-    /// Reason why this process is not ready: another cluster owns its id. `None` inside otherwise.
+    /// Returns a watch channel with the reason why this agent is not ready: another cluster owns its cluster id. The value is
+    /// `None` if no other cluster owns it.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.blocked.subscribe()
     }

@@ -319,7 +319,8 @@ impl Logic for Member {
         self.tell_endpoints(requeue, |serving, services| serving.write_ended(&write, at, services));
     }
 
-    /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
+    /// Counts the sync of the Service as failed. Ignores a failure in a terminating namespace, where the API server accepts no
+    /// new slices.
     fn not_done(&mut self, key: &Key, failure: &WriteFailure<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
             // fault Y12.1: && !convert::is_of_terminating_namespace(failure) ~>

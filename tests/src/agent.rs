@@ -124,7 +124,7 @@ impl Agent {
     /// Waits until the agent's `/readyz` reports success.
     ///
     /// # Errors
-    /// If the agent ends, or is not ready in time; the error shows its answer and its last lines.
+    /// If the agent ends, or is not ready in time. The error contains its answer and the last lines of its log.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         loop {

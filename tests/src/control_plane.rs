@@ -77,7 +77,7 @@ impl ControlPlane {
     /// Starts a control plane and waits until it is ready.
     ///
     /// # Errors
-    /// If the programs cannot be found or do not start; the error shows their last lines.
+    /// If a program cannot be found or does not start. If it does not start, the error contains the last lines of its log.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let name = options.name.clone();
         Self::start_unnamed(options).await.with_context(|| format!("cannot start the control plane {name}"))

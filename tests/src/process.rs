@@ -145,7 +145,7 @@ impl Process {
     /// Waits until the process has ended and its log is complete.
     ///
     /// # Errors
-    /// If it has not ended within [`PROCESS`]; the error shows its last lines.
+    /// If it has not ended within [`PROCESS`]. The error contains the last lines of its log.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         watchdog::waits_for(|| format!("{} to end", self.name));
         let mut state = self.state.clone();

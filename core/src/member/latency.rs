@@ -1,4 +1,8 @@
 //! Latency samples for histograms, with the same limits as in the Go agents.
+//!
+//! The exporting member records when it first saw a change (`view/stamps.rs`), and writes that time into the
+//! EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member takes a sample when it imports the change
+//! (`import/slice.rs`).
 
 use crate::limits::LATENCY_MILLISECONDS_MAX;
 use fleetnet_types::Timestamp;

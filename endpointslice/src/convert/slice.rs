@@ -92,7 +92,7 @@ fn list<'a, T: 'a, U>(items: &'a [T], convert: impl Fn(&'a T) -> U) -> Option<Ve
 }
 
 impl From<&EndpointSlice> for v1::EndpointSlice {
-    /// Sets the lists of endpoints and ports also when they are empty, because the API requires the list of endpoints.
+    /// Sets the lists `endpoints` and `ports` also when they are empty. The API requires `endpoints`.
     fn from(slice: &EndpointSlice) -> Self {
         Self {
             metadata: ObjectMeta::from(&slice.metadata),

@@ -75,7 +75,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the type's name in the API.
+    /// Returns the value for the Event's field `type`: `Normal` or `Warning`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

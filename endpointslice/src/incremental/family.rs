@@ -39,7 +39,8 @@ pub(super) struct Group {
     pub(super) unplaced: BTreeSet<Text>,
     /// Number of slices in this group.
     pub(super) slices: usize,
-    /// Slices of this group that must be compared in the next plan.
+    /// Names of the slices of this group that changed, or that have endpoints of changed pods. The next plan compares them with
+    /// the desired endpoints.
     pub(super) touched: BTreeSet<Text>,
     /// From each number of endpoints to the slices that have that many.
     by_fill: BTreeMap<usize, BTreeSet<Text>>,

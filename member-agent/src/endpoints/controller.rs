@@ -169,7 +169,8 @@ impl Controller {
         }
     }
 
-    /// Records that an input was listed completely since the controller started to serve. Pushes the Services to plan.
+    /// Records that an input was listed completely since the controller started to serve. If all inputs are ready now, adds all
+    /// Services to `requeue`.
     pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         if self.is_serving {
@@ -178,7 +179,7 @@ impl Controller {
         self.after_news_of_inputs(was_ready, requeue);
     }
 
-    /// Records the new watch state of an input. Pushes the Services to plan.
+    /// Records the new watch state of an input. If all inputs are ready now, adds all Services to `requeue`.
     pub fn watch_state(&mut self, input: Input, state: WatchState, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         self.states.insert(input, state);
@@ -192,7 +193,7 @@ impl Controller {
         }
     }
 
-    /// Stores a new or changed object. Pushes the Services to plan.
+    /// Stores a new or changed object. Adds the Services that must be planned to `requeue`.
     pub fn apply(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         match object {
             Object::EndpointSlice(slice) => self.apply_slice(slice, at, requeue),

@@ -115,7 +115,8 @@ struct MalformedField {
 }
 
 impl MalformedField {
-    /// Returns a reference without a name. The present CRDs reject it; older ones without limits accept it.
+    /// Returns a malformed field: a reference whose `name` is empty. The present CRDs reject it (`minLength`). Older CRDs
+    /// without this check accept it.
     const fn reference(plural: &'static str, field: &'static str) -> Self {
         Self { owned: Owned::in_hub(plural), part: "spec", field, name_only: true }
     }

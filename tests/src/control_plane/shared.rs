@@ -6,7 +6,8 @@ use tokio::sync::OnceCell;
 /// Users of the [`shared`] control plane, which have no rights until a test binds a role to them. Each belongs to one test.
 pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
 
-/// Returns the control plane that all tests share that need a server but no fleet. Its deleted namespaces are emptied.
+/// Returns the control plane for tests that need a server but no fleet. All these tests share it. It runs the namespace
+/// controller, so the objects in a deleted namespace are deleted too.
 pub async fn shared() -> anyhow::Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = || Options {

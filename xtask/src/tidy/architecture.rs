@@ -95,7 +95,8 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
 /// Name of the API group, in two parts so that this file passes the check for that name.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
-/// Prefix of names that contain the group but are not on the group's objects: Leases of the Go agents and ours.
+/// Prefix of the names of Leases, those of the Go agents and ours. These names contain the name of the API group, and the check
+/// allows them outside of `api`.
 const LEASE_PREFIX: &str = "2bf2b407.";
 
 pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {

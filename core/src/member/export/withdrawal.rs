@@ -1,5 +1,6 @@
 //! State of a ServiceExport that must survive a restart: does the hub's outcome in its status belong to the current export, and
-//! is a withdrawal unfinished?
+//! is a withdrawal unfinished? The module `slice` withdraws slices, as soon as `exportable` of the module `export` returns
+//! nothing.
 //!
 //! The reason of the condition `Valid` answers both, except for weight 0: there the Go agents write `ServiceIsValid`, as for an
 //! export. So the condition `Withdrawn` tells the two apart. It is part of the status write that changes `Valid`.

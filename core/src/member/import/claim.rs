@@ -111,8 +111,8 @@ struct OwnClaims<'a> {
     /// Claim that the current one replaces. It is deleted once the current one is granted, even if the requested type changed
     /// since. Only the older claim is ever deleted, so two plans in a row cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Claims to delete: those of an earlier ServiceImport with this name, and those that another writer made under other
-    /// names.
+    /// Claims to delete: those of an earlier ServiceImport with this name, and those of this ServiceImport whose name the agent
+    /// would not choose. If no claim has such a name, one of them stays as `current`.
     surplus: Vec<&'a InternalServiceImport>,
 }
 

@@ -1,4 +1,5 @@
 //! Times at which changes were observed: the only state of a view that is not an object. The events carry the times.
+//! `export/slice.rs` writes them into EndpointSliceExports as `exportedSince`.
 
 use crate::limits::PENDING_CHANGES_MAX;
 use crate::member::import::admission::NotImported;
