@@ -102,7 +102,8 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
         let slices: Api<EndpointSliceExport> = Api::namespaced(hub.admin(), "fleet-member-member-1");
         let exports = async || {
             let is_there = |objects: &BTreeMap<String, EndpointSliceExport>| objects.len() == 1;
-            eventually::objects(&slices, &WatchParams::default(), "a slice to be exported", is_there).await.map(drop)
+            eventually::objects(&slices, &WatchParams::default(), "a slice to be exported", is_there).await?;
+            user.sees_export("app", "Conflict", "False", "NoConflictFound").await
         };
         let exported = clusters.runs("export", exports).await?;
         let in_hub = ["1 create endpointsliceexports", "1 create internalserviceexports"];
@@ -110,14 +111,27 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
         assert_eq!(exported[1], [&in_hub[..], &["create memberagents", "patch memberagents"]].concat());
         assert_eq!(own.holders().await?.into_keys().collect::<Vec<_>>(), MEMBER_LEASES);
 
-        let asks = async || eventually::exists(&user.api::<ServiceImport>(), "app").await.map(drop);
+        let asks = async || {
+            eventually::exists(&user.api::<ServiceImport>(), "app").await?;
+            user.sees_import("app", "Unknown").await
+        };
         let asked = clusters.runs("multiclusterservice", asks).await?;
         let mcs = ["1 create serviceimports", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
         assert_eq!(asked, [owned(&mcs), vec![]]);
         let leases = [&MEMBER_LEASES[..], &MCS_LEASES].concat();
         assert!(own.holders().await?.into_keys().all(|name| leases.contains(&&*name)));
 
-        let claims = async || given(1).await.map(drop);
+        let claims = async || {
+            given(1).await?;
+            let shows = |import: &ServiceImport| {
+                import
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.clusters.as_ref())
+                    .is_some_and(|clusters| !clusters.is_empty())
+            };
+            eventually::object(&user.api::<ServiceImport>(), "app", "its exporters to be shown", shows).await.map(drop)
+        };
         let claimed = clusters.runs("import", claims).await?;
         let in_hub = ["1 create internalserviceimports", "patch memberagents"];
         assert_eq!(claimed, [owned(&["1 patch serviceimports/status"]), owned(&in_hub)]);
