@@ -57,8 +57,8 @@ pub struct CommonFlags {
     #[arg(long, value_name = "FILE", hide = true)]
     pub cloud_config: Option<PathBuf>,
 
-    /// Log level, as in klog. 0 and 1: starts, failures and Events. 2 and 3: also each write and each latency sample. 4 and
-    /// more: also watch events, queued keys, and each plan with its duration. Each level includes the lower ones.
+    /// Log level, as in klog. Levels 0 and 1 log starts, failures and Events. Levels 2 and 3 add each write and each latency
+    /// sample. Level 4 and higher levels add watch events, queued keys, and each plan with its duration.
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     pub v: u8,
 
@@ -127,8 +127,7 @@ pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
     }
     Err(UsageError(format!(
         "{flag} {namespace:?} is not the name of a namespace: use at most 63 lower-case letters, digits and dashes, \
-         with a \
-         letter or digit first and last"
+         with a letter or digit first and last"
     )))
 }
 

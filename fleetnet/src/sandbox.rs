@@ -1,7 +1,7 @@
 //! Command `fleetnet sandbox`: runs a whole fleet in one process and shows what happens in it.
 //!
 //! ```text
-//! fleet (hub + members, agents) ──watches──> eyes ──> World ──────────┐ (observed state; pure)
+//! fleet (hub + members, agents) ──> watches ──> World ────────────────┐ (observed state; pure)
 //!   ^                                                                 v
 //!   └──── scene (Services, exports, imports, changes) <── scenario ── waits on the World
 //!                     │

@@ -479,6 +479,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn open_connections_do_not_exceed_their_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sources = sources(&Arc::new(Mutex::new(readiness([true, true]))));
+        let (mut connections, mut clients) = (Connections::default(), Vec::new());
+        let played = async {
+            for _ in 0..ADMIN_CONNECTIONS + 10 {
+                clients.push(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+                let (stream, peer) = listener.accept().await.unwrap();
+                connections.serve(peer.ip(), stream, &sources);
+                assert!(connections.open.len() <= ADMIN_CONNECTIONS, "{} are open", connections.open.len());
+            }
+        };
+        timeout(PATIENCE, played).await.expect("the listener accepts connections");
+    }
+
+    #[tokio::test]
     async fn a_connection_that_ended_takes_no_place() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
         let address = server.addresses()[0];

@@ -91,7 +91,7 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Starts to record the kinds of writes anew, and stops at the first write of the given kind.
+    /// Forgets the recorded kinds of writes, and stops at the next write of the given kind.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();

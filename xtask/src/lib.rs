@@ -10,6 +10,7 @@ mod limits;
 mod mutants;
 #[cfg(test)]
 mod package;
+mod reasons;
 mod reference;
 mod stopwatch;
 mod test;

@@ -122,7 +122,7 @@ fn where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_g
         turn(&mut world, 1, ConsumerType::LoadBalancer);
         run_with_endpoints(&mut world, &case);
         assert_waits_beside(&world, &case);
-        // Agents that restart now write nothing, whatever the order in which their watches complete.
+        // Agents that restart now write nothing. The order in which their watches complete does not matter.
         let mark = world.ledger.len();
         world.restart_all();
         world.run_for(2 * GRACE_MICROS);

@@ -18,7 +18,7 @@ use fleetnet_runtime::{Verb, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 
-/// Record from which own and foreign writes to this manager's slices are told apart.
+/// Record that distinguishes own writes to this manager's slices from foreign ones.
 #[derive(Debug)]
 pub(super) struct WriteOrigins {
     manager: Text,

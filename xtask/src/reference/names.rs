@@ -1,16 +1,14 @@
 //! Page of the names on objects, from the constants and the reasons in the sources and their doc comments.
 
 use super::markdown::{code, table, text};
-use anyhow::{Context as _, bail};
+use crate::reasons::{self, Reason};
+use anyhow::Context as _;
 use std::path::Path;
-use syn::parse::{Parse, ParseStream};
-use syn::punctuated::Punctuated;
-use syn::{Attribute, Expr, Ident, Item, ItemConst, Lit, Meta, Token};
+use syn::{Attribute, Expr, Item, ItemConst, Lit, Meta};
 
 const NAMES: &str = "api/src/names.rs";
 const NAMES_OF_SLICES: &str = "endpointslice/src/names.rs";
 const CONDITIONS: &str = "core/src/conditions.rs";
-const REASONS: &str = "core/src/reasons.rs";
 
 const CONDITIONS_INTRODUCTION: &str = "\
 [events.md](../events.md#conditions) lists the reasons that each condition has, by object.
@@ -38,14 +36,18 @@ pub(super) fn body(root: &Path) -> anyhow::Result<String> {
     body.push_str(&format!("## EndpointSlices\n\n{SLICES_INTRODUCTION}{}", table(&["name", "meaning"], of_slices)));
     let types = rows(&items(root, CONDITIONS)?, |_| true);
     body.push_str(&format!("## Condition types\n\n{CONDITIONS_INTRODUCTION}{}", table(&["type", "meaning"], types)));
-    let reasons = table(&["reason", "type", "meaning"], reasons(&items(root, REASONS)?)?);
+    let reasons =
+        table(&["reason", "type", "meaning"], reason_rows(&reasons::reasons(&read(root, reasons::DEFINITIONS)?)?));
     body.push_str(&format!("## Reasons\n\n{REASONS_INTRODUCTION}{reasons}"));
     Ok(body)
 }
 
 fn items(root: &Path, path: &str) -> anyhow::Result<Vec<Item>> {
-    let source = std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
-    Ok(syn::parse_file(&source).with_context(|| format!("cannot parse {path}"))?.items)
+    Ok(syn::parse_file(&read(root, path)?).with_context(|| format!("cannot parse {path}"))?.items)
+}
+
+fn read(root: &Path, path: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))
 }
 
 fn module_rows(items: &[Item], name: &str) -> Option<Vec<Vec<String>>> {
@@ -91,36 +93,9 @@ fn description(attributes: &[Attribute]) -> String {
     lines.join(" ")
 }
 
-/// Reasons as `reasons!` of core/src/reasons.rs lists them.
-struct Reasons(Punctuated<Reason, Token![,]>);
-
-struct Reason {
-    attributes: Vec<Attribute>,
-    kind: Ident,
-    name: Ident,
-}
-
-impl Parse for Reasons {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        Ok(Self(Punctuated::parse_terminated(input)?))
-    }
-}
-
-impl Parse for Reason {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        Ok(Self { attributes: input.call(Attribute::parse_outer)?, kind: input.parse()?, name: input.parse()? })
-    }
-}
-
-fn reasons(items: &[Item]) -> anyhow::Result<Vec<Vec<String>>> {
-    let invocation = items.iter().find_map(|item| match item {
-        Item::Macro(item) if item.ident.is_none() && item.mac.path.is_ident("reasons") => Some(&item.mac),
-        _ => None,
-    });
-    let Some(invocation) = invocation else { bail!("{REASONS} has no `reasons!`") };
-    let Reasons(reasons) = invocation.parse_body().with_context(|| format!("cannot parse `reasons!` of {REASONS}"))?;
+fn reason_rows(reasons: &[Reason]) -> Vec<Vec<String>> {
     let row = |reason: &Reason| {
         vec![code(&reason.name.to_string()), reason.kind.to_string(), text(&description(&reason.attributes))]
     };
-    Ok(reasons.iter().map(row).collect())
+    reasons.iter().map(row).collect()
 }

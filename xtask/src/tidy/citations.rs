@@ -1,12 +1,12 @@
 //! Checks that a reader can open what docs and comments cite: files of this repository, and bugs of the table in
 //! docs/behaviour.md.
 
-use super::source::{File, Tree, contains_words};
+use super::source::{File, HISTORY, Tree, contains_words};
 use std::collections::BTreeSet;
 
 /// Document with the table of the Go agents' bugs, whose rows begin with an id such as B1 or B1b.
 const BUGS: &str = "docs/behaviour.md";
-/// Endings of paths that are checked wherever they occur.
+/// Endings of paths that are always checked.
 const OURS: [&str; 2] = [".rs", ".md"];
 /// Endings of paths that are checked if they begin with a folder of the root. Others are mostly files of a user or of another
 /// project.
@@ -15,8 +15,6 @@ const OTHERS: [&str; 6] = [".yaml", ".toml", ".json", ".go", ".sh", ".txt"];
 const ELSEWHERE: [&str; 2] = ["the spec", "the design"];
 /// Words after the first of these phrases that make it mean the field of a Kubernetes object.
 const FIELD: [&str; 3] = [" of ", " field", "'s "];
-/// Document that names files as they were, which may be gone.
-const HISTORY: &str = "CHANGELOG.md";
 
 /// Returns relative links of documents to files or headings that do not exist.
 pub(super) fn broken_links(tree: &Tree) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Checks of the tests and commands that the docs name.
 
 use super::behaviour::{Tests, tests_of};
-use super::source::{File, Tree};
+use super::source::{File, HISTORY, Tree};
 use std::collections::BTreeSet;
 
 /// Marker in a document before a block of commands: the test that runs the block, as `file::test`.
@@ -13,8 +13,6 @@ const END: &str = " -->";
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
 /// Programs whose commands also occur in prose. In backquotes, the name followed by a word is a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// Document whose commands are not checked, because they may no longer exist.
-const HISTORY: &str = "CHANGELOG.md";
 /// Number of underscores after `::` from which on a name must be a test: names of tests are sentences.
 const SENTENCE: usize = 3;
 

@@ -1,15 +1,18 @@
 //! Check that docs/events.md explains every reason of Events and conditions, and no others.
 
 use super::source::Tree;
+use crate::reasons::{DEFINITIONS, reasons};
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = "docs/events.md";
-const DEFINITIONS: &str = "core/src/reasons.rs";
 /// Crates that have reasons of kube-controller-manager as strings in their code.
 const OF_SLICES: [&str; 2] = ["member-agent", "endpointslice"];
 
 pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
-    let defined = defined(tree);
+    let defined = match defined(tree) {
+        Ok(defined) => defined,
+        Err(error) => return vec![format!("{error:#}")],
+    };
     let (own, of_slices) = (rows(tree, "| reason |"), rows(tree, "| reason there |"));
     let mut places = Vec::new();
     for (reason, kind) in &defined {
@@ -29,15 +32,10 @@ pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the reasons that core defines with their types, from lines like `Warning NameHeldByAnother,`.
-fn defined(tree: &Tree) -> BTreeMap<String, String> {
-    let lines = tree.file(DEFINITIONS).map_or("", |file| file.uncommented.as_str()).lines();
-    let defined = lines.filter_map(|line| {
-        let (kind, reason) = line.trim().strip_suffix(',')?.split_once(' ')?;
-        let is_one = matches!(kind, "Normal" | "Warning") && reason.chars().all(char::is_alphanumeric);
-        is_one.then(|| (reason.to_owned(), kind.to_owned()))
-    });
-    defined.collect()
+/// Returns the reasons that core defines with their types.
+fn defined(tree: &Tree) -> anyhow::Result<BTreeMap<String, String>> {
+    let Some(file) = tree.file(DEFINITIONS) else { return Ok(BTreeMap::new()) };
+    Ok(reasons(&file.text)?.iter().map(|reason| (reason.name.to_string(), reason.kind.to_string())).collect())
 }
 
 /// Returns the rows of the table with this header in docs/events.md: the first column, and the second, which is the type.

@@ -12,6 +12,9 @@ use std::path::Path;
 /// Names of files and folders that the checks ignore. In a linked work tree `.git` is a file.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
+/// Document that may name commands, files and bugs that no longer exist, because it describes earlier versions.
+pub(super) const HISTORY: &str = "CHANGELOG.md";
+
 /// Text files of the work tree, ordered by path.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
