@@ -131,6 +131,7 @@ fn object<T: Top>(
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;
             let identity = known.identity();
+            // fault X3.2 (decode::what_is_more_than_its_limit_makes_an_object_undecodable_and_what_is_as_much_does_not): known.meta.deleting ~> false
             if known.meta.deleting {
                 return read(known, T::default()).map_err(|why| because(identity, why));
             }

@@ -225,6 +225,7 @@ impl Seen {
     fn wait_for(&mut self, pod: &Text, change: Option<Timestamp>) {
         if let Some(change) = change {
             let waits = self.waiting.entry_ref(pod).or_insert(change);
+            // fault Z14.2: change.min(*waits) ~> *waits
             *waits = change.min(*waits);
         }
     }

@@ -242,3 +242,13 @@ fn a_pod_without_a_transition_time_says_nothing() {
     unknown.status.readiness.since = None;
     assert_eq!(times.observe(&service(0), &[unknown]), None);
 }
+
+#[test]
+fn a_pod_that_is_ready_since_before_its_service_has_the_earlier_time() {
+    let mut times = TriggerTimes::default();
+    let mut waiting = pod("1", 0);
+    waiting.status.readiness.since = None;
+    assert_eq!(times.observe(&service(5), [&waiting]), at(5));
+    // The clock of the pod's node is 2 s behind that of the API server.
+    assert_eq!(times.observe(&service(5), [&pod("1", 3)]), at(3));
+}

@@ -93,6 +93,7 @@ impl View {
         else {
             return;
         };
+        // fault Y9.3 (webhooks::a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhooks): != answered ~> != answered && false
         if held.metadata.resource_version.parse().ok() != answered {
             return;
         }

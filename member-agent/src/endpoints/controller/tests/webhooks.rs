@@ -76,6 +76,23 @@ fn what_a_webhook_added_when_a_slice_was_made_is_kept_when_it_is_changed() {
 }
 
 #[test]
+fn a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhooks() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.set(pod(1));
+    world.writes_are(|_| Fate::AnsweredLate);
+    world.settle();
+    let slice = world.slices_of("web")[0].metadata.name.to_string();
+    world.edit_slice(&slice, |slice| slice["metadata"]["labels"]["team"] = json!("red"));
+    world.settle();
+    world.writes_are(|_| Fate::Done);
+    world.land();
+    assert_eq!(world.controller.foreign_labels(), 0);
+    world.advance(SECOND * 60);
+    assert_eq!(labels(&world), [None], "the controller removes the label");
+}
+
+#[test]
 fn after_a_restart_what_webhooks_add_is_learned_by_writes_that_change_nothing() {
     let mut world = world();
     world.settle();
