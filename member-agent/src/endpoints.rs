@@ -1,4 +1,4 @@
-//! EndpointSlices of this cluster, made from its pods in place of kube-controller-manager's controller.
+//! EndpointSlice controller: makes the EndpointSlices of this cluster from its pods, in place of kube-controller-manager.
 //!
 //! ```text
 //!  Service, Pod, Node, EndpointSlice ─► view ─► touched Services ─► due ─► plan ─► phase of writes ─► engine's writer
@@ -7,15 +7,15 @@
 //!  Lease, slices that others changed ─► takeover ─► on or off
 //! ```
 //!
-//! The `endpointslice` library decides what the slices should be. This module decides when to ask it, and for what. All of
-//! it is pure: time comes in as data, and writes go out as bodies of the engine's requests.
+//! The `endpointslice` library computes the desired slices. This module decides when to plan which Service. The module is pure:
+//! it gets the time as data, and returns writes as bodies of requests for the engine.
 //!
-//! - [`view`]: cached objects, and the Services that a change touches.
-//! - [`due`]: time at which a touched Service is planned.
-//! - [`controller`]: plan of one Service, its phases, events and metrics.
+//! - [`view`]: cached objects, and the Services that a change requeues.
+//! - [`due`]: time at which a requeued Service is planned.
+//! - [`controller`]: plan of one Service, its phases, Events and metrics.
 //! - [`writes`]: conversion of the library's plan to requests; [`names`]: names of new slices.
 //! - [`write_origin`]: own and foreign writes to slices; [`lost`]: own writes of unknown outcome.
-//! - [`takeover`]: decision to serve or not; [`serving`]: controller and decision together.
+//! - [`takeover`]: decision whether the controller is active; [`serving`]: controller and decision together.
 
 mod alike;
 pub mod controller;

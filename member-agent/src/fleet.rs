@@ -1,4 +1,5 @@
-//! Export and import half of the agent ([`Fleet`]). Adds latency samples, Events and blocking reasons to core's view and plans.
+//! Fleet half of the member agent ([`Fleet`]): exports and imports. Adds latency samples, Events and blocking reasons to the view
+//! and the plans of core.
 
 use crate::identity::IdentityReport;
 use crate::latency::Latencies;
@@ -17,7 +18,7 @@ use tracing::debug;
 
 const COMPONENT: &str = "member-agent";
 
-/// View of exports and imports, the parts of the agent that run, and their metrics.
+/// View of exports and imports, the parts of the agent that are on, and their metrics.
 pub(crate) struct Fleet {
     view: View,
     parts: Parts,
@@ -27,11 +28,12 @@ pub(crate) struct Fleet {
     identity: IdentityReport,
 }
 
-/// State change of a plan besides its writes: what to log, count or switch.
+/// Effect of a plan besides its writes: log lines, metrics and state changes.
 #[derive(Debug, Default)]
 pub struct Effect {
     blocking_reasons: Vec<BlockingReason>,
-    /// True if the plan shows that no rejected write needs to be reported in a condition.
+    /// True if the plan writes only the user's object, or nothing. A recorded rejection of a write to another object is then
+    /// over, and the condition no longer reports it.
     forget_rejection: bool,
     not_imported: Option<NotImported>,
 }
@@ -44,7 +46,8 @@ struct NotImported {
     why: &'static str,
 }
 
-/// Returns the kind of the object in whose condition a rejected write of this key shows. `None` if no condition shows it.
+/// Returns the kind of the user's object whose condition reports the rejected writes of this key. `None` if no condition reports
+/// them.
 fn says_itself(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
@@ -75,8 +78,8 @@ impl Fleet {
         }
     }
 
-    /// Remembers the measured generation of an imported slice that is deleted, because its annotation is lost with it. Forgets
-    /// the generation when the hub removes the EndpointSliceImport.
+    /// Remembers the measured source generation of a deleted imported slice, because the annotation with the generation is
+    /// deleted with the slice. Forgets the generation when the hub removes the EndpointSliceImport.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
         let Change::Removed { name, .. } = change else { return };
         match source {
@@ -92,8 +95,8 @@ impl Fleet {
         }
     }
 
-    /// Records the measured generation of an imported slice, and returns what was known before. Records nothing about a slice
-    /// that the hub does not distribute.
+    /// Records the measured source generation of an imported slice. Returns what the record had about the slice before. Keeps no
+    /// record of a slice that the hub does not distribute.
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_distributed_slice(slice).is_none() {
@@ -102,14 +105,14 @@ impl Fleet {
         known
     }
 
-    /// Observes the latency of exports that got the hub's outcome since the last call.
+    /// Observes the latency of exports for which the hub has had an outcome since the last call.
     fn measure_services(&mut self) {
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
         }
     }
 
-    /// Returns the object on which Events about a key are recorded.
+    /// Returns the user's object that Events about a key refer to.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name)?;
@@ -134,8 +137,8 @@ impl Fleet {
         }
     }
 
-    /// True if the view has a state of this undecodable object. The EndpointSlice controller's decoder can fail on an object
-    /// that the fleet half can decode; the fleet half then keeps its state.
+    /// True if `change` is an undecodable object of which the fleet half has a decoded state. The fleet half then keeps this
+    /// state, because only the EndpointSlice controller's decoder may have failed.
     pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
         let Change::Undecodable { name } = change else { return false };
         match source {
@@ -159,8 +162,8 @@ impl Fleet {
         self.view.watch_state(source, state, at, requeue);
     }
 
-    /// Records whether the watch of EndpointSlices has contact with the API server. Without contact, this cluster stops its
-    /// heartbeat, because its slices may be out of date.
+    /// Records whether the watch of EndpointSlices has contact with the API server. Without contact, this member stops its
+    /// heartbeat, because its exported slices may be out of date.
     pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, requeue: &mut Vec<Key>) {
         match source {
             Kind::EndpointSlice if in_touch => self.view.slices_followed(requeue),
@@ -177,7 +180,7 @@ impl Fleet {
         handshake::announce_stop(&self.view, now)
     }
 
-    /// Plans a key. Returns the plan, Events that belong to no write, and the state change.
+    /// Plans a key. Returns the plan, the Events that belong to no write, and the effect of the plan.
     pub(crate) fn plan<S: From<Kind>>(&self, key: &Key, now: Timestamp) -> (Plan, Vec<Event<S>>, Effect) {
         if !self.runs(key) {
             return (Plan::default(), Vec::new(), Effect::default());
@@ -197,7 +200,7 @@ impl Fleet {
         (plan, convert::events(events), Effect { blocking_reasons, forget_rejection, not_imported })
     }
 
-    /// Applies the state change of a key's plan.
+    /// Applies the effect of a key's plan.
     pub(crate) fn planned(&mut self, key: &Key, effect: Effect) {
         if !self.runs(key) {
             return;
@@ -214,7 +217,8 @@ impl Fleet {
         self.blocking_reasons.note(key, effect.blocking_reasons);
     }
 
-    /// Returns the reason why the distributed slice of this key is not imported yet; `None` if it is.
+    /// Returns the reason why the distributed slice of this key is not imported yet. `None` if the slice is imported, or if the
+    /// reason is not known.
     fn why_not_imported(&self, key: &Key) -> Option<NotImported> {
         let Key::SliceImport(slice) = key else { return None };
         let service = self.view.owner_of_distributed_slice(slice)?;
@@ -231,8 +235,8 @@ impl Fleet {
         Some(NotImported { slice: slice.clone(), service, why })
     }
 
-    /// Returns a watch channel with the reason why this agent is not ready, even when all watches of its own cluster are
-    /// complete. The value is `None` if there is no such reason.
+    /// Returns a watch channel with the reason why this agent is not ready, even if all watches of this cluster are complete. The
+    /// value is `None` while there is no such reason.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.identity.blocked()
     }
@@ -241,7 +245,7 @@ impl Fleet {
         self.identity.leads();
     }
 
-    /// Records the end of a write. The view already has the server's answer.
+    /// Records the end of a write. The view already contains the state of the object that the server returned.
     pub(crate) fn ended(
         &mut self,
         key: &Key,
@@ -262,7 +266,8 @@ impl Fleet {
         }
     }
 
-    /// Returns the flow of a key: one for each namespace of exports, and one for each exporting member.
+    /// Returns the flow of a key. Keys of exports and claims have one flow per namespace. Keys of distributed slices have one
+    /// flow per exporting member.
     pub(crate) fn flow(&self, key: &Key) -> FlowId {
         match key {
             Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
@@ -308,8 +313,8 @@ impl Fleet {
         convert::rejection_event(about, failure, COMPONENT)
     }
 
-    /// Records that another writer undoes this key's writes, or has stopped. Returns the Event, and requeues the user's object
-    /// for its condition.
+    /// Records that another writer undoes the writes of this key, or no longer does so. Returns the Event, and requeues the
+    /// user's object so that its condition reports the other writer.
     pub(crate) fn fight<S: From<Kind>>(
         &mut self,
         key: &Key,
@@ -323,7 +328,7 @@ impl Fleet {
         convert::fight_event(about, fight, COMPONENT)
     }
 
-    /// Returns the Event about another writer that undoes what the EndpointSlice controller writes for a Service.
+    /// Returns the Event about another writer that undoes writes of the EndpointSlice controller for a Service.
     pub(crate) fn fight_over_slice<S: From<Kind>>(&self, service: &ObjectName, fight: &Fight<S>) -> Vec<Event<S>> {
         let held = self.view.services.get(service);
         let about = held.map(|held| (Kind::Service, service.clone(), held.meta.uid.clone()));
@@ -373,7 +378,7 @@ mod tests {
         fleet.observe(kind, change, NOON, &mut Vec::new());
     }
 
-    /// Plays the hub that distributes a slice to this member, and the import of its second generation into a namespace.
+    /// Observes a distributed slice, and an imported slice of the same name whose source generation 2 was measured.
     fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
         let reference = json!({ "namespace": "work", "name": "app-1" });
         let given = json!({
@@ -422,7 +427,7 @@ mod tests {
         assert_eq!(fleet.observed.len(), 2, "its write was answered when the hub gave it no more");
     }
 
-    /// Shows the fleet half an imported slice with one endpoint, as an API server returns it.
+    /// Observes an imported slice with one endpoint, as an API server returns the slice.
     fn hears_slice(fleet: &mut Fleet, version: u64, endpoint: &Value) {
         let slice = json!({
             "metadata": {

@@ -1,4 +1,5 @@
-//! Reports about this cluster's id to its operators: an Event on the namespace `kube-system`, and readiness.
+//! Reports a conflict about this cluster's id to operators: with Events on the namespace `kube-system`, and in the readiness of
+//! the agent.
 
 use fleetnet_core::model::Kind;
 use fleetnet_core::plan::{BlockingReason, Event, event_about};
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 const COMPONENT: &str = "member-agent";
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// Blocking reasons about the cluster id that were already reported.
+/// Blocking reasons about this cluster's id that were already reported.
 #[derive(Debug)]
 pub(crate) struct IdentityReport {
     leads: bool,
@@ -22,18 +23,19 @@ impl IdentityReport {
         Self { leads: false, said: Vec::new(), blocked: watch::Sender::new(None) }
     }
 
-    /// Returns a watch channel with the reason why this agent is not ready: another cluster owns its cluster id. The value is
-    /// `None` if no other cluster owns it.
+    /// Returns a watch channel with the reason why this agent is not ready: another cluster owns this cluster's id. The value is
+    /// `None` if no other cluster owns the id.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.blocked.subscribe()
     }
 
-    /// Starts to emit Events, also for reasons that an earlier leader reported, since its Events are about an earlier time.
+    /// Starts to emit Events. A new leader also emits Events for reasons that an earlier leader reported, because these reasons
+    /// persist.
     pub(crate) fn leads(&mut self) {
         self.leads = true;
     }
 
-    /// Returns an Event for each blocking reason that was not reported yet.
+    /// Returns an Event for each blocking reason about the cluster id that was not reported yet.
     pub(crate) fn events(&self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) -> Vec<Event> {
         let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
         let event = |BlockingReason { reason, message }: BlockingReason| {
@@ -48,7 +50,7 @@ impl IdentityReport {
             .collect()
     }
 
-    /// Records the blocking reasons of the newest plan as reported.
+    /// Records the blocking reasons of the newest plan as reported, and updates the readiness of the agent.
     pub(crate) fn note(&mut self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) {
         // fault O1.5 (identity::who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready): blocking_reason.reason == Reason::ClusterIdInUse ~> false
         let in_use = blocking_reasons.iter().find(|blocking_reason| blocking_reason.reason == Reason::ClusterIdInUse);
@@ -64,8 +66,8 @@ impl IdentityReport {
     }
 }
 
-/// Returns the blocking reasons that need an Event: first those of an id that another cluster owns, then those of an id that
-/// two agents share.
+/// Returns the blocking reasons that need an Event. First in the result: another cluster owns this cluster's id. Second: two
+/// agents share the id.
 fn reported(blocking_reasons: &[BlockingReason]) -> Vec<BlockingReason> {
     let of_reason =
         |reason: Reason| blocking_reasons.iter().filter(move |blocking_reason| blocking_reason.reason == reason);

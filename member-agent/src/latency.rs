@@ -1,5 +1,4 @@
-//! Histograms of the export and import latency, the main measurements of the project, and a counter of latencies that had to be
-//! corrected.
+//! Latency metrics of export and import: histograms, and a counter of the samples that had to be corrected.
 
 use crate::metrics::{LATENCY_SAMPLES, SERVICE_LATENCY, SLICE_LATENCY};
 use fleetnet_core::member::ServiceLatency;
@@ -14,7 +13,7 @@ use tracing::{debug, trace};
 pub struct Latencies {
     cluster: String,
     slices: HistogramVec,
-    /// Exporting members whose series exist, so that the series of departed members can be dropped.
+    /// Exporting members with metric series. [`Latencies::forget_departed`] drops the series of members that no longer export.
     origins: BTreeSet<ClusterId>,
     services: HistogramVec,
     samples: IntCounterVec,
@@ -67,20 +66,20 @@ impl Latencies {
         self.count("endpointslice_export_import", sample.clamped);
     }
 
-    /// Drops the metric series of members that export nothing to this cluster any more.
+    /// Drops the metric series of members that no longer export anything to this cluster.
     pub fn forget_departed(&mut self, is_origin: impl Fn(&ClusterId) -> bool) {
         let departed: Vec<ClusterId> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
             // fault T27.2: ["true", "false"] ~> ["true"]
             for first in ["true", "false"] {
-                // A member may have only one of the two series, so a missing one is no error.
+                // A member may have only one of the two series, so a missing series is no error.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);
             }
             self.origins.remove(&origin);
         }
     }
 
-    /// Observes the latency of an export that got the hub's outcome.
+    /// Observes the latency of an exported Service, once the hub has an outcome for the export.
     pub fn service_exported(&self, exported: &ServiceLatency) {
         let Some(since) = exported.exported_since else { return };
         let sample = latency(since, exported.outcome_at);

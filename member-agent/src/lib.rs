@@ -1,9 +1,9 @@
 //! Member agent: exports the Services of its cluster to the hub and imports those of other members. It also makes the
 //! EndpointSlices of its cluster while kube-controller-manager does not.
 //!
-//! `fleetnet_core::member` has the rules of the fleet. This crate watches, writes and measures for them. [`export`] and
-//! [`import`] list what each half watches. The `endpointslice` library decides what slices should be, and [`endpoints`] asks
-//! it.
+//! The rules of the fleet are in `fleetnet_core::member`. This crate has the watches, the metrics and the process of the agent.
+//! [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller; the `endpointslice` library
+//! computes its slices.
 
 pub mod endpoints;
 pub mod export;
@@ -43,7 +43,7 @@ const MEMBER: &str = "member";
 /// Name of the hub in metrics, logs and probes.
 const HUB: &str = "hub";
 
-/// Runs the agent with a command line; the first argument is the program.
+/// Runs the member agent with a command line. The first argument is the name of the program.
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     let (flags, ignored) = match common::parse::<Flags>(arguments) {
         Parsed::Flags(flags, ignored) => (flags, ignored),

@@ -1,7 +1,7 @@
 //! Member agent as an implementation of the runtime's `Logic`: [`Member`].
 //!
-//! The fleet half and the EndpointSlice controller share one process and one watch of Services and slices. So the exporter sees
-//! a slice that the controller writes as soon as the server answers.
+//! The fleet half (exports and imports) and the EndpointSlice controller share one process and one watch each of Services and
+//! EndpointSlices. So the exporter has a slice of the controller as soon as the server has answered the write.
 
 use crate::endpoints::takeover::LeaseSeen;
 use crate::endpoints::{self, Serving, SliceReceipt};
@@ -18,44 +18,44 @@ use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, Request, Watch
 use fleetnet_types::{ObjectName, Timestamp};
 use tokio::sync::watch;
 
-/// Member agent: its fleet half and its EndpointSlice controller.
+/// Member agent: the fleet half (exports and imports), and the EndpointSlice controller unless it is off.
 pub struct Member {
     fleet: Fleet,
     endpoints: Option<Serving>,
     /// Flow of the EndpointSlice controller's keys.
     flow: FlowId,
-    /// Flow of the takeover decision, which must not wait behind other keys.
+    /// Flow of the decision whether the EndpointSlice controller is active. The decision must not wait behind other keys.
     takeover_flow: FlowId,
 }
 
-/// Key that the member agent plans.
+/// Key of a plan of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Key of the export and import half.
+    /// Key of the fleet half: an export, an import or the heartbeat.
     Fleet(member::Key),
-    /// Slices of a Service of this cluster.
+    /// Service whose EndpointSlices the controller makes.
     Endpoints(ObjectName),
-    /// Decision whether this agent makes the slices of this cluster.
+    /// Decision whether the EndpointSlice controller is active.
     Takeover,
 }
 
 /// Data that the engine returns when a write has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receipt {
-    /// Receipt of a write of the export and import half.
+    /// Receipt of a write of the fleet half.
     Fleet(convert::Receipt),
     /// Receipt of a write to a slice of this cluster.
     Endpoints(SliceReceipt),
 }
 
-/// State change of a plan besides its writes: what to log, count or switch.
+/// Effect of a plan besides its writes: log lines, metrics and state changes.
 #[derive(Debug)]
 pub enum Effect {
-    /// State change of a plan of the export and import half.
+    /// Effect of a plan of the fleet half.
     Fleet(part::Effect),
-    /// State change of a plan of a Service's slices.
+    /// Effect of a plan for the EndpointSlices of a Service.
     Endpoints(Box<endpoints::Effect>),
-    /// Decision whether this agent makes the slices of this cluster.
+    /// Decision whether the EndpointSlice controller is active.
     Takeover(endpoints::Decided),
 }
 
@@ -82,14 +82,13 @@ impl Member {
         }
     }
 
-    /// Reason why this process is not ready although it has listed its own cluster; `None` inside while there is no such
-    /// reason.
+    /// Returns a watch channel with the reason why this agent is not ready, even if all watches of this cluster are complete. The
+    /// value is `None` while there is no such reason.
     pub fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.fleet.blocked()
     }
 
-    /// Returns the Events for a Service whose slices could not be written. A namespace that is being deleted gets
-    /// none.
+    /// Returns the Event for a Service whose slices could not be written. If the namespace is being deleted, returns no Event.
     fn slices_are_not_written(&self, key: &Key, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         match (key, &self.endpoints) {
             // fault Y12.2: if !convert::is_of_terminating_namespace(failure) ~>
@@ -101,7 +100,7 @@ impl Member {
         }
     }
 
-    /// Calls the EndpointSlice controller, and pushes the keys of the Services that it wants to plan.
+    /// Calls the EndpointSlice controller, and requeues the Services that the controller returns for planning.
     fn tell_endpoints(&mut self, requeue: &mut Vec<Key>, tell: impl FnOnce(&mut Serving, &mut Vec<ObjectName>)) {
         let Some(serving) = &mut self.endpoints else { return };
         let mut services = Vec::new();
@@ -132,7 +131,7 @@ enum Local {
     Lease(LeaseSeen),
 }
 
-/// Splits a change into the form for the fleet half and the form for the EndpointSlice controller.
+/// Splits a change into a change for the fleet half and a change for the EndpointSlice controller.
 fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object>>, Option<Change<Local>>) {
     let is_fleets = matches!(source, Source::Fleet(_));
     let is_local = source.input().is_some() || source == Source::KubeControllerManagerLease;
@@ -158,7 +157,8 @@ fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object
     }
 }
 
-/// Returns a placeholder for a slice of another manager: the controller only needs to know that its name is taken.
+/// Returns a placeholder for a slice of another manager. The EndpointSlice controller needs only the name of such a slice, so
+/// that no new slice gets the same name.
 fn another_managers(name: &ObjectName) -> EndpointSlice {
     let metadata = Metadata { namespace: (&*name.namespace).into(), name: (&*name.name).into(), ..Metadata::default() };
     EndpointSlice { metadata, ..EndpointSlice::default() }
@@ -319,8 +319,8 @@ impl Logic for Member {
         self.tell_endpoints(requeue, |serving, services| serving.write_ended(&write, at, services));
     }
 
-    /// Counts the sync of the Service as failed. Ignores a failure in a terminating namespace, where the API server accepts no
-    /// new slices.
+    /// Counts the sync of the Service as failed. A failure in a namespace that is being deleted does not count, because the API
+    /// server accepts no new slices there.
     fn not_done(&mut self, key: &Key, failure: &WriteFailure<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
             // fault Y12.1: && !convert::is_of_terminating_namespace(failure) ~>
@@ -375,7 +375,7 @@ impl Logic for Member {
     }
 }
 
-/// Returns the kind that the fleet half reads from a source, if any.
+/// Returns the kind if the fleet half reads this source.
 fn kind_of(source: Source) -> Option<Kind> {
     match source {
         Source::Fleet(kind) => Some(kind),
@@ -526,7 +526,7 @@ mod tests {
         assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
     }
 
-    /// Returns all metrics as text, without durations, which differ from run to run.
+    /// Returns all metrics in the text format of Prometheus.
     fn metrics(registry: &Registry) -> String {
         prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text")
     }
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(metrics(&registry), before);
         let reading = member.reading(Source::Pod);
 
-        // The same plan changes state once its effect is applied.
+        // Planning the same key again and applying the effect changes metrics and log.
         assert!(!plan(&mut member, &web).writes.is_empty());
         assert_ne!(metrics(&registry), before, "the slices of the Service are counted");
         plan(&mut member, &given);

@@ -1,17 +1,17 @@
-//! Metrics that only the member agent exports. Those of its EndpointSlice controller are in `endpointslice::metrics`, under the
-//! names of kube-controller-manager.
+//! Metrics that only the member agent exports. The metrics of its EndpointSlice controller are in `endpointslice::metrics`, with
+//! the names of kube-controller-manager.
 
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_runtime::metrics::{Definition, Kind};
 
-/// Same name, labels and buckets as in the Go agents.
+/// Histogram with the same name, labels and buckets as in the Go agents.
 pub(crate) const SLICE_LATENCY: Definition = Definition {
     name: "fleet_networking_endpointslice_export_import_duration_milliseconds",
     kind: Kind::Histogram(&BUCKETS_MILLISECONDS),
     labels: &["origin_cluster_id", "destination_cluster_id", "is_first_import"],
     help: "Time from the first sight of an EndpointSlice change in the exporting member to its import in this member.",
 };
-/// Same name, labels and buckets as in the Go agents.
+/// Histogram with the same name, labels and buckets as in the Go agents.
 pub(crate) const SERVICE_LATENCY: Definition = Definition {
     name: "fleet_networking_service_export_duration_milliseconds",
     kind: Kind::Histogram(&BUCKETS_MILLISECONDS),

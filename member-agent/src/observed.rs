@@ -1,16 +1,16 @@
 //! Source generations of imported slices whose latency this process has measured.
 //!
-//! An imported slice that somebody deletes is created again, without its annotations. This record keeps the agent from
-//! measuring the same generation twice.
+//! If somebody deletes an imported slice, the agent creates the slice again, without the annotation that has the measured
+//! generation. This record prevents a second sample for the same generation.
 
 use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
-/// Measured generation by slice name, kept while the hub distributes the slice.
+/// Measured source generation by name of the imported slice, kept while the hub distributes the slice.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(BTreeMap<Text, i64>);
 
-/// What the record had about a slice before a generation was recorded.
+/// Content of the record about a slice, before a generation of the slice is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Nothing about this slice.
@@ -22,7 +22,7 @@ pub(crate) enum Known {
 }
 
 impl Observed {
-    /// Records a measured generation and returns what was known before.
+    /// Records a measured generation. Returns what the record had about the slice before.
     pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Known {
         match self.0.insert(slice.clone(), generation) {
             None => Known::Nothing,
@@ -32,7 +32,7 @@ impl Observed {
         }
     }
 
-    /// Forgets a slice that the hub no longer distributes. A later slice of that name is a new one.
+    /// Forgets a slice that the hub no longer distributes. A later slice with the same name is a different slice.
     pub(crate) fn forget(&mut self, slice: &str) {
         self.0.remove(slice);
     }

@@ -14,20 +14,21 @@ use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Name of the Go agent that has Traffic Manager, which this agent does not have, for messages.
+/// Name of the Go agent that supports Traffic Manager, for error messages. This agent does not support Traffic Manager.
 const GO_BINARY: &str = "member-net-controller-manager";
 
-/// Leases of the Go member manager, whose export and import this agent replaces.
+/// Leases of the Go member manager. This agent acquires them, so that the Go agent does not export or import at the same time.
 const MEMBER_LEASES: [&str; 2] =
     ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
-/// Leases of the Go mcs manager, whose MultiClusterServices this agent replaces.
+/// Leases of the Go mcs manager. This agent acquires them, so that the Go agent does not handle MultiClusterServices at the same
+/// time.
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
-/// Lease that this agent holds to make its cluster's own slices. No Go agent uses it.
+/// Lease for the EndpointSlice controller of this agent. The Go agents do not use this Lease.
 const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
-/// Parts of the agent that run, by the flag `--controllers`.
+/// Parts of the agent that are on, as selected by the flag `--controllers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// Export of Services and slices to the hub.
@@ -47,7 +48,7 @@ impl Parts {
     /// All parts run.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
-    /// Returns the announcement of this process to the hub; `None` if it writes nothing there.
+    /// Returns the announcement of this process to the hub. `None` if the process writes nothing in the hub.
     pub fn announcement(self) -> Option<Announcement> {
         // fault A14.2 (settings::who_exports_or_imports_announces_what_its_parts_understand): self.import ~> true
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
@@ -56,8 +57,8 @@ impl Parts {
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
     }
 
-    /// Returns the names of the Leases to hold: those of the Go managers whose parts run here, so that old and new agent never
-    /// write at once.
+    /// Returns the names of the Leases to acquire. They include the Leases of the Go managers whose parts are on here, so that Go
+    /// agents and this agent never write at the same time.
     pub fn leases(self) -> Vec<String> {
         let mut leases = Vec::new();
         if self.export || self.import {
@@ -95,17 +96,17 @@ pub struct Settings {
     pub member: member::Settings,
     /// Connection to the hub. `None` if the agent only makes this cluster's EndpointSlices.
     pub hub: Option<Hub>,
-    /// Parts that run.
+    /// Parts of the agent that are on.
     pub parts: Parts,
     /// Settings of the EndpointSlice controller; `None` if it is off.
     pub endpoints: Option<endpoints::Settings>,
 }
 
 impl Settings {
-    /// Checks the flags. `identity` is that of this process.
+    /// Checks the flags. `identity` is the Lease identity of this process.
     ///
     /// # Errors
-    /// Names the first setting that is missing or malformed.
+    /// If a setting is missing or malformed. The message names the first such setting.
     pub fn new(flags: &Flags, identity: &str) -> Result<Self, UsageError> {
         flags.common.check(GO_BINARY)?;
         if flags.enable_v1alpha1_apis {
@@ -143,8 +144,8 @@ impl Settings {
     }
 }
 
-/// Checks `--member-takeover-after`. A member renews every 10 s and may write for half of `after` since its last renewal. If
-/// that half were less than a minute, a slow hub would stop it.
+/// Checks `--member-takeover-after` (`after`). A member renews its MemberAgent every 10 s, and may write for half of `after`
+/// since its last renewal. With less than a minute, a slow hub would soon stop the writes of the member.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
     // fault G1.1: after < MEMBER_TAKEOVER_MIN ~> false
     if after < MEMBER_TAKEOVER_MIN {

@@ -1,8 +1,8 @@
-//! Watches of the member agent: the kinds of the fleet half, and pods, Nodes and one Lease for this cluster's own
-//! EndpointSlices.
+//! Watches of the member agent: the kinds of the fleet half (exports and imports), and the kinds of the EndpointSlice controller.
+//! Only the controller watches pods, Nodes and the Lease of kube-controller-manager.
 //!
-//! The fleet half and the EndpointSlice controller share one watch of Services and one of EndpointSlices. Each event is decoded
-//! for both. A slice is decoded for the controller only if it carries the controller's name, so that other slices cost nothing.
+//! The fleet half and the controller share one watch of Services and one of EndpointSlices. Each event is decoded for both. An
+//! EndpointSlice is decoded for the controller only if its JSON contains the controller's name, so other slices cost nothing.
 
 use crate::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
 use crate::endpoints::{self, Input, Settings};
@@ -20,16 +20,17 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Kind that the agent watches. Each is watched in one cluster only.
+/// Kind that the agent watches. Each kind is watched in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Kind that exports and imports need, also Service and EndpointSlice.
+    /// Kind that the fleet half (exports and imports) reads. Services and EndpointSlices are also for the EndpointSlice
+    /// controller.
     Fleet(Kind),
     /// Pods of this cluster, in all namespaces.
     Pod,
     /// Nodes of this cluster.
     Node,
-    /// Lease of this cluster's kube-controller-manager, which shows whether it is active.
+    /// Lease of this cluster's kube-controller-manager. A renewed Lease shows that kube-controller-manager is active.
     KubeControllerManagerLease,
 }
 
@@ -40,7 +41,7 @@ impl From<Kind> for Source {
 }
 
 impl Source {
-    /// Returns the kind of the EndpointSlice controller's input that this source feeds, if any.
+    /// Returns the input of the EndpointSlice controller that this source provides, if any.
     pub(crate) const fn input(self) -> Option<Input> {
         match self {
             Self::Fleet(Kind::Service) => Some(Input::Service),
@@ -52,12 +53,12 @@ impl Source {
     }
 }
 
-/// Object in the forms for the parts that read it.
+/// Decoded object. The variant shows which parts of the agent read the object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// Object that only the fleet half reads.
     Fleet(fleet::Object),
-    /// Service, or slice with the controller's name: decoded for the fleet half and for the controller.
+    /// Service, or EndpointSlice with the controller's name: decoded for the fleet half and for the controller.
     Both(fleet::Object, Box<endpoints::Object>),
     /// Object that only the EndpointSlice controller reads.
     Endpoints(Box<endpoints::Object>),
@@ -77,8 +78,8 @@ impl Object {
     }
 }
 
-/// Returns the watches of the member agent: in its own cluster, and in its namespace of the hub if it belongs to a fleet.
-/// `endpoints` adds those of the EndpointSlice controller, unless its mode is off.
+/// Returns the watches of the member agent. Watches kinds in its own cluster, and in its member namespace of the hub if the agent
+/// belongs to a fleet. `endpoints` adds the watches of the EndpointSlice controller; `None` if the controller is off.
 pub fn sources(
     member: &Arc<Cluster>,
     hub: Option<(&str, &Arc<Cluster>)>,
@@ -92,11 +93,11 @@ pub fn sources(
     if let Some((namespace, hub)) = hub {
         let remote = export::REMOTE.into_iter().chain(import::REMOTE);
         sources.extend(remote.map(|kind| convert::source(kind, hub, Some(namespace))));
-        // Optional, because a hub of Go agents lacks the kind MemberAgent. This agent then announces no features and writes the
+        // Optional, because a hub of Go agents lacks the CRD of MemberAgent. This agent then announces no features and writes the
         // Go form.
         sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(namespace)) });
-        // Optional: the UID of kube-system tells this cluster from another with the same id. Without the right to read it, that
-        // check is off.
+        // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster
+        // id. Without the right to read the namespace, the agent does not make this check.
         let kube_system = convert::source(Kind::Namespace, member, None);
         sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
     }
@@ -115,10 +116,11 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
         resource,
         namespace: None,
         name: None,
-        // Not optional with mode `on`: the operator asked for the controller, so readiness must report a missing permission.
+        // Optional in mode `auto`. In mode `on` the user requires the controller, so the agent is not ready without this
+        // permission.
         optional: settings.mode == Mode::Auto,
-        // Without the permission the controller stops. That is better than slices made from stale objects, or writing while
-        // another controller cannot be seen.
+        // Without the permission the controller stops. Otherwise it would publish outdated endpoints, or write while it cannot
+        // observe another controller.
         freezes_when_forbidden: true,
         metadata_only: false,
         decode,
@@ -136,7 +138,7 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
     ]
 }
 
-/// Adds the EndpointSlice controller's decoder to the watches of Services and slices.
+/// Adds the EndpointSlice controller's decoder to the watches of Services and EndpointSlices.
 fn decode_for_both(spec: &mut SourceSpec<Member>, settings: &Settings) {
     match spec.source {
         Source::Fleet(Kind::Service) => {

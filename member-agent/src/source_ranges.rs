@@ -1,5 +1,5 @@
-//! Parser of `--source-ranges`: the address ranges to which other clusters' endpoints are limited. Endpoints outside of them
-//! are not imported.
+//! Parser of `--source-ranges`: the address ranges in which a member may export endpoints. Endpoints outside of these ranges are
+//! not imported.
 
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::names;
@@ -7,10 +7,10 @@ use fleetnet_core::ranges::{self, IpNet};
 use fleetnet_types::ClusterId;
 use std::collections::BTreeMap;
 
-/// Parses the values of the flag: `<cluster>=<CIDR>,…`. Several values for one cluster are joined.
+/// Parses the values of the flag: `<cluster>=<CIDR>,…`. The ranges of several values for one cluster are combined.
 ///
 /// # Errors
-/// Names the malformed part.
+/// If a value is malformed. The message names the value and the reason.
 pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<IpNet>>, UsageError> {
     let mut all: BTreeMap<ClusterId, Vec<IpNet>> = BTreeMap::new();
     for written in written {

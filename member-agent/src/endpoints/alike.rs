@@ -1,9 +1,10 @@
-//! Comparison of two states of an object by the fields that plans read. A change of other fields needs no new plan.
+//! Comparison of two states of an object. Only the fields that plans read are compared, because a change of other fields needs no
+//! new plan.
 
 use endpointslice::model::{Endpoint, EndpointSlice, Node, Service};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// True if two states of a Service lead to the same plan. Plans do not read its status or its resourceVersion.
+/// True if two states of a Service lead to the same plan. Plans do not read the status or the resourceVersion of a Service.
 pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
     let (one, other) = (&old.metadata, &new.metadata);
     old.spec == new.spec
@@ -14,7 +15,7 @@ pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
         && one.deletion_timestamp == other.deletion_timestamp
 }
 
-/// True if two slices have the same endpoints, ports, labels and deletion state. Annotations are ignored.
+/// True if two slices have the same address type, endpoints, ports, labels and deletion state. Annotations are ignored.
 pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     old.endpoints == new.endpoints
         && old.ports == new.ports
@@ -23,7 +24,7 @@ pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
         && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
 }
 
-/// Hash of a slice's address type, ports and endpoints. Labels are left out because webhooks add some.
+/// Hash of a slice's address type, ports and endpoints. The hash excludes labels, because webhooks add some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
@@ -43,14 +44,14 @@ impl Fingerprint {
     }
 }
 
-/// True if a plan reads the same from both states of a slice: its content and its owner are the same.
+/// True if a plan reads the same from two states of a slice: same endpoints, ports, labels, deletion state and owner references.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     // fault Y11.2: && old.metadata.owner_references == new.metadata.owner_references ~>
     says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
-/// True if a Node changed in a field that its zone's share of endpoints depends on. Kubelets update Nodes every few seconds,
-/// mostly without such a change.
+/// True if a Node changed in a field that determines how many endpoints its zone gets by topology hints. Kubelets update Nodes
+/// every few seconds, mostly without such a change.
 pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.status.readiness.is_ready != new.status.readiness.is_ready

@@ -1,13 +1,13 @@
-//! EndpointSlice controller ([`Controller`]): stores changes of objects, reports which Services to plan, and plans them.
+//! EndpointSlice controller ([`Controller`]): stores changes of objects, returns the Services to plan, and plans their slices.
 //!
-//! A *sync* of a Service starts with the first write after a change. It ends when a write fails or a plan finds nothing left to
-//! do. If changes come faster than writes finish, it ends with the next sync ([`Syncs`]).
+//! A *sync* of a Service starts with the first write after a change. The sync ends when a write fails, or when a plan has nothing
+//! left to write. If changes are faster than writes, a sync ends when the next sync starts ([`Syncs`]).
 //!
-//! The result of an own write is planned at once. After a foreign write to a slice, the Service is planned a second later. So
-//! two controllers that undo each other's writes cost one write a second, and do not overload the server.
+//! After an own write, the controller plans the Service again at once. After a foreign write to a slice, the controller waits
+//! 1 s. So two controllers that undo each other's writes cost one write a second, and do not overload the server.
 //!
-//! While inactive, the controller plans nothing and caches only what tells own from foreign writes ([`WriteOrigins`]). Each time it
-//! starts to serve, it needs a list of every input ([`Controller::reading`]).
+//! While inactive, the controller plans nothing, and caches only the data that distinguishes own from foreign writes
+//! ([`WriteOrigins`]). Each time that the controller becomes active, all inputs must be listed again ([`Controller::reading`]).
 
 mod events;
 mod progress;
@@ -37,7 +37,7 @@ use tracing::trace;
 /// Delays between changes of pods and the writes that publish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Time for which changes of pods are gathered before a plan, counted from the first change.
+    /// Time in which changes of pods are gathered before a plan, from the first change.
     pub batch_period: Duration,
     /// Minimum time between writes of one Service that publish changes of pods. In a rollout, pods change every few
     /// milliseconds, so each write carries several changes. A single change does not wait.
@@ -45,7 +45,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Returns a timing with this batch period and the usual pace.
+    /// Returns a timing with this batch period and the default pace.
     #[must_use]
     pub const fn with_batch_period(batch_period: Duration) -> Self {
         Self { batch_period, pace: SLICES_PACE }
@@ -59,13 +59,13 @@ impl Timing {
 /// Result of a plan for a Service.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// Writes of one phase, which may run at once.
+    /// Writes of one phase. The engine may send them at the same time.
     pub writes: Vec<SliceWrite>,
     /// Kubernetes Events to emit for the Service.
     pub events: Vec<ServiceEvent>,
     /// Time to plan the Service again even without a change.
     pub again: Option<Timestamp>,
-    /// Change of the controller's state, to apply with [`Controller::planned`]. `None` if the Service is not planned now.
+    /// Change of the controller's state, to apply with [`Controller::planned`]. `None` if there is no plan for the Service now.
     pub effect: Option<Box<Effect>>,
 }
 
@@ -75,7 +75,7 @@ pub struct Effect {
     proposal: Proposal,
     hints: ServiceHints,
     held_back: BTreeSet<Text>,
-    /// Names of the slices that the plan writes, with the operation.
+    /// Names of the slices that the plan writes, each with its operation.
     written: Vec<(Text, Operation)>,
 }
 
@@ -84,23 +84,23 @@ pub struct Controller {
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
-    /// Number of times that the controller has started to serve.
+    /// Number of times that the controller became active.
     begun: u64,
-    /// Inputs (kinds) that were listed since the controller last started to serve.
+    /// Inputs (kinds) that were listed since the controller last became active.
     relisted: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
     write_origins: WriteOrigins,
     metrics: Option<Metrics>,
-    /// Time of the last foreign write to a slice of this manager, until [`Controller::take_foreign_change`] takes it.
+    /// Time of the last foreign write to a slice of this manager. [`Controller::take_foreign_change`] clears it.
     foreign_change: Option<Timestamp>,
 }
 
 impl Controller {
-    /// `source.component` of the Events: kube-controller-manager's, because people filter by it.
+    /// `source.component` of the Events. The value is the same as in kube-controller-manager, because people filter by it.
     pub const COMPONENT: &'static str = "endpoint-slice-controller";
 
-    /// Returns a controller that has an empty cache and does not serve.
+    /// Returns an inactive controller with an empty cache.
     #[must_use]
     pub fn new(config: Config, timing: Timing, metrics: Option<Metrics>) -> Self {
         let config = Arc::new(config);
@@ -118,7 +118,7 @@ impl Controller {
         }
     }
 
-    /// True if the controller needs a watch of this input. Pods and Nodes are watched only while it serves.
+    /// True if the controller needs a watch of this input. It needs pods and Nodes only while active.
     #[must_use]
     pub fn wants(&self, input: Input) -> bool {
         match input {
@@ -128,13 +128,14 @@ impl Controller {
         }
     }
 
-    /// Relist epoch of an input. Grows when the controller starts to serve, because its cache was empty until then.
+    /// Relist epoch of an input. The epoch grows when the controller becomes active, because the cache was empty until then.
     #[must_use]
     pub const fn reading(&self, _every: Input) -> u64 {
         self.begun
     }
 
-    /// Starts or stops serving. Stopping writes nothing: slices stay for the controller that serves next.
+    /// Makes the controller active or inactive. The change writes nothing: slices stay as they are for the next active
+    /// controller.
     pub fn set_serving(&mut self, is_serving: bool) {
         if self.is_serving == is_serving {
             return;
@@ -150,15 +151,15 @@ impl Controller {
         }
     }
 
-    /// True if the controller serves and has listed all inputs.
+    /// True if the controller is active and has listed all inputs.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         // fault Y5.1: self.relisted.contains(input) && ~>
         self.is_serving && Input::ALL.iter().all(|input| self.relisted.contains(input) && self.is_known(*input))
     }
 
-    /// True if plans may use this input. Nodes stay usable after their watch is lost: the state of pods matters more than
-    /// zones, and a pod on an unknown Node is not published.
+    /// True if plans may use this input. The last known Nodes stay usable if the agent can no longer read Nodes: the state of
+    /// pods matters more than zones. A pod on an unknown Node is not published.
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
             Some(WatchState::Complete) => true,
@@ -169,7 +170,7 @@ impl Controller {
         }
     }
 
-    /// Records that an input was listed completely since the controller started to serve. If all inputs are ready now, adds all
+    /// Records that an input was listed completely since the controller became active. If all inputs are ready now, adds all
     /// Services to `requeue`.
     pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
@@ -219,7 +220,7 @@ impl Controller {
         }
     }
 
-    /// Removes an object. Pushes the Services to plan.
+    /// Removes an object. Adds the Services that must be planned to `requeue`.
     pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let is_ready = self.is_ready();
         match input {
@@ -246,7 +247,7 @@ impl Controller {
         }
     }
 
-    /// Records an undecodable object of which no earlier state is cached. Pushes the Services to plan.
+    /// Records an undecodable object without an earlier decoded state. Adds the Services that must be planned to `requeue`.
     pub fn undecodable(
         &mut self,
         input: Input,
@@ -259,7 +260,8 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // A pod that first appears after startup has no endpoints to keep: slices with its name show an earlier pod.
+            // No slice can show the endpoint of a pod that first appears now: an endpoint with its name belongs to an earlier
+            // pod.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);
@@ -303,7 +305,7 @@ impl Controller {
         Planned { writes, events, again: None, effect: Some(Box::new(effect)) }
     }
 
-    /// Applies the state change of a plan, right after the plan was made.
+    /// Applies the effect of a plan, right after the plan was made.
     pub fn planned(&mut self, key: &ObjectName, effect: Effect, now: Timestamp) {
         let Effect { proposal, hints, held_back, written } = effect;
         self.view.planned(&key.namespace, &key.name, &proposal, hints);
@@ -332,14 +334,14 @@ impl Controller {
         }
     }
 
-    /// Records a failed write for this Service. Called for each attempt, after [`Controller::write_ended`].
+    /// Records that an attempt of a write for this Service failed. Called after [`Controller::write_ended`].
     pub fn not_done(&mut self, key: &ObjectName, at: Timestamp) {
         if let Some(begun) = self.progress.get_mut(key).and_then(|progress| progress.syncs.fails()) {
             self.synced(key, SyncResult::Error, at.since(begun.at));
         }
     }
 
-    /// Returns the Event about a write that was rejected or failed. Called for the first failure of a streak.
+    /// Returns the Event about a write that was denied, rejected or failed. Called for the first failure in a row.
     pub fn rejected(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
@@ -353,7 +355,7 @@ impl Controller {
         Some(failed_to_update(key, &service.metadata.uid, &message))
     }
 
-    /// Ends the sync of a Service that has nothing left to write. Pods whose Node is unknown still count as an error.
+    /// Ends the sync of a Service that has nothing left to write. If a pod's Node is unknown, the sync counts as an error.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan, now: Timestamp) {
         let is_done = plan.errors().next().is_none();
         let Some(progress) = self.progress.get_mut(key) else { return };
@@ -370,7 +372,7 @@ impl Controller {
         self.synced(key, if is_done { SyncResult::Success } else { SyncResult::Error }, took);
     }
 
-    /// Records that a write to a slice is sent, which may start a sync of the Service.
+    /// Records that a write to a slice is sent. The write may start a sync of the Service.
     fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
         let Some(Opened { over, now }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
             return;
@@ -386,7 +388,7 @@ impl Controller {
         trace!(service = %key, "a sync begins");
     }
 
-    /// Counts a plan of a Service whose writes have all succeeded.
+    /// Updates metrics for a plan of a Service whose writes have all succeeded.
     fn completed(&self, key: &ObjectName, plan: &SlicePlan) {
         if let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) {
             metrics.completed(known.state.service(), &plan.families);
@@ -409,7 +411,8 @@ impl Controller {
         self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), requeue);
     }
 
-    /// While the controller is not ready it plans nothing, so changes are ignored: it lists everything when it starts to serve.
+    /// Requeues these Services at the time that `by` returns. Does nothing while the controller is not ready: it requeues all
+    /// Services when it is ready.
     fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, requeue: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
@@ -440,7 +443,7 @@ pub(super) struct Held {
     pub(super) nodes: usize,
     /// Number of slices whose generation is remembered.
     pub(super) seen: usize,
-    /// Number of Services with a recorded progress.
+    /// Number of Services with a progress record.
     pub(super) in_progress: usize,
 }
 

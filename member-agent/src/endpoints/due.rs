@@ -3,22 +3,22 @@
 use fleetnet_types::Timestamp;
 use std::time::Duration;
 
-/// Earliest time at which a plan was requested.
+/// Earliest time at which a plan of a Service was requested.
 ///
-/// A later request never postpones it: a batch period counts from its first change, and an immediate request does not wait for
-/// a batch.
+/// A later request never postpones the plan. So a batch period counts from its first change, and an immediate request does not
+/// wait for a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due(Option<Timestamp>);
 
 impl Due {
-    /// Requests a plan at this time or before.
+    /// Requests a plan at this time or earlier.
     pub(super) fn by(&mut self, at: Timestamp) {
         // fault Y8.2: due.min(at) ~> at
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 
-    /// Returns the time to wait for, or `None` if the plan is due. Ignores a wait of more than `longest`: it was set before the
-    /// clock was set back.
+    /// Returns the time of the plan, or `None` if the plan is due. A wait of more than `longest` is ignored: it is possible only
+    /// if the clock was set back.
     pub(super) fn waits_until(self, now: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.0.filter(|due| *due > now && *due <= now + longest)
     }
@@ -27,7 +27,7 @@ impl Due {
         self.0.is_some()
     }
 
-    /// Clears the request, because a plan that covers all changes so far was made.
+    /// Clears the request, because a plan was made that covers all changes until now.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }

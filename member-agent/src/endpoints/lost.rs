@@ -1,14 +1,14 @@
 //! Contents of own writes whose outcome is unknown ([`Lost`]).
 //!
-//! Neither the write nor the GET after it was answered. If the server executed the write, a watch or a list shows its content
-//! later. That content then identifies the change as our own.
+//! For such a write, neither the write nor the GET after it had a response. If the server executed the write, a watch or a list
+//! shows the written content later. This content then identifies the change as an own write.
 
 use super::alike::Fingerprint;
 use crate::limits::{LOST_WRITE_AGE, LOST_WRITES_PER_SLICE};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 
-/// Own writes that may have been executed and were not seen yet, by slice.
+/// Own writes of unknown outcome, by slice. No watch or list has shown their content yet.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     writes: BTreeMap<ObjectName, Vec<Write>>,
@@ -22,7 +22,7 @@ struct Write {
     content: Content,
 }
 
-/// Fingerprint of the content that a write asked for; `None` for a delete.
+/// Fingerprint of the content in the request of a write; `None` for a delete.
 pub(super) type Content = Option<Fingerprint>;
 
 impl Lost {
@@ -41,8 +41,8 @@ impl Lost {
         self.writes.contains_key(slice)
     }
 
-    /// Compares a slice's new state with the recorded writes. True if one of them asked for it; that write and those before it
-    /// are then forgotten.
+    /// Compares a slice's new state with the recorded writes. True if a recorded write has the same content. Forgets that write
+    /// and all earlier writes to the slice.
     pub(super) fn sees(&mut self, slice: &ObjectName, content: Content, at: Timestamp) -> bool {
         let Some(writes) = self.writes.get_mut(slice) else { return false };
         let seen = writes.iter().rposition(|write| is_fresh(write.at, at) && write.content == content);
@@ -66,8 +66,8 @@ impl Lost {
     }
 }
 
-/// True if a write is recent. A time far in the future dates from before the clock was set back, so the age of that write is
-/// unknown.
+/// True if a write is recent. If the clock was set back, a write may have a time far in the future. Its age is then unknown, so
+/// it does not count as recent.
 fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= LOST_WRITE_AGE && at.since(now) <= LOST_WRITE_AGE
 }

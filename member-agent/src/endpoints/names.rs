@@ -1,8 +1,8 @@
 //! Names of new slices.
 //!
-//! A name is a function of known data, so a second create after a lost answer meets the slice of the first. With
-//! `generateName`, the agent could not find that slice, and would make another one. The names look like those of the API
-//! server.
+//! A name is a function of data that does not change. So if the response to a create is lost, the retry uses the same name, and
+//! finds the slice of the first create. With `generateName`, the retry would create a second slice. The names look like the names
+//! that the API server generates.
 
 use crate::limits::{NAME_PREFIX_CHARS_MAX, NAME_SUFFIX_CHARS};
 use endpointslice::Text;
@@ -10,11 +10,11 @@ use fnv::FnvHasher;
 use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 
-/// Characters of the API server's random suffixes: without vowels, so that they form no words.
+/// Characters of the API server's random suffixes. There are no vowels, so that suffixes form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns names that start with `beginning` and are not taken, without repeats and always in the same order. `seed` is the
-/// purpose of the slice: another purpose gives other names.
+/// Returns names that start with `beginning` and are not taken, without repeats. The same input always gives the same names.
+/// `seed` identifies the purpose of the slice, so that slices for different purposes get different names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(NAME_PREFIX_CHARS_MAX)];
     let mut given: BTreeSet<Text> = BTreeSet::new();
@@ -22,7 +22,8 @@ pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool)
     names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
 }
 
-/// FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a repeat. Later versions must give the same names.
+/// Returns the FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a repeat. Do not change the function: a new
+/// version of the agent must compute the same names.
 fn hash(seed: &str, attempt: u64) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(seed.as_bytes());

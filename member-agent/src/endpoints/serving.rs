@@ -1,4 +1,4 @@
-//! EndpointSlice controller together with the decision whether it serves: [`Serving`].
+//! EndpointSlice controller, and the decision whether the controller is active: [`Serving`].
 
 use super::controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
@@ -17,20 +17,20 @@ use tracing::{info, warn};
 /// Settings of the EndpointSlice controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Mode of serving (auto, on or off). With [`Mode::Off`] the agent has no controller.
+    /// Value of `--endpointslices`. With [`Mode::Off`] the agent has no EndpointSlice controller.
     pub mode: Mode,
-    /// Time without activity of another controller before this one serves, in [`Mode::Auto`].
+    /// Time without activity of another controller after which this controller becomes active, in [`Mode::Auto`].
     pub takeover_after: Duration,
-    /// Name of the manager, size of slices and other rules of the `endpointslice` library.
+    /// Name in the label `managed-by`, maximum size of slices and other settings of the `endpointslice` library.
     pub config: Config,
-    /// Delays between changes of pods and writes.
+    /// Delays between a change of pods and the write of the slices.
     pub timing: Timing,
-    /// Limit of writes in flight at once.
+    /// Maximum number of writes in flight.
     pub concurrent_syncs: usize,
 }
 
 impl Settings {
-    /// Returns settings with this mode and the defaults of the flags.
+    /// Returns settings with this mode and the default values of the flags.
     #[must_use]
     pub fn with_mode(mode: Mode) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Settings {
     }
 }
 
-/// Decision whether to serve, and the observations that remain after it.
+/// Decision whether the controller is active, and the observations that remain for the next decision.
 #[derive(Clone, Debug)]
 pub struct Decided {
     takeover: Takeover,
@@ -51,31 +51,32 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Returns the time to decide again.
+    /// Returns the time of the next decision.
     #[must_use]
     pub const fn again(&self) -> Option<Timestamp> {
         self.decision.again
     }
 }
 
-/// EndpointSlice controller, serving or not.
+/// EndpointSlice controller, active or inactive, with the state of that decision.
 pub struct Serving {
     controller: Controller,
     takeover: Takeover,
     decision: Option<Decision>,
     concurrent_syncs: usize,
-    /// True once this replica leads. Before that, the leading replica may have made the foreign writes that it sees.
+    /// True once this replica leads. A replica that does not lead ignores foreign writes, because the leading replica may have
+    /// made them.
     leads: bool,
-    /// True if something was observed that may change the decision.
+    /// True after an observation that may change the decision whether the controller is active.
     has_news: bool,
     is_serving: IntGauge,
 }
 
 impl Serving {
-    /// Returns a controller with an empty view.
+    /// Returns an inactive controller with an empty cache.
     ///
     /// # Errors
-    /// If the registry has its metrics already.
+    /// If the registry already has these metrics.
     pub fn new(settings: &Settings, registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
         let is_serving = ENDPOINTSLICES_SERVING.gauge(registry)?;
@@ -96,13 +97,13 @@ impl Serving {
         self.controller.wants(input)
     }
 
-    /// Relist epoch of an input. Grows when the input must be listed again.
+    /// Relist epoch of an input. A higher number means that the input must be listed again.
     #[must_use]
     pub const fn reading(&self, input: Input) -> u64 {
         self.controller.reading(input)
     }
 
-    /// Records that an input was listed again. Pushes the Services to plan.
+    /// Records that an input was listed again. Adds the Services to plan to `requeue`.
     pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
         self.controller.relisted(input, requeue);
     }
@@ -113,40 +114,40 @@ impl Serving {
         self.takeover.wants_lease()
     }
 
-    /// Limit of writes in flight at once.
+    /// Maximum number of writes in flight.
     #[must_use]
     pub const fn concurrent_syncs(&self) -> usize {
         self.concurrent_syncs
     }
 
-    /// True if something was observed since the last call that may change the decision.
+    /// True if there was an observation since the last call that may change the decision whether the controller is active.
     pub fn has_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    /// Records that this replica leads: its plans are carried out from now on.
+    /// Records that this replica leads: from now on, the engine sends the writes of its plans.
     pub fn leads(&mut self, at: Timestamp) {
         self.leads = true;
         self.takeover.leads(at);
     }
 
-    /// Moves stored times by a step of the wall clock, in microseconds.
+    /// Moves stored times by a step of the wall clock, in microseconds, so that their age stays the same.
     pub fn clock_set(&mut self, microseconds: i64) {
         self.takeover.clock_set(microseconds);
     }
 
-    /// Stores a new or changed object. Pushes the Services to plan.
+    /// Stores a new or changed object. Adds the Services to plan to `requeue`.
     pub fn apply(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.apply(object, at, requeue);
         self.look_for_signs();
     }
 
-    /// Records that a write for a Service is sent.
+    /// Records that the engine sends a write to a slice of this Service.
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         self.controller.write_begun(service, slice, receipt);
     }
 
-    /// Records the end of a write. Pushes the Services to plan.
+    /// Records the end of a write. Adds the Services to plan to `requeue`.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.write_ended(write, at, requeue);
         self.look_for_signs();
@@ -160,12 +161,12 @@ impl Serving {
         }
     }
 
-    /// Removes an object. Pushes the Services to plan.
+    /// Removes an object. Adds the Services to plan to `requeue`.
     pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.remove(input, namespace, name, at, requeue);
     }
 
-    /// Records an undecodable object. Pushes the Services to plan.
+    /// Records an undecodable object. Adds the Services to plan to `requeue`.
     pub fn undecodable(
         &mut self,
         input: Input,
@@ -177,7 +178,7 @@ impl Serving {
         self.controller.undecodable(input, namespace, name, at, requeue);
     }
 
-    /// Records the new watch state of an input. Pushes the Services to plan.
+    /// Records the new watch state of an input. Adds the Services to plan to `requeue`.
     pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.watch_state(input, state, requeue);
         if input == Input::EndpointSlice {
@@ -199,7 +200,7 @@ impl Serving {
         self.has_news = true;
     }
 
-    /// Records the present content of kube-controller-manager's Lease.
+    /// Records the current content of kube-controller-manager's Lease.
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
         self.takeover.lease_seen(lease, at);
         self.has_news = true;
@@ -211,8 +212,8 @@ impl Serving {
         self.has_news = true;
     }
 
-    /// Decides whether this agent serves. A replica that does not lead caches nothing for the controller; it lists everything
-    /// when it leads.
+    /// Decides whether the controller is active. A replica that does not lead is inactive and caches nothing. It lists all inputs
+    /// when it starts to lead.
     #[must_use]
     pub fn decide(&self, now: Timestamp) -> Decided {
         let mut takeover = self.takeover.clone();
@@ -224,7 +225,7 @@ impl Serving {
         Decided { takeover, decision }
     }
 
-    /// Applies a decision: starts or stops serving.
+    /// Applies a decision: the controller becomes active or inactive.
     pub fn decided(&mut self, decided: Decided) {
         let Decided { takeover, decision } = decided;
         self.takeover = takeover;
@@ -243,7 +244,7 @@ impl Serving {
         self.controller.plan(service, now)
     }
 
-    /// Applies the state change of a Service's plan.
+    /// Applies the effect of a Service's plan.
     pub fn planned(&mut self, service: &ObjectName, effect: Effect, now: Timestamp) {
         self.controller.planned(service, effect, now);
     }
@@ -253,12 +254,12 @@ impl Serving {
         self.controller.written(operation);
     }
 
-    /// Records a failed write for a Service. Called for each attempt.
+    /// Records that an attempt to write a slice of this Service failed.
     pub fn not_done(&mut self, service: &ObjectName, at: Timestamp) {
         self.controller.not_done(service, at);
     }
 
-    /// Returns the Event about a write that was rejected or failed.
+    /// Returns the Event about a write that was denied, rejected or failed.
     #[must_use]
     pub fn rejected(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         self.controller.rejected(service, verb, slice, why)
@@ -290,7 +291,8 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-    /// Returns a controller with complete watches that would serve, because no other controller is active.
+    /// Returns a controller with complete watches. No other controller is active, so this controller becomes active once it
+    /// leads.
     fn serving() -> Serving {
         let settings = Settings::with_mode(Mode::Auto);
         let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));
@@ -306,7 +308,7 @@ mod tests {
         serving
     }
 
-    /// Decides and applies the decision. Returns when to decide again.
+    /// Decides whether the controller is active, and applies the decision. Returns the time of the next decision.
     fn decide(serving: &mut Serving, now: Timestamp) -> Option<Timestamp> {
         let decided = serving.decide(now);
         let again = decided.again();

@@ -1,15 +1,15 @@
-//! Decision whether this agent makes the slices of this cluster (`--endpointslices=auto|on|off`): [`Takeover`].
+//! Decision whether the EndpointSlice controller of this agent is active (`--endpointslices=auto|on|off`): [`Takeover`].
 //!
-//! `auto` decides for the whole cluster. Two observations show that kube-controller-manager is active: it renews its Lease, or
-//! foreign writes change slices of this manager. One observation stops this agent at once. It starts after
-//! `--endpointslices-takeover-after` without any.
+//! `auto` decides for the whole cluster. Two observations show that another controller is active: kube-controller-manager renews
+//! its Lease, or foreign writes change slices with this controller's name. One such observation makes this controller inactive at
+//! once. After `--endpointslices-takeover-after` without such an observation, this controller becomes active.
 //!
-//! Neither start nor stop writes anything. Both controllers use the same slices and manager name, so the next one continues
-//! where the last one stopped. While none is active, slices stay as they are.
+//! A change of the decision writes nothing. Both controllers use the same slices and the same manager name, so one controller
+//! continues with the slices of the other. While no controller is active, slices stay as they are.
 //!
-//! The own clock gives the time of an observation. Only the first state of a Lease is judged by the time in the Lease. So an
-//! agent that starts long after kube-controller-manager has stopped need not wait the full time again. Because clocks differ,
-//! that Lease must then stay unchanged for its lease duration.
+//! The time of an observation is the time on this agent's clock. The exception is the first observed state of the Lease: the
+//! agent uses the `renewTime` in the Lease. So an agent that starts long after kube-controller-manager has stopped does not wait
+//! the full time again. Because clocks differ, the Lease must then also stay unchanged for its lease duration.
 
 use crate::limits::{LEASE_LOOK_MAX, LEASE_LOOK_MIN};
 use fleetnet_runtime::WatchState;
@@ -24,41 +24,41 @@ pub const LEASE_NAME: &str = "kube-controller-manager";
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Serve while no other controller is active.
+    /// Active while no other controller is active.
     #[default]
     Auto,
-    /// Serve always.
+    /// Always active.
     On,
-    /// Serve never.
+    /// Never active.
     Off,
 }
 
-/// Decision whether this agent serves. Valid until `again` if nothing new is observed.
+/// Decision whether this controller is active. Valid until `again`, unless there is a new observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// True if this agent serves.
+    /// True if this controller is active.
     pub serves: bool,
-    /// Reason of the decision, for the log and the metrics.
+    /// Reason of the decision, for the log.
     pub why: Why,
-    /// Time to decide again.
+    /// Time of the next decision. `None` if only a new observation can change the decision.
     pub again: Option<Timestamp>,
 }
 
-/// Reason of a decision to serve or not.
+/// Reason of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The mode is `on` or `off`, so nothing needs to be observed.
+    /// The mode is `on` or `off`, so no observation is necessary.
     Asked,
-    /// The Lease or the slices are not fully listed yet: the decision stays as it was.
+    /// The Lease or the slices are not completely listed yet, so the decision does not change.
     NotKnown,
-    /// The agent may not read kube-controller-manager's Lease, so it cannot see whether that controller is active. Grant get,
-    /// list and watch of Leases, or set the mode to `on`.
+    /// The agent has no permission to read kube-controller-manager's Lease, so it cannot observe whether that controller is
+    /// active. Grant get, list and watch of Leases, or set the mode to `on`.
     LeaseNotReadable,
     /// kube-controller-manager renews its Lease.
     LeaseRenewed,
-    /// Foreign writes change the slices of this manager.
+    /// Foreign writes change slices that carry this controller's name.
     SlicesChanged,
-    /// Another controller was active less than the required time ago.
+    /// Another controller was active less than `--endpointslices-takeover-after` ago.
     Waiting,
     /// No other controller is active.
     Nobody,
@@ -69,24 +69,24 @@ pub enum Why {
 /// Fields of kube-controller-manager's Lease that the decision reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseSeen {
-    /// `spec.renewTime`; `None` if the Lease was never held.
+    /// `spec.renewTime`; `None` if the Lease never had a holder.
     pub renewed: Option<Timestamp>,
     /// `spec.leaseDurationSeconds`; zero if the Lease has none.
     pub duration: Duration,
 }
 
-/// Observations that show whether another controller makes slices, and the last decision.
+/// Observations of other controllers, and the last decision.
 #[derive(Clone, Debug)]
 pub struct Takeover {
     mode: Mode,
     after: Duration,
     lease_view: WatchState,
     slices_view: WatchState,
-    /// Time since which the watches of Leases and of slices are both complete.
+    /// Start of the time in which the watches of the Lease and of slices are both complete.
     known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
-    /// Time at which the Lease was first seen, and how long it must be watched before its own renewTime counts.
+    /// Time of the first observation of the Lease, and how long the agent must watch the Lease before its `renewTime` counts.
     look: Option<(Timestamp, Duration)>,
     slices_changed: Option<Timestamp>,
     serves: bool,
@@ -116,13 +116,13 @@ impl Takeover {
         matches!(self.mode, Mode::Auto)
     }
 
-    /// Records the new watch state of Leases.
+    /// Records the new watch state of kube-controller-manager's Lease.
     pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
         self.lease_view = state;
         self.note_known(at);
     }
 
-    /// Records the new watch state of slices.
+    /// Records the new watch state of EndpointSlices.
     pub fn slices_view(&mut self, state: WatchState, at: Timestamp) {
         self.slices_view = state;
         self.note_known(at);
@@ -147,12 +147,12 @@ impl Takeover {
         self.lease_view == WatchState::Complete && self.slices_view == WatchState::Complete
     }
 
-    /// Records the present content of kube-controller-manager's Lease.
+    /// Records the current content of kube-controller-manager's Lease.
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
         match self.lease.replace(lease) {
             Some(before) if before.renewed == lease.renewed => {}
-            // The agent has seen the Lease change, so its own clock gives the time of the renewal. The renewTime in the Lease
-            // does not matter.
+            // The agent has observed a change of the Lease, so the agent's clock gives the time of the renewal. The `renewTime`
+            // in the Lease is not used.
             Some(_) => (self.lease_renewed, self.look) = (Some(at), None),
             None => {
                 self.lease_renewed = lease.renewed.map(|renewed| renewed.min(at));
@@ -161,8 +161,8 @@ impl Takeover {
         }
     }
 
-    /// Records that kube-controller-manager's Lease was deleted. The agent cannot tell who deleted it and why, so it counts as
-    /// a renewal.
+    /// Records that kube-controller-manager's Lease was deleted. The agent does not know who deleted the Lease or why, so the
+    /// deletion counts as a renewal.
     pub fn lease_gone(&mut self, at: Timestamp) {
         if self.lease.take().is_some() {
             // fault Y1.4: self.lease_renewed = Some(at) ~>
@@ -170,8 +170,8 @@ impl Takeover {
         }
     }
 
-    /// Records that this replica leads. Foreign writes did not count before, because the previous leader may have made them. So
-    /// without a Lease the time without activity starts now.
+    /// Records that this replica leads. A replica that does not lead ignores foreign writes, because the leader may have made
+    /// them. So if there is no Lease either, the required time without activity starts now.
     pub fn leads(&mut self, at: Timestamp) {
         if self.lease.is_none() {
             // fault Y4.1: |_| at ~> |since| since
@@ -180,12 +180,12 @@ impl Takeover {
         }
     }
 
-    /// Records a foreign write to a slice of this manager.
+    /// Records a foreign write to a slice that carries this controller's name.
     pub fn slices_changed(&mut self, at: Timestamp) {
         self.slices_changed = Some(at);
     }
 
-    /// Decides whether this agent serves.
+    /// Decides whether this controller is active.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
         let decision = match self.mode {
             Mode::On => Decision { serves: true, why: Why::Asked, again: None },
@@ -209,13 +209,13 @@ impl Takeover {
             // fault Y3.2: self.serves ~> false
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
-        // An old renewTime in the Lease proves inactivity from before this process started. Without a Lease, only the time that
-        // this process watched counts.
+        // With a Lease, an old `renewTime` proves inactivity from before this process started. Without a Lease, only the time in
+        // which this process watched counts.
         self.known_since = self.known_since.map(|since| since.min(now));
         let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
-        // The Lease's holder may wait its whole lease duration until it renews. A shorter silence does not prove that it
-        // stopped.
+        // The holder of the Lease may renew as late as the end of the lease duration. So a shorter time without renewal does not
+        // prove that the holder has stopped.
         // fault Y1.1: .max(self.lease_duration()) ~>
         let silence = self.after.max(self.lease_duration());
         let waits = [
@@ -236,8 +236,8 @@ impl Takeover {
     }
 }
 
-/// Returns the time until which an observation counts, or `None` once it has expired. An observation in the future dates from
-/// before the clock was set back. It is moved to now, so that the wait restarts at most once.
+/// Returns the end of the time in which an observation counts, or `None` if this time is over. If the clock was set back, an
+/// observation may have a time in the future. Its time is then set to now, so that the wait restarts at most once.
 fn ends(sign: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
     *sign = sign.map(|sign| sign.min(now)).filter(|sign| *sign + wait > now);
     sign.map(|sign| sign + wait)

@@ -1,7 +1,8 @@
 //! Objects that the EndpointSlice controller has cached, and the Services that a change requeues: [`View`].
 //!
-//! An index of selectors leads from a pod to its Services, and another index from a Node to its pods. So the cost of an event
-//! depends only on the objects that it affects. Each Service has the library's incremental state, which plans from the changes.
+//! Two indexes make events cheap: one finds the Services of a pod by their selectors, the other finds the pods of a Node. So the
+//! cost of an event depends only on the number of affected objects. Each Service has the library's incremental state, so a plan
+//! only computes what changed.
 
 mod planning;
 mod undecodable;
@@ -32,7 +33,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// All kinds that the controller needs. It plans no Service before each of them is completely listed.
+    /// All inputs of the controller. The controller plans no Service before each input is completely listed.
     pub const ALL: [Self; 4] = [Self::Service, Self::Pod, Self::Node, Self::EndpointSlice];
 }
 
@@ -42,7 +43,7 @@ pub enum Object {
     Service(Service),
     Pod(Pod),
     Node(Node),
-    /// Slice, also one of another manager.
+    /// EndpointSlice of any manager.
     EndpointSlice(EndpointSlice),
 }
 
@@ -57,12 +58,12 @@ pub(super) struct View {
     zones: NodeZones,
     /// Nodes that exist but are undecodable.
     undecodable_nodes: BTreeSet<Text>,
-    /// From each Node to its pods, as namespace and name.
+    /// Pods of each Node, as namespace and name. The key is the name of the Node.
     pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
     namespaces: BTreeMap<Text, Namespace>,
     hints: ServiceHints,
     times: TriggerTimes,
-    /// From each slice with a write in flight to the changes that the write publishes.
+    /// Changes that each write in flight publishes, by the name of the written slice.
     sent: BTreeMap<ObjectName, Sent>,
 }
 
@@ -73,20 +74,21 @@ struct Namespace {
     pods: BTreeMap<Text, Pod>,
     /// Pods of this namespace that exist but are undecodable.
     undecodable_pods: BTreeSet<Text>,
-    /// Slices of this namespace. A slice of another manager is `None`: only its name matters, because it is taken.
+    /// Slices of this namespace. The value is `None` for a slice of another manager, because only its name matters: no new slice
+    /// can have this name.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
-    /// From each Service of this namespace to its slices of this manager.
+    /// Names of this manager's slices, by Service of this namespace.
     slices_of: BTreeMap<Text, BTreeSet<Text>>,
 }
 
-/// Service, with the state from which its slices are planned.
+/// Service, with the incremental state for plans of its slices.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) state: Incremental,
     pods: BTreeSet<Text>,
-    /// Undecodable pods of the Service, whose endpoints stay as the slices show them.
+    /// Undecodable pods of the Service. Their endpoints stay as the existing slices show them.
     kept: BTreeSet<Text>,
-    /// True once the trigger times of the Service's pods are recorded.
+    /// True once the trigger times (times of the last changes) of the Service's pods are recorded.
     is_timed: bool,
 }
 
@@ -117,7 +119,7 @@ impl View {
         self.namespaces.iter().flat_map(|(namespace, held)| held.services.keys().map(move |name| (namespace, name)))
     }
 
-    /// True if a slice with this name exists, of any manager.
+    /// True if a slice with this name exists. The slice may belong to any manager.
     pub(super) fn has_slice(&self, namespace: &str, name: &str) -> bool {
         self.namespaces.get(namespace).is_some_and(|held| held.slices.contains_key(name))
     }
@@ -128,7 +130,7 @@ impl View {
         held.is_some_and(|slice| families(service).iter().all(|family| family.address_type() != slice.address_type))
     }
 
-    /// Stores a Service. True if it is new or changed in a field that plans read.
+    /// Stores a Service. True if the Service is new, or if a field changed that plans read.
     pub(super) fn set_service(&mut self, service: Service) -> bool {
         let (space, name) = (service.metadata.namespace.clone(), service.metadata.name.clone());
         let held = self.namespaces.entry(space).or_default();
@@ -162,7 +164,7 @@ impl View {
         true
     }
 
-    /// Removes a Service. Its slices stay: the garbage collector deletes them.
+    /// Removes a Service from the view. Its slices stay in the view until the garbage collector deletes them.
     pub(super) fn remove_service(&mut self, namespace: &str, name: &str) {
         if let Some(held) = self.namespaces.get_mut(namespace) {
             held.services.remove(name);
@@ -227,8 +229,8 @@ impl View {
         services.into_iter().map(|service| (space.clone(), service)).collect()
     }
 
-    /// Stores a new or changed Node. Returns the Services whose endpoints it affects. `with_hints` adds those whose hints it
-    /// affects: before all kinds are listed there are no hints.
+    /// Stores a new or changed Node. Returns the Services whose endpoints change. If `with_hints` is true, also returns the
+    /// Services whose topology hints change. There are no hints before all inputs are listed.
     pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
         let name = node.metadata.name.clone();
         self.undecodable_nodes.remove(&*name);
@@ -253,7 +255,7 @@ impl View {
         touched
     }
 
-    /// Updates the endpoints of the pods on a Node whose zone changed. Returns their Services.
+    /// Updates the endpoints of the pods on a Node whose zone changed. Returns the Services of these pods.
     fn node_moved(&mut self, name: &str) -> Touched {
         let mut touched = Touched::new();
         for (space, pod) in self.pods_on.get(name).into_iter().flatten() {
@@ -280,7 +282,8 @@ impl View {
             .collect()
     }
 
-    /// Stores a new or changed slice. If its content changed, returns the Services that it belongs to now and did before.
+    /// Stores a new or changed slice. If the content changed, returns the Services that the slice belongs to now and belonged to
+    /// before.
     pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>) -> Touched {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
@@ -312,7 +315,7 @@ impl View {
         touched
     }
 
-    /// Records that an undecodable slice has this name, so that no new slice gets it.
+    /// Records the name of an undecodable slice, so that no new slice gets the same name.
     pub(super) fn note_slice(&mut self, namespace: &str, name: &str) {
         self.namespaces.entry(namespace.into()).or_default().slices.entry(name.into()).or_default();
     }
@@ -385,7 +388,7 @@ impl Known {
     }
 }
 
-/// Returns the name of the Service that a slice of this manager belongs to.
+/// Returns the name of the Service that a slice of this manager belongs to. Logs a warning if the slice has no such name.
 fn service_of(slice: &EndpointSlice) -> Option<Text> {
     match ServiceName::of_slice(slice) {
         Ok(service) => Some(service.name),
@@ -397,7 +400,7 @@ fn service_of(slice: &EndpointSlice) -> Option<Text> {
     }
 }
 
-/// Warns if a slice's label names another Service than before. Both Services are planned.
+/// Logs a warning if the label of a slice names another Service than before.
 fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     let service = |slice: &EndpointSlice| slice.metadata.labels.get(LABEL_SERVICE_NAME).cloned().unwrap_or_default();
     let (before, after) = (service(old), service(new));
@@ -407,7 +410,7 @@ fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     }
 }
 
-/// True if a pod that had an address but no Node has a Node now: only now can its endpoint be published.
+/// True if a pod already had an address and now has a Node. The endpoint of such a pod can be published only from now on.
 fn is_bound_late(old: &Pod, new: &Pod) -> bool {
     old.spec.node_name != new.spec.node_name && !old.status.pod_ips.is_empty()
 }

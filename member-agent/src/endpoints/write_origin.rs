@@ -1,11 +1,13 @@
-//! Tells this agent's own writes to its slices from foreign ones ([`WriteOrigins`]).
+//! Distinguishes own writes to this manager's slices from foreign writes ([`WriteOrigins`]).
 //!
-//! A change is our own if the server returned its resourceVersion in the answer to one of our writes. Its content may differ
-//! from the request, because webhooks change it. The watch may be faster than the answer, so a change seen during a write is
-//! attributed when that write ends. Only a write of unknown outcome is recognized by its content ([`Lost`]).
+//! A change is an own write if the server returned its resourceVersion in the response to a write of this process. The content
+//! may differ from the request, because webhooks change it. The watch may show the change before the response arrives. So the
+//! writer of a change that is seen during an own write is known when the own write ends. Only an own write of unknown outcome is
+//! recognized by its content ([`Lost`]).
 //!
-//! This runs also while the controller does not serve, because foreign writes then show which controller makes the slices. For
-//! that it keeps only the generation of each slice. The API server raises the generation with each change of the content.
+//! The record is also kept while the controller is inactive, because foreign writes show that another controller is active. For
+//! this purpose the record has only the generation of each slice. The API server raises the generation with each change of the
+//! content.
 
 use super::alike::Fingerprint;
 use super::lost::Lost;
@@ -18,7 +20,7 @@ use fleetnet_runtime::{Verb, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 
-/// Record that distinguishes own writes to this manager's slices from foreign ones.
+/// Record that distinguishes own from foreign writes to the slices of this manager.
 #[derive(Debug)]
 pub(super) struct WriteOrigins {
     manager: Text,
@@ -29,38 +31,38 @@ pub(super) struct WriteOrigins {
     lost: Lost,
 }
 
-/// Own write to a slice that is in flight.
+/// Own write in flight to a slice.
 #[derive(Debug, Default)]
 struct InFlight {
     is_delete: bool,
     seen: Vec<Seen>,
 }
 
-/// State of a slice that a watch showed while a write to it was in flight.
+/// State of a slice that a watch showed during an own write to the slice.
 #[derive(Debug)]
 struct Seen {
     version: u64,
     at: Timestamp,
     content: Fingerprint,
     is_terminating: bool,
-    /// Services that the changed slice belongs to.
+    /// Services to plan because of this change.
     touched: Touched,
 }
 
-/// Writer of the present state of a slice.
+/// Writer of the current content of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteOrigin {
-    /// No write to its content was made, or the slice belongs to another manager.
+    /// The content of the slice did not change, or the slice belongs to another manager.
     NoWrite,
-    /// This process wrote it.
+    /// This process wrote the content.
     Own,
-    /// Another writer wrote it.
+    /// Another writer wrote the content.
     Foreign,
-    /// Not known until the write in flight ends.
+    /// An own write to the slice is in flight. The writer is known when that write ends.
     Unknown,
 }
 
-/// Change that was seen while a write was in flight, attributed to its writer.
+/// Change that was seen during an own write to the same slice, with its writer.
 #[derive(Debug)]
 pub(super) struct AttributedChange {
     pub(super) is_own: bool,
@@ -70,18 +72,18 @@ pub(super) struct AttributedChange {
 }
 
 impl WriteOrigins {
-    /// Returns an empty record for the slices of this manager.
+    /// Returns an empty record for the slices of `manager`, the name in the label `managed-by`.
     pub(super) fn new(manager: Text) -> Self {
         Self { manager, generations: BTreeMap::new(), in_flight: BTreeMap::new(), lost: Lost::default() }
     }
 
-    /// Records that a write to a slice is sent.
+    /// Records that an own write to a slice is sent.
     pub(super) fn begin(&mut self, slice: &ObjectName, operation: Operation) {
         let is_delete = operation == Operation::Delete;
         self.in_flight.insert(slice.clone(), InFlight { is_delete, seen: Vec::new() });
     }
 
-    /// Records the end of a write, and attributes the changes that the watch showed meanwhile.
+    /// Records the end of an own write. Returns the changes that the watch showed during the write, each with its writer.
     pub(super) fn end(
         &mut self,
         slice: &ObjectName,
@@ -96,14 +98,15 @@ impl WriteOrigins {
         let attribute = |Seen { version, at, content, is_terminating, touched }| {
             // fault Y2.3: version <= answered ~> version > answered
             let is_answer = matches!(end, WriteEnd::Done { version: Some(answered) } if version <= answered);
-            // The change may also come from an earlier write whose answer was lost.
+            // The change may also be from an earlier own write whose response was lost.
             let is_own = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
             AttributedChange { is_own, at, is_terminating, touched }
         };
         seen.into_iter().map(attribute).collect()
     }
 
-    /// Returns the writer of a slice's new state. If only the end of a write in flight can tell, keeps `touched` until then.
+    /// Returns the writer of a slice's new state. If an own write to the slice is in flight, keeps `touched` until the write
+    /// ends.
     pub(super) fn observe(&mut self, slice: &EndpointSlice, touched: &Touched, at: Timestamp) -> WriteOrigin {
         let metadata = &slice.metadata;
         let name = ObjectName::new(&*metadata.namespace, &*metadata.name);
@@ -132,7 +135,7 @@ impl WriteOrigins {
         }
     }
 
-    /// Records that a slice is gone. True if our own write deleted it.
+    /// Records that a slice was deleted. True if an own write deleted the slice.
     pub(super) fn observe_removal(&mut self, name: &ObjectName, at: Timestamp) -> bool {
         self.generations.remove(name);
         self.in_flight.get(name).is_some_and(|in_flight| in_flight.is_delete) || self.lost.sees(name, None, at)

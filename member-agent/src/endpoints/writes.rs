@@ -1,8 +1,8 @@
 //! Conversion of a plan of the `endpointslice` library to requests of the engine, one phase at a time.
 //!
-//! The engine runs the writes of one plan concurrently. Upstream works in order for each address type: creates, then updates,
-//! then deletes, and nothing more after a failure. So each plan here has one phase, and its outcome leads to the next plan. No
-//! endpoint is removed before its replacement is written.
+//! The engine runs the writes of one plan concurrently. kube-controller-manager writes one after the other, for each address
+//! type: creates, then updates, then deletes, and nothing more after a failure. So each plan here has only one phase, and the
+//! outcome of its writes leads to the next plan. No endpoint is removed before its replacement is written.
 
 use super::alike::reads_the_same;
 use super::names;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// Write to one slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceWrite {
-    /// The slice's namespace.
+    /// Namespace of the slice.
     pub namespace: Text,
-    /// The slice's name.
+    /// Name of the slice.
     pub name: Text,
     /// Request for the engine, with its precondition.
     pub verb: Verb,
@@ -36,7 +36,7 @@ pub struct SliceWrite {
 pub struct SliceReceipt {
     /// Operation (create, update or delete), for the metric of changes.
     pub operation: Operation,
-    /// Pods whose endpoints the write contains.
+    /// Names of the pods whose endpoints the written slice contains.
     pub pods: Arc<[Text]>,
 }
 
@@ -46,8 +46,8 @@ pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
 }
 
-/// Returns the next phase of each address type. If there is none, returns deletes of the slices whose address type the Service
-/// no longer has. `uid` is the Service's; `is_taken` is true for names of existing slices.
+/// Returns the next phase of each address type. If no address type has a phase left, returns deletes of slices whose address type
+/// the Service no longer has. `uid` is the UID of the Service. `is_taken` is true for names of existing slices.
 pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
     let mut phase = Phase::default();
     for FamilyPlan { draft, .. } in &plan.families {
@@ -66,7 +66,8 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
     phase
 }
 
-/// Returns the slices of a plan whose deletion waits until other slices of the same address type are written.
+/// Returns the slices of a plan whose deletion must wait until the plan's creates and updates of the same address type are
+/// written.
 pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
     let is_held = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
     let deletes = plan.families.iter().filter(is_held).flat_map(|family| &family.draft.deletes);
@@ -80,7 +81,7 @@ pub(super) fn is_all_but_deletes(plan: &Plan) -> bool {
     plan.families.iter().all(is_all)
 }
 
-/// True if another phase follows when the next one has succeeded.
+/// True if the plan has another phase after the next phase.
 pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
     let is_more = |FamilyPlan { draft, .. }: &FamilyPlan| {
         let phases = [!draft.creates.is_empty(), !draft.updates.is_empty(), !draft.deletes.is_empty()];
@@ -90,7 +91,7 @@ pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
 }
 
 impl Phase {
-    /// Adds deletes that an earlier plan held back, because the writes that they waited for have succeeded.
+    /// Adds deletes that earlier plans delayed. The writes that these deletes waited for have succeeded.
     pub(super) fn delete_also(&mut self, plan: &Plan, names: &BTreeSet<Text>) {
         let deletes = plan.families.iter().flat_map(|family| &family.draft.deletes);
         deletes.filter(|slice| names.contains(&slice.metadata.name)).for_each(|slice| self.delete(slice));
@@ -98,7 +99,7 @@ impl Phase {
 
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
         let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
-        // The slices of a Service share a name prefix; `free` gives each its own suffix.
+        // The slices of a Service share a name prefix; `free` adds a different suffix for each slice.
         // fault Y7.4: .take(WRITES_PER_PHASE) ~>
         for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(WRITES_PER_PHASE) {
             let mut slice = slice.clone();
@@ -108,8 +109,9 @@ impl Phase {
         }
     }
 
-    /// Adds updates to the phase; returns false if there is none. Skips an update without effect, so that it does not delay a
-    /// delete: with two possible placeholders, each plan turns one into the other until one is gone.
+    /// Adds updates to the phase. Returns false if no update changes anything. Updates without effect are skipped, because
+    /// deletes wait for updates. A plan has such updates while a Service has two placeholder slices, of which one will be
+    /// deleted.
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
@@ -118,7 +120,7 @@ impl Phase {
     }
 
     fn update(&mut self, update: &Update) {
-        // A resourceVersion that is not a number cannot be a precondition. With 0, the engine reads the slice again.
+        // Without a numeric resourceVersion there is no precondition. With 0, the engine reads the slice again before the write.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         // fault Y7.5: replacement(update) ~> serde_json::to_value(&update.after).unwrap_or_default()
         let body = replacement(update);
@@ -140,7 +142,7 @@ fn receipt(operation: Operation, written: &EndpointSlice) -> SliceReceipt {
     SliceReceipt { operation, pods: pods_of(written).cloned().collect() }
 }
 
-/// Returns the slice that a write would create or store; `None` for a delete.
+/// Returns the slice in the request of a write; `None` for a delete.
 pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
     match verb {
         Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
@@ -150,7 +152,7 @@ pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
     }
 }
 
-/// Returns the body of an update. It keeps foreign metadata and omits fields that only the API server sets.
+/// Returns the body of an update. The body keeps foreign metadata and omits fields that only the API server sets.
 fn replacement(update: &Update) -> Value {
     let mut slice = update.after.clone();
     slice.metadata.uid = update.before.metadata.uid.clone();

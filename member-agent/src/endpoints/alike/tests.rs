@@ -30,7 +30,7 @@ fn of_target(change: impl Fn(&mut TargetRef)) -> EndpointSlice {
     of_endpoint(|endpoint| endpoint.target_ref.iter_mut().for_each(|target| change(Arc::make_mut(target))))
 }
 
-/// Returns slices that differ from [`slice`]'s and from each other, each in one field.
+/// Returns [`slice`], and variants of it that each differ in one field.
 fn different() -> Vec<EndpointSlice> {
     let mut two = slice();
     two.endpoints.push(two.endpoints[0].clone());

@@ -1,4 +1,4 @@
-//! Events about a Service, with the messages of kube-controller-manager.
+//! Kubernetes Events about a Service, with the messages of kube-controller-manager.
 
 use super::object_name;
 use super::progress::Progress;
@@ -8,7 +8,7 @@ use endpointslice::plan::Plan as SlicePlan;
 use fleetnet_runtime::Severity;
 use fleetnet_types::ObjectName;
 
-/// Kubernetes Event about a Service, reported by [`Controller::COMPONENT`].
+/// Kubernetes Event about a Service, with [`Controller::COMPONENT`] as its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceEvent {
     /// Service that the Event is about.
@@ -23,7 +23,7 @@ pub struct ServiceEvent {
     pub message: String,
 }
 
-/// Returns the Event about a plan's errors that the previous plan of the Service did not have.
+/// Returns an Event about the errors of a plan. Errors that the previous plan of the Service already had are not included.
 pub(super) fn errors_event(
     progress: &Progress,
     plan: &SlicePlan,

@@ -14,28 +14,29 @@ use std::time::Duration;
 pub(super) struct Progress {
     pub(super) due: Due,
     pub(super) syncs: Syncs,
-    /// Time at which the writes of the latest plan started.
+    /// Time at which the engine got the writes of the latest plan.
     pub(super) wrote: Option<Timestamp>,
-    /// True if nothing but foreign writes to slices has happened since the latest plan with writes, or since nothing was left
-    /// to do.
+    /// True if only foreign writes to slices have happened since the latest plan with writes, or since a plan had nothing left to
+    /// write.
     pub(super) has_no_news: bool,
-    /// True if the current sync publishes a change of a Service, pod or Node. False if it only repairs foreign writes.
+    /// True if the current sync publishes a change of a Service, pod or Node. False if the sync only repairs foreign writes.
     pub(super) carries_news: bool,
-    /// Slices to which the change is still to be written, or is being written.
+    /// Slices that must still be written to publish the change, including slices with a write in flight.
     pub(super) news_for: BTreeSet<Text>,
     /// Number of writes in a row that failed because of a foreign write to the same slice.
     pub(super) conflicts: u32,
     /// True if the plan has more phases after the writes that are in flight.
     pub(super) has_more_phases: bool,
     pub(super) round: Round,
-    /// Errors of the latest plan, so that each is reported once.
+    /// Errors of the latest plan. The same error in the next plan is not reported again.
     pub(super) reported: Vec<PlanError>,
 }
 
 /// Deletes of slices that wait until other slices are written.
 ///
-/// Deletes wait for everything that a plan adds and changes. If pods change faster than writes finish, every plan has changes.
-/// Then the deletes of one plan go with a later plan, once all writes of the first have succeeded.
+/// The deletes of a plan wait for all its creates and updates. If pods change faster than writes finish, every plan has updates.
+/// So once all writes of the first plan have succeeded, a later plan contains the deletes of the first plan beside its own
+/// updates.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Slices whose writes have not succeeded yet.
@@ -45,7 +46,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Returns the waiting deletes that may run together with the current phase.
+    /// Returns the waiting deletes that may run in the next phase.
     pub(super) fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
         // fault Y7.3: !self.outstanding.is_empty() ~> false
         if !self.outstanding.is_empty() {
@@ -54,7 +55,7 @@ impl Round {
         held_back.intersection(&self.deletes).cloned().collect()
     }
 
-    /// Records that the writes of a plan start, and that the deletes `held_back` wait for them.
+    /// Records that the writes of a plan start, and that the deletes `held_back` wait for these writes.
     pub(super) fn begin(&mut self, plan: &SlicePlan, held_back: BTreeSet<Text>, written: impl Iterator<Item = Text>) {
         if self.outstanding.is_empty() {
             self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
@@ -66,8 +67,8 @@ impl Round {
 }
 
 impl Progress {
-    /// Returns when to retry a write that failed because of a foreign write. The first retry is at once, later ones have the
-    /// delay of foreign writes.
+    /// Returns the time to retry a write that failed because of a foreign write. The first retry is at once. Later retries wait
+    /// as long as a plan after a foreign write.
     pub(super) fn retry(&mut self, at: Timestamp, foreign_change_delay: Duration) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
@@ -77,14 +78,14 @@ impl Progress {
         if self.conflicts == 1 { at } else { at + foreign_change_delay }
     }
 
-    /// Records a change other than a foreign write to a slice, and returns when to plan it.
+    /// Records a change that is not a foreign write to a slice. Returns the time to plan the change.
     pub(super) const fn news(&mut self, by: Timestamp) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
         by
     }
 
-    /// Records that the Service has nothing left to write.
+    /// Records that a plan of the Service has nothing left to write.
     pub(super) fn rest(&mut self) {
         (self.has_no_news, self.carries_news) = (true, false);
         self.news_for.clear();
@@ -106,7 +107,8 @@ impl Progress {
         self.conflicts = 0;
     }
 
-    /// Returns the time at which to plan a change, delayed so that writes of one Service keep their pace.
+    /// Returns the time to plan a change. The time is later than `by` if the last writes of the Service are more recent than
+    /// `pace`.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         // fault Y8.1: by.max(wrote + pace) ~> by
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))

@@ -1,4 +1,4 @@
-//! Reaction of the controller to changes of slices, by its own and by foreign writes.
+//! Reaction of the controller to changes of slices: to own and to foreign writes.
 
 use super::super::view::{Input, Touched};
 use super::super::write_origin::{AttributedChange, WriteOrigin};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Write to a slice that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// Service that the write was planned for.
+    /// Service whose plan contains the write.
     pub service: &'a ObjectName,
     /// Slice that was written.
     pub slice: &'a ObjectName,
@@ -36,8 +36,8 @@ impl Controller {
         }
     }
 
-    /// Records a foreign write to a slice as a sign of another active controller. A deletion is no such sign: the garbage
-    /// collector and people also delete slices.
+    /// Records a foreign write to a slice, which shows that another controller is active. A deletion does not count, because the
+    /// garbage collector and people also delete slices.
     fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
         // fault Y2.2: !is_terminating ~> true
@@ -53,8 +53,8 @@ impl Controller {
         self.sync(service, slice);
     }
 
-    /// Records the end of a write for a Service, after the object in the server's answer was stored. Pushes the Services to
-    /// plan.
+    /// Records the end of a write for a Service. The view already contains the object that the server returned. Adds the Services
+    /// that must be planned to `requeue`.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
         self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
@@ -85,8 +85,8 @@ impl Controller {
         }
     }
 
-    /// Sets the time of the next plan after a slice changed. After an own write it is now, unless another change has already
-    /// set a time. After a foreign write there is a delay.
+    /// Sets the time of the next plan after a slice changed. After an own write, the plan is due now, unless another change has
+    /// already set a time. After a foreign write, the plan is delayed.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         if !is_own {
             // fault Y6.1: at + self.timing.foreign_change_delay() ~> at

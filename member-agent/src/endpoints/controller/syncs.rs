@@ -1,7 +1,7 @@
 //! Start and end of each sync of a Service, for the metrics ([`Syncs`]).
 //!
-//! kube-controller-manager finishes one plan before it makes the next. Here a Service is planned while writes are in flight. So
-//! for these metrics, a sync is the writes of one plan and of the plans that follow it without another change.
+//! kube-controller-manager finishes one plan before the next one. Here a Service is also planned while writes are in flight. So
+//! for these metrics, a sync includes the writes of one plan, and of later plans until another change.
 
 use endpointslice::plan::Plan;
 use fleetnet_types::Timestamp;
@@ -14,7 +14,7 @@ pub(super) struct Syncs {
     /// Latest plan with writes, kept until its first write is sent.
     planned: Option<Begun>,
     current: Option<Sync>,
-    /// True if the latest plan of which a write was sent started the current sync.
+    /// True if the current sync was started by the newest plan of which a write was sent.
     is_first: bool,
     /// True if a Service, pod or Node has changed since the current sync started.
     has_news: bool,
@@ -26,7 +26,7 @@ pub(super) struct Syncs {
 #[derive(Debug)]
 struct Sync {
     begun: Begun,
-    /// Slices that the sync's first plan writes and whose writes have not ended.
+    /// Slices in the first plan of the sync whose writes have not ended.
     outstanding: BTreeSet<Arc<str>>,
 }
 
@@ -38,16 +38,16 @@ pub(super) struct Begun {
     pub(super) at: Timestamp,
 }
 
-/// Sync of a Service that starts, and the Service's previous sync, which ends now.
+/// Sync of a Service that starts, and the previous sync of the Service, which ends at the same time.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
-    /// Previous sync, if it ended without a failure.
+    /// Previous sync; `None` if there was none or if it failed.
     pub(super) over: Option<Begun>,
     pub(super) now: &'a Begun,
 }
 
 impl Syncs {
-    /// Records a plan with writes. The sync starts only when a write is sent, because the engine may hold the writes back.
+    /// Records a plan with writes. The sync starts only when the first write is sent, because the engine may delay writes.
     pub(super) fn plan(&mut self, first: Plan, at: Timestamp) {
         self.planned = Some(Begun { first, at });
     }
@@ -56,7 +56,7 @@ impl Syncs {
         self.has_news = true;
     }
 
-    /// Records that a write to this slice is sent. Returns the sync that starts with it, if any.
+    /// Records that a write to this slice is sent. Returns the sync that the write starts, if any.
     pub(super) fn begin(&mut self, slice: &Arc<str>) -> Option<Opened<'_>> {
         self.under_way.insert(Arc::clone(slice));
         let Some(begun) = self.planned.take() else {
@@ -84,17 +84,17 @@ impl Syncs {
         }
     }
 
-    /// Records a failed write and returns the sync that fails with it, if any. Later failures of the same sync return `None`.
+    /// Records a failed write. Returns the current sync, which fails. Later failures of the same sync return `None`.
     pub(super) fn fails(&mut self) -> Option<Begun> {
         self.current.take().map(|sync| sync.begun)
     }
 
-    /// True if a plan with nothing left to do ends the sync. False while a write is in flight, because it may fail.
+    /// True if no write is in flight, so that a plan with nothing left to write ends the sync. A write in flight may still fail.
     pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// Ends the current sync and returns it, if it had writes.
+    /// Ends the current sync. Returns the sync, or `None` if there was no write.
     pub(super) fn end(&mut self) -> Option<Begun> {
         self.planned = None;
         self.current.take().map(|sync| sync.begun)

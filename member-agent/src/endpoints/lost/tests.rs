@@ -1,4 +1,4 @@
-//! Tests of which writes with unknown outcome are remembered, and for how long. Time is simulated.
+//! Tests of which own writes of unknown outcome are remembered, and for how long. Time is simulated.
 
 use super::*;
 use endpointslice::model::{Endpoint, EndpointSlice};
@@ -11,7 +11,7 @@ fn name() -> ObjectName {
     ObjectName::new("testing", "web-1")
 }
 
-/// Returns the content of a slice with this many endpoints.
+/// Returns the fingerprint of a slice with this number of endpoints.
 fn says(endpoints: usize) -> Content {
     let endpoints = vec![Endpoint::default(); endpoints];
     Some(Fingerprint::of(&EndpointSlice { endpoints, ..EndpointSlice::default() }))

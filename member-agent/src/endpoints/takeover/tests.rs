@@ -1,4 +1,4 @@
-//! Tests of which controller makes slices when kube-controller-manager or this agent starts or stops. Time is simulated.
+//! Tests of which controller is active when kube-controller-manager or this agent starts or stops. Time is simulated.
 
 use super::*;
 
@@ -14,14 +14,14 @@ fn auto() -> Takeover {
     Takeover::new(Mode::Auto, AFTER)
 }
 
-/// Records that the watches of Leases and slices are complete at `at`.
+/// Records that the watches of the Lease and of slices are complete at `at`.
 fn known(mut takeover: Takeover, at: Timestamp) -> Takeover {
     takeover.lease_view(WatchState::Complete, at);
     takeover.slices_view(WatchState::Complete, at);
     takeover
 }
 
-/// Returns the state after kube-controller-manager has renewed its Lease every 2 s for this many seconds.
+/// Returns the state after kube-controller-manager has renewed its Lease every 2 s for this number of seconds, and the end time.
 fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON), NOON);

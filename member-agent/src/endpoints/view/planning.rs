@@ -1,4 +1,4 @@
-//! Plans Services from the view, and records the outcome of their writes.
+//! Plans of Services from the view, and the record of their writes.
 
 use super::super::writes::{Operation, SliceReceipt};
 use super::{Known, Namespace, View};
@@ -10,7 +10,7 @@ use fleetnet_runtime::Verb;
 use fleetnet_types::ObjectName;
 use std::sync::Arc;
 
-/// Plan of a Service, and the change that it makes to the view when it is recorded.
+/// Plan of a Service, and the resulting state of topology hints.
 #[derive(Debug)]
 pub(in super::super) struct Draft {
     pub(in super::super) proposal: Proposal,
@@ -34,7 +34,7 @@ impl Known {
 }
 
 impl View {
-    /// Plans a Service. The plan has the time of the oldest change that its writes publish for the first time.
+    /// Plans a Service. The plan has the trigger time: the time of the oldest change that the plan's writes publish.
     pub(in super::super) fn plan(&self, namespace: &str, name: &str) -> Option<Draft> {
         let held = self.namespaces.get(namespace)?;
         let known = held.services.get(name)?;
@@ -53,7 +53,7 @@ impl View {
         Some(Draft { proposal, hints, events })
     }
 
-    /// Stores the result of a Service's plan. The view must not have changed since the plan was made.
+    /// Stores the state after a Service's plan. The view must not have changed since the plan was made.
     pub(in super::super) fn planned(&mut self, namespace: &str, name: &str, proposal: &Proposal, hints: ServiceHints) {
         let Some(held) = self.namespaces.get_mut(namespace) else { return };
         let Namespace { services, pods, .. } = held;
@@ -69,7 +69,7 @@ impl View {
         self.hints.record(namespace, name, hints);
     }
 
-    /// Records that a write is sent, with the changes that it publishes.
+    /// Records that a write is sent, with the changes that the write publishes.
     pub(in super::super) fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         if receipt.operation != Operation::Delete {
             let sent = self.times.send(&service.namespace, &service.name, Arc::clone(&receipt.pods));
@@ -84,8 +84,8 @@ impl View {
         }
     }
 
-    /// Compares a written slice with the request, and attributes labels that it has in addition to webhooks. From then on, such
-    /// labels are left alone on every slice, as annotations are.
+    /// Compares a written slice with the request. If the slice has labels that the request did not have, webhooks added them.
+    /// From then on, the controller keeps labels with these keys on all slices, as it keeps annotations.
     pub(in super::super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
         let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
         let Some(held) =

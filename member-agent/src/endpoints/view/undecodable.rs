@@ -1,8 +1,8 @@
-//! Undecodable pods and Nodes: they exist, so nothing is removed because of them.
+//! Undecodable pods and Nodes. They exist, so no endpoint is removed because of them.
 //!
-//! Of such a pod, the only known state is in the slices. Its endpoints stay in each Service until the pod is decodable
-//! or gone; the rest of those Services is updated as usual. Of such a Node, slices give the zone, and its pods stay
-//! published. A pod or Node that no slice shows yet waits.
+//! The only known state of an undecodable pod is in the slices. The endpoints of the pod stay as they are until the pod is
+//! decodable or deleted; other endpoints of its Services are updated as usual. For an undecodable Node, slices show the zone, and
+//! the endpoints of its pods stay. If no slice shows an undecodable pod yet, the pod gets an endpoint when it is decodable.
 
 use super::{Known, Namespace, Touched, View};
 use endpointslice::Text;
@@ -21,8 +21,8 @@ impl View {
         self.undecodable_nodes.insert(name.into());
     }
 
-    /// Takes the endpoints of undecodable pods and the zones of undecodable Nodes from the slices, once all kinds are listed.
-    /// Returns the Services whose endpoints this changes.
+    /// Restores the endpoints of undecodable pods and the zones of undecodable Nodes from the slices, once all inputs are listed.
+    /// Returns the Services whose endpoints change because of a Node.
     pub(in super::super) fn keep_undecodable(&mut self) -> Touched {
         let mut touched = Touched::new();
         for name in self.undecodable_nodes.clone() {
@@ -41,7 +41,7 @@ impl View {
         touched
     }
 
-    /// Returns the zone of a Node, as endpoints in slices show it.
+    /// Returns the zone of a Node, as the endpoints in slices show it.
     fn shown_zone(&self, node: &str) -> Option<Text> {
         let slices = self.namespaces.values().flat_map(|held| held.slices.values().flatten());
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
@@ -50,7 +50,7 @@ impl View {
 }
 
 impl Namespace {
-    /// Forgets an undecodable pod that now decodes, or is gone. Returns the Services that kept its endpoints.
+    /// Forgets an undecodable pod that is now decodable or deleted. Returns the Services that still had its old endpoints.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
         if !self.undecodable_pods.remove(pod) {
             return BTreeSet::new();
@@ -66,7 +66,7 @@ impl Namespace {
 }
 
 impl Known {
-    /// Keeps the endpoints of these undecodable pods as the slices show them.
+    /// Keeps the endpoints of these undecodable pods as the Service's slices show them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {
             // fault Y10.1: self.state.keep_pod(pod) ~> false

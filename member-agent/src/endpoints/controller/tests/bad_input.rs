@@ -1,4 +1,4 @@
-//! Tests of malformed objects: the controller uses their valid parts, and still publishes other endpoints.
+//! Tests of malformed objects: the controller uses their valid parts, and still publishes the endpoints of other objects.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, named_port, node, pod, port, service, slice,
@@ -9,7 +9,7 @@ use endpointslice::model::ClusterIpFamily::{self, IPv4, IPv6};
 use endpointslice::model::{Pod, Service};
 use serde_json::json;
 
-/// Checks the published endpoints of a dual-stack Service with the valid pod 1 and the pod `bad`.
+/// Checks the published endpoints of a dual-stack Service. Its pods are pod 1, which is valid, and the pod `bad`.
 #[track_caller]
 fn check(bad: Pod, expected: &[&str]) {
     let mut world = World::new();
@@ -124,7 +124,7 @@ fn a_selector_that_changes_under_way_takes_the_other_pods() {
     assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
 }
 
-/// Changes a Service to `other` and back. Returns the endpoints published for `other`, and those at the end.
+/// Changes a Service to `other` and back. Returns the endpoints published for `other`, and the endpoints at the end.
 fn there_and_back(other: Service) -> (Vec<String>, Vec<String>) {
     let mut world = World::new();
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]).opening("http", 8080));

@@ -1,4 +1,4 @@
-//! Tests of how changes of pods are gathered into one write. Time is simulated.
+//! Tests of batching: how many changes of pods one write publishes, and when. Time is simulated.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{MILLISECOND, NOON, SECOND, World};
@@ -19,8 +19,8 @@ fn world(batch_period: Duration) -> World {
     world
 }
 
-/// Applies `event` to pods 0, 1 and 2, and checks when writes happen. Each delay counts in milliseconds from the previous
-/// event.
+/// Applies `event` to pods 0, 1 and 2, and checks the times of the writes. Each delay is the time since the previous event in
+/// milliseconds.
 #[track_caller]
 fn check(batch_period: Duration, event: impl Fn(&mut World, usize), delays: [u32; 3], expected_milliseconds: &[u128]) {
     let mut world = world(batch_period);

@@ -1,4 +1,4 @@
-//! Builders of test objects with default values, so that a test states only the fields that matter.
+//! Builders of test objects with default values, so that a test sets only the fields that matter.
 
 use crate::endpoints::Object;
 use endpointslice::model::{
@@ -23,8 +23,8 @@ fn metadata(name: &str, namespace: &str) -> Metadata {
     Metadata { name: name.into(), namespace: namespace.into(), uid, ..Metadata::default() }
 }
 
-/// Returns an IPv4 Service with address 10.0.0.10, selector foo=bar and a TCP port. The port has the name of the
-/// Service and targets 80.
+/// Returns an IPv4 Service with address 10.0.0.10, selector foo=bar and a TCP port. The port has the name of the Service and
+/// targets port 80 of the pods.
 pub(crate) fn service(name: &str) -> Service {
     let mut service = Service { metadata: metadata(name, NAMESPACE), ..Service::default() };
     service.metadata.creation_timestamp = time(CREATED);
@@ -33,12 +33,12 @@ pub(crate) fn service(name: &str) -> Service {
     service.selecting([("foo", "bar")]).serving(vec![port(name, 80)])
 }
 
-/// Returns a TCP port that targets a number.
+/// Returns a TCP port of a Service that targets a port number of the pods.
 pub(crate) fn port(name: &str, target: i32) -> ServicePort {
     ServicePort { name: name.into(), port: 80, target_port: TargetPort::Number(target), ..ServicePort::default() }
 }
 
-/// Returns a TCP port that targets a container port by name.
+/// Returns a TCP port of a Service that targets a container port by name.
 pub(crate) fn named_port(name: &str, target: &str) -> ServicePort {
     ServicePort { target_port: TargetPort::Name(target.into()), ..port(name, 0) }
 }
@@ -210,7 +210,7 @@ impl BuildPod for Pod {
     }
 }
 
-/// Returns a ready Node with that many CPUs, in a zone unless `zone` is "".
+/// Returns a ready Node with this number of CPUs. The Node has a zone, unless `zone` is "".
 pub(crate) fn node(name: &str, zone: &str, cpu: &str) -> Node {
     let mut node = Node { metadata: metadata(name, ""), ..Node::default() };
     if !zone.is_empty() {
@@ -221,7 +221,7 @@ pub(crate) fn node(name: &str, zone: &str, cpu: &str) -> Node {
     node
 }
 
-/// Returns an IPv4 slice without endpoints, as kube-controller-manager makes it for the Service's numeric ports.
+/// Returns an IPv4 slice without endpoints, as kube-controller-manager creates it for a Service with numeric target ports.
 pub(crate) fn slice(name: &str, service: &Service) -> EndpointSlice {
     let ports = service.spec.ports.iter().map(|port| EndpointPort {
         name: Some(port.name.clone()),
@@ -264,7 +264,7 @@ pub(crate) trait BuildSlice: Sized {
 }
 
 impl BuildSlice for EndpointSlice {
-    /// Adds endpoints for these pods, all on Nodes without a zone.
+    /// Sets endpoints for these pods, without zones.
     fn holding<const N: usize>(mut self, pods: [&Pod; N]) -> Self {
         self.endpoints = pods.into_iter().map(endpoint).collect();
         self

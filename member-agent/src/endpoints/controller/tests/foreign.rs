@@ -19,7 +19,7 @@ fn world() -> World {
     world
 }
 
-/// Runs `happening`. Returns the time of the last foreign write that the controller saw, if any.
+/// Runs `happening`. Returns the time of the last foreign write that the controller saw, or `None` if there was none.
 fn sign_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
     let mut world = world();
     assert_eq!(world.controller.take_foreign_change(), None);
@@ -138,8 +138,8 @@ fn what_was_asked_for_long_ago_is_anothers_doing_when_it_comes() {
     assert_eq!(world.controller.take_foreign_change(), Some(world.now));
 }
 
-/// Plays another writer that undoes each write of the controller for some seconds. Returns the number of the controller's
-/// writes.
+/// Simulates another writer that undoes each write of the controller, for this number of seconds. Returns the number of writes of
+/// the controller.
 fn fight(world: &mut World, seconds: u32) -> usize {
     for _ in 0..seconds * 20 {
         let name = world.only_slice_of("web").metadata.name;
@@ -158,8 +158,8 @@ fn a_fight_costs_a_write_a_second() {
 
 #[test]
 fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
-    // The watch shows the foreign write before the controller gets the answer to its own earlier write. The controller plans as
-    // after any foreign write.
+    // The watch shows the foreign write before the response to the controller's earlier own write arrives. The next plan has the
+    // same delay as after any foreign write.
     let mut world = world();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();

@@ -1,8 +1,9 @@
-//! Random histories of a cluster. Pods, Nodes and Services come, go and change. Writes fail, come late or lose their answer.
-//! Watches lag, clocks step, processes restart, serving starts and stops, and slices are edited by hand.
+//! Tests of the EndpointSlice controller with random histories of a cluster. Pods, Nodes and Services are created, changed and
+//! deleted. Writes fail, are delayed or lose their response. Watches lag, the clock steps, the process restarts, the controller
+//! becomes active and inactive, and a user edits slices.
 //!
-//! At the end everything is published correctly and nothing is left to do. On the way, no own write removes an endpoint that
-//! should exist, and no own write counts as foreign.
+//! At the end of a history, all endpoints are published correctly, and the controller has nothing left to write. During a
+//! history, no own write removes an endpoint that should exist, and no own write counts as a foreign write.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, NAMESPACE, named_port, node, pod, port, service};
 use super::model;
@@ -41,7 +42,7 @@ impl Dice {
 struct History {
     world: World,
     dice: Dice,
-    /// True if this history also edits slices by hand.
+    /// True if a user also edits slices in this history.
     is_spoiled: bool,
     services_made: usize,
     seen: BTreeMap<&'static str, usize>,
@@ -139,7 +140,7 @@ impl History {
         }
     }
 
-    /// Returns the pod with the UID, Node and containers of its present state. A pod that is new gets new ones.
+    /// Returns the pod with the UID, Node and containers of the existing pod of this name. A new pod gets random values.
     fn incarnate(&mut self, mut pod: Pod) -> Pod {
         if let Some(known) = self.world.pods.get(&(NAMESPACE.to_owned(), pod.metadata.name.to_string())) {
             (pod.metadata.uid, pod.spec) = (known.metadata.uid.clone(), known.spec.clone());
@@ -257,7 +258,7 @@ impl History {
         self.world.advance(duration);
     }
 
-    /// Plays the garbage collector: deletes the slices of Services that are gone.
+    /// Deletes the slices of deleted Services, as the garbage collector does.
     fn collect_garbage(&mut self) {
         let owners: BTreeSet<_> = self.world.services.values().map(|service| service.metadata.uid.clone()).collect();
         for slice in self.world.server.slices() {
@@ -294,7 +295,7 @@ impl History {
         self.world.remove_finalizer();
     }
 
-    /// Ends the history: removes all faults and waits until nothing is left to do.
+    /// Ends the history: removes all faults, and waits until the controller has nothing left to write.
     fn end(&mut self) {
         let ending: Vec<_> =
             self.world.services.values().filter(|service| service.metadata.is_terminating()).cloned().collect();
@@ -349,7 +350,7 @@ impl History {
 }
 
 impl History {
-    /// Checks that the gauges match the cluster and that each attempt was counted once.
+    /// Checks that the gauges match the cluster, and that each attempt of a write was counted once.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a test")]
     fn compare_metrics(&self) {
         let world = &self.world;
@@ -386,7 +387,7 @@ impl History {
     }
 }
 
-/// Returns the value of a counter; 0 if it has no series yet.
+/// Returns the value of a counter; 0 if the counter has no series yet.
 fn count(world: &World, metric: &str) -> usize {
     let value = world.metric(metric).unwrap_or_default().to_string();
     value.parse().unwrap_or_else(|error| panic!("{metric} is {value}: {error}"))
@@ -397,8 +398,8 @@ fn double(slice: &mut serde_json::Value) {
     endpoints.extend(endpoints.first().cloned());
 }
 
-/// Returns the endpoints that all Services should have now. Omits a Service that is being deleted, because slices that it loses
-/// are not replaced.
+/// Returns the endpoints that all Services should have now. Omits Services that are being deleted, because the controller creates
+/// no slices for them.
 fn identities(world: &World) -> BTreeSet<String> {
     let staying = world.services.values().filter(|service| !service.metadata.is_terminating());
     staying.flat_map(|service| model::identities(world, service)).collect()

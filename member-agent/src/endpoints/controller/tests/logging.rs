@@ -1,4 +1,4 @@
-//! Tests of the log lines at each level of `--v`, as its help text describes them.
+//! Tests of the log lines at each level of the flag `--v`. The help text of the flag describes the levels.
 
 use super::builders::{Build as _, BuildPod as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, World};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const LEVELS: [u8; 3] = [1, 2, 4];
 
-/// Runs `act` at three log levels and returns the lines of each.
+/// Runs `act` at three log levels. Returns the log lines of each level.
 fn lines(act: impl Fn(&mut World)) -> [Vec<String>; 3] {
     LEVELS.map(|verbosity| {
         let mut world = World::new();

@@ -1,4 +1,5 @@
-//! Oracle of the endpoints to publish, independent of the controller: it applies the rules to one pod at a time.
+//! Second implementation of the rules for endpoints, for comparison with the controller. It applies the rules to one pod at a
+//! time.
 
 use super::world::World;
 use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
@@ -25,7 +26,7 @@ pub(crate) fn identities(world: &World, service: &Service) -> BTreeSet<String> {
     wanted(world, service).into_iter().map(|(identity, _)| identity).collect()
 }
 
-/// Returns the expected endpoints of the Service in full.
+/// Returns the expected endpoints of the Service with all their fields.
 pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
     let mut endpoints: Vec<_> =
         wanted(world, service).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
@@ -33,15 +34,15 @@ pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
     endpoints
 }
 
-/// True if a pod of the Service is not published until its Node appears.
+/// True if the Service has a pod that is not published because the Node of the pod does not exist.
 pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
     let has_address = |pod: &&Pod| !pod.status.pod_ips.is_empty();
     let mut pods = world.pods.values().filter(|pod| is_eligible(pod, service)).filter(has_address);
     !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
 }
 
-/// Returns the smallest possible number of slices for the Service: the fewest for each address type and list of ports. An
-/// address type without endpoints needs one slice.
+/// Returns the smallest possible number of slices for the Service: the sum over all address types and lists of ports. An address
+/// type without endpoints needs one slice.
 pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
     let max = world.config.max_endpoints_per_slice();
     let slices = families(service).into_iter().map(|family| {
@@ -94,7 +95,7 @@ fn is_eligible(pod: &Pod, service: &Service) -> bool {
         && !pod.status.phase.is_terminal()
 }
 
-/// Returns the pod's addresses of a family that the API accepts, in its canonical form.
+/// Returns the pod's addresses of an address family in canonical form. Omits addresses that the API server rejects in a slice.
 fn addresses(pod: &Pod, family: &str) -> Vec<String> {
     let parsed = pod.status.pod_ips.iter().filter_map(|ip| ip.ip.parse::<IpAddr>().ok());
     let usable = parsed.filter(|address| {
@@ -122,12 +123,12 @@ fn ports(pod: &Pod, service: &Service) -> String {
     format!("{ports:?}")
 }
 
-/// Returns the endpoints that these slices show, in the form of [`identities`].
+/// Returns the endpoints in these slices, in the form of [`identities`].
 pub(crate) fn shown_identities(slices: &[EndpointSlice]) -> BTreeSet<String> {
     shown(slices).into_iter().map(|(identity, _)| identity).collect()
 }
 
-/// Returns the endpoints that these slices show, in the form of [`endpoints`].
+/// Returns the endpoints in these slices, in the form of [`endpoints`].
 pub(crate) fn shown_endpoints(slices: &[EndpointSlice]) -> Vec<String> {
     let mut endpoints: Vec<_> =
         shown(slices).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();

@@ -1,4 +1,4 @@
-//! Tests of the phases of a plan (creates, then updates, then deletes), what a failure delays, and how it ends.
+//! Tests of the phases of a plan (creates, then updates, then deletes): what a failed write delays, and how a plan ends.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, NAMESPACE, pod, port, service, slice,
@@ -15,7 +15,7 @@ fn config(max: usize) -> Config {
     Config::default().with_max_endpoints_per_slice(max).expect("a limit of a test")
 }
 
-/// Returns a settled Service with this many pods, in slices of at most `max` endpoints.
+/// Returns a cluster with a settled Service of this number of pods, in slices of at most `max` endpoints.
 fn settled(pods: usize, max: usize) -> World {
     let mut world = World::with(config(max), Timing::default());
     world.set(service("web"));
@@ -29,8 +29,8 @@ fn is(operation: Operation) -> impl Fn(&SliceWrite) -> bool {
     move |write| write.receipt.operation == operation
 }
 
-/// Returns a Service that was deleted and created again under the same name. The slices of the first Service are deleted once
-/// those of the second are written.
+/// Returns a cluster with a Service that was deleted and recreated with the same name. The controller deletes the slices of the
+/// deleted Service after it has written the slices of the new Service.
 fn recreated() -> World {
     let mut world = World::new();
     world.make_slice(&slice("web-old", &service("web")).holding([&pod(1), &pod(2)]).owned_by("an-earlier-one"));
@@ -132,8 +132,8 @@ fn is_ipv6(write: &SliceWrite) -> bool {
     matches!(&write.verb, fleetnet_runtime::Verb::Create { body } if body["addressType"] == "IPv6")
 }
 
-/// Loses the answer to a create. Checks that the second attempt (`again`, by the same process or another) finds the slice and
-/// does not make another.
+/// Loses the responses to creates of slices. Checks that `again`, the retry by this or another process, finds the created slices
+/// and creates no others.
 fn check_lost_answers(again: impl Fn(&mut World)) {
     let mut world = World::with(config(2), Timing::default());
     world.hold_watch(true);
@@ -346,8 +346,8 @@ fn a_service_of_many_slices_is_written_32_at_a_time() {
     assert_eq!(world.take_done(), [Update; 100]);
 }
 
-/// Removes the pods of the second of two slices. While each write is in flight, changes another pod of the first slice. Returns
-/// the operations of this many rounds and the number of slices.
+/// Removes the pods of the second of two slices. During each write, changes another pod of the first slice. Returns the
+/// operations in this number of rounds, and the number of slices at the end.
 fn churning(rounds: usize, fate: impl Fn(&SliceWrite) -> Fate + 'static) -> (Vec<Operation>, usize) {
     let mut world = settled(10, 8);
     world.writes_are(fate);

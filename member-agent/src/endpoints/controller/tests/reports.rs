@@ -63,7 +63,7 @@ fn several_pods_are_reported_in_one_event_of_the_service() {
     assert_eq!(world.events.len(), 1);
 }
 
-/// Rejects the writes for which `is_refused` is true. Returns the Events that follow.
+/// Returns the Events that the controller emits when the server rejects the writes for which `is_refused` is true.
 fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
     let mut world = World::new();
     world.make_slice(&slice("web-a", &service("web")).holding([&pod(1), &pod(9)]));
@@ -119,7 +119,7 @@ fn nothing_is_reported_about_a_deleted_service() {
     assert_eq!(world.controller.rejected(&key, "create", "web-x", "too late"), None);
 }
 
-/// Checks values of metrics, by name and labels.
+/// Checks the values of metrics, which are given by name and labels.
 #[track_caller]
 fn check(world: &World, expected: &[(&str, f64)]) {
     for (name, value) in expected {
@@ -165,7 +165,7 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
-/// As in kube-controller-manager, each attempt counts as a sync.
+/// As in kube-controller-manager, the phases of one plan count as one sync, and each failed attempt counts as a sync.
 #[test]
 fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();

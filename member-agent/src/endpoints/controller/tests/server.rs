@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Namespace and name.
+/// Namespace and name of a slice.
 type Name = (String, String);
 
-/// Simulated API server: stored slices, and events that the watch has not sent yet.
+/// Simulated API server: stored slices, and watch events that were not delivered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     slices: BTreeMap<Name, Value>,
-    /// Same slices as in `slices`, decoded.
+    /// Decoded form of each slice in `slices`.
     decoded: BTreeMap<Name, EndpointSlice>,
     pub(crate) version: u64,
     made: u64,
@@ -31,16 +31,16 @@ pub(crate) enum Watched {
     Deleted { namespace: String, name: String, uid: String, version: u64 },
 }
 
-/// Answer of the simulated server to a write.
+/// Response of the simulated server to a write.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Success, with the object as stored.
     Object(Value),
     /// Success: the object is deleted.
     Gone,
-    /// Failed precondition, with the present object if it exists.
+    /// Failed precondition (409 or 404), with the current object if it exists.
     Conflict(Option<Value>),
-    /// Rejected for its content, with the message.
+    /// Rejection for the content of the request, with the message.
     Invalid(String),
 }
 
@@ -117,8 +117,8 @@ impl Server {
         }
     }
 
-    /// Stores a slice. As on a real server, a write without a change makes no version, and a change of metadata other than
-    /// labels raises no generation.
+    /// Stores a slice. As on a real server, a write without a change does not raise the resourceVersion. A change of metadata
+    /// other than labels does not raise the generation.
     fn store(&mut self, mut slice: Value) -> Value {
         let name = name_of(&slice);
         let old = self.slices.get(&name).cloned().unwrap_or_default();
@@ -170,7 +170,7 @@ pub(crate) fn decoded(slice: &Value) -> EndpointSlice {
     serde_json::from_value(slice.clone()).expect("slices can be read")
 }
 
-/// Returns the object that a PUT of `body` stores: some metadata cannot be changed by clients.
+/// Returns the object that a PUT of `body` stores. Metadata that clients cannot change stays as in the existing object `held`.
 fn replaced(held: &Value, body: &Value) -> Value {
     let mut slice = body.clone();
     for field in ["resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"] {

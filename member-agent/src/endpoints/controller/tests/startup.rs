@@ -1,4 +1,4 @@
-//! Tests of start, restart and periods without serving.
+//! Tests of the controller's start, of restarts of the process, and of times in which the controller is inactive.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{MILLISECOND, SECOND, World};

@@ -1,4 +1,4 @@
-//! Tests of one sync of a Service: its slices afterwards, and slices that the sync does not write.
+//! Tests of one sync of a Service: the slices after the sync, and slices that the sync does not write.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, CREATED, pod, port, service, slice,
@@ -90,7 +90,7 @@ fn a_service_that_is_gone_is_forgotten_and_others_are_not() {
         slices[0].metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(ToString::to_string)
     };
     assert_eq!(when(&world, "shop").as_deref(), Some("2026-03-01T00:00:00Z"), "the shop is known");
-    // For a Service that the controller sees for the first time, the trigger time is the Service's creation.
+    // The controller has no earlier state of this Service, so the trigger time is the creation of the Service.
     world.delete_slice(&world.slices_of("web")[0].metadata.name.clone());
     world.settle();
     world.set(service("web"));

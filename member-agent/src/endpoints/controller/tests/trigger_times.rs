@@ -139,7 +139,8 @@ fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes(
         world.land();
         world.writes_are(|_| Fate::Slow);
         if second > 10 {
-            // The write that has finished was sent before this change, so it shows the earlier trigger time.
+            // The write that has finished was sent before the latest change, so its trigger time is the time of the change
+            // before.
             assert_eq!(trigger_time(&world), Some(time(second - 1)));
         }
     }

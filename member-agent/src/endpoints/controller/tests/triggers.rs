@@ -17,7 +17,7 @@ fn world() -> World {
     world
 }
 
-/// Changes pod 1 to this state. Returns the Services that are planned then.
+/// Changes pod 1 to this state. Returns the Services that the controller plans because of the change.
 fn planned_after(pod: Pod) -> Vec<String> {
     let mut world = world();
     world.set(pod);
@@ -235,7 +235,7 @@ fn remarks_of_others_on_a_slice_are_no_news() {
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = json!("7"));
     world.advance(SECOND * 3);
     assert_eq!((world.take_done(), world.plans), (vec![], plans));
-    // The next write has the version of the foreign write as its precondition, and keeps the foreign annotation.
+    // The resourceVersion after the foreign write is the precondition of the next write, which keeps the foreign annotation.
     world.set(pod(1).not_ready());
     world.settle();
     assert_eq!(world.take_done(), [Update]);

@@ -1,4 +1,4 @@
-//! Tests of webhooks that change the written slices: the result counts as an own write, and is not changed back.
+//! Tests of webhooks that change written slices. The change counts as part of the own write, and the controller does not undo it.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{Fate, SECOND, World};

@@ -1,12 +1,11 @@
 //! Simulated cluster with an EndpointSlice controller ([`World`]), driven as the engine drives it, in simulated time.
 //!
-//! The world repeats these rules of the engine:
+//! The engine of the agents has these rules, and the simulation follows them:
 //!
-//! - An answer is applied before the watch shows it, and only once ([`Versions`]).
+//! - The response to a write is applied before the watch shows the change, and only once ([`Versions`]).
 //! - Each slice has one write at a time. A Service has no plan while one of its slices is being created.
-//! - A failed write is retried later. A write that was rejected for its content is not sent again unchanged. The engine retries
-//!   it after 10 minutes.
-//! - A write that was answered with the cached version is not sent again.
+//! - A failed write is retried later. A rejected write is retried after 10 minutes, or earlier with different content.
+//! - A write is not repeated while the slice has the version that the server returned for the first write.
 
 mod engine;
 mod looking;
@@ -29,25 +28,25 @@ pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// Simulated wait before a failed write is retried.
 const BACK_OFF: Duration = Duration::from_millis(20);
-/// Shortest delay before a plan that asks for it is made again, as in the engine.
+/// Shortest delay until the next plan, if a plan requests a time for it. The engine has the same limit.
 const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Number of plans after which a cluster that does not settle fails the test.
+/// Number of steps after which the test of a cluster that does not settle fails.
 const MOST_STEPS: usize = 20_000;
 
-/// Result of a write that the controller sends.
+/// Simulated outcome of a write that the controller sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The server executes the write and answers.
+    /// The server executes the write and responds.
     Done,
-    /// The write is lost before it reaches the server.
+    /// The request is lost before it reaches the server.
     Failed,
-    /// The server executes the write, but its answer is lost.
+    /// The server executes the write, but its response is lost.
     Unanswered,
     /// The write stays in flight until [`World::land`].
     Slow,
     /// The server rejects the write for its content.
     Refused,
-    /// The server executes the write, but answers only at [`World::land`]: the watch shows the change earlier.
+    /// The server executes the write, but its response arrives only at [`World::land`]. The watch shows the change earlier.
     AnsweredLate,
 }
 
@@ -59,14 +58,14 @@ pub(crate) struct Done {
     pub(crate) after: Option<EndpointSlice>,
 }
 
-/// Counts since the process started, to compare with the controller's metrics.
+/// Counts since the start of the process, to compare with the controller's metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counted {
-    /// Number of plans with nothing left to do.
+    /// Number of plans with nothing left to write.
     pub(crate) rests: usize,
-    /// Number of failed attempts, and of plans with nothing left to do except pods without a Node.
+    /// Number of failed attempts, plus the number of plans with nothing left to write but pods without a Node.
     pub(crate) errors: usize,
-    /// Operations of writes that were answered as successful.
+    /// Operations of the writes that succeeded.
     pub(crate) changes: Vec<Operation>,
 }
 
@@ -74,17 +73,18 @@ struct Flight {
     key: ObjectName,
     write: SliceWrite,
     fate: Fate,
-    /// Answer that has not arrived yet. `None` if the server did not execute the write.
+    /// Response that has not arrived yet. `None` if the server did not execute the write.
     answer: Option<Answer>,
-    /// True if the Service is still the one that the write was planned for, and the controller has served all the time since.
+    /// True if the Service was not replaced since the plan of the write, and the controller was active all the time.
     is_current: bool,
-    /// Note that the test took of the cluster when the write was planned.
+    /// Result of the test's [`Note`] function when the write was planned.
     note: BTreeSet<String>,
 }
 
-/// Check that a test makes of each write, from the note taken at its plan and the slices before and after it.
+/// Check that a test makes of each executed write. Its arguments are the note from the plan of the write, and the slices before
+/// and after the write.
 pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
-/// Function that takes a note of the cluster when a write is planned, for the [`Guard`].
+/// Function that describes the state of the cluster when a write is planned. The [`Guard`] gets its result.
 pub(crate) type Note = fn(&World) -> BTreeSet<String>;
 
 /// Simulated cluster with an EndpointSlice controller.
@@ -95,7 +95,7 @@ pub(crate) struct World {
     pub(crate) services: BTreeMap<(String, String), Service>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) nodes: BTreeMap<String, Node>,
-    /// Names of pods and Nodes that are undecodable when they are listed.
+    /// Names of pods and Nodes that are undecodable in a list.
     pub(crate) undecodable: BTreeSet<&'static str>,
     pub(crate) events: Vec<ServiceEvent>,
     pub(crate) done: Vec<Done>,
@@ -104,10 +104,9 @@ pub(crate) struct World {
     pub(crate) config: Config,
     timing: Timing,
     serves: bool,
-    /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed. Nodes stay usable even if
-    /// their watch is lost later.
+    /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed.
     complete: BTreeSet<Input>,
-    /// Last relist epoch of each input, and the inputs that must be listed again.
+    /// Last relist epoch of each input, and the inputs of which a new list was reported.
     readings: BTreeMap<Input, u64>,
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
@@ -116,9 +115,9 @@ pub(crate) struct World {
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
-    /// Content hash and error of the latest failed write of each slice, until a write to it succeeds.
+    /// Content hash and error of the latest failed write to each slice, until a write to the slice succeeds.
     failing: BTreeMap<ObjectName, (u64, String)>,
-    /// Services of which a write was sent since their last failure, or since nothing was left to do.
+    /// Services with a write since their last failure, or since a plan had nothing left to write.
     tries: BTreeSet<ObjectName>,
     pub(crate) counted: Counted,
     flights: VecDeque<Flight>,
@@ -127,7 +126,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Returns a cluster with the Node node-1, which has no zone, and a controller that serves and is ready.
+    /// Returns a cluster with the Node node-1, which has no zone. The controller is active and ready.
     pub(crate) fn new() -> Self {
         Self::with(Config::default(), Timing::default())
     }
@@ -140,7 +139,7 @@ impl World {
         world
     }
 
-    /// Returns a cluster whose controller has an empty cache and does not serve.
+    /// Returns a cluster with an inactive controller, which has an empty cache.
     pub(crate) fn unready(config: Config, timing: Timing) -> Self {
         let (controller, registry) = controller(&config, timing);
         Self {
@@ -176,7 +175,7 @@ impl World {
         }
     }
 
-    /// Creates or changes a Service, pod or Node, and shows it to the controller.
+    /// Creates or changes a Service, pod or Node. The controller sees the change at once.
     pub(crate) fn set(&mut self, object: impl Into<Object>) {
         let object = object.into();
         let full = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
@@ -244,24 +243,25 @@ impl World {
         self.server.delete(NAMESPACE, name);
     }
 
-    /// Sets the result of each write from now on.
+    /// Sets the outcome of each write from now on.
     pub(crate) fn writes_are(&mut self, fate: impl FnMut(&SliceWrite) -> Fate + 'static) {
         self.fates = Box::new(fate);
     }
 
-    /// Allows the engine to retry writes that were rejected.
+    /// Ends the wait of rejected writes, so that the engine retries them.
     pub(crate) fn pardon(&mut self) {
         self.troubles.retain(|(_, until)| until.is_some());
         let services = self.services.values().map(|service| &service.metadata);
         self.requeue.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
     }
 
-    /// Installs a webhook that changes each slice that is written.
+    /// Installs a webhook that changes each written slice.
     pub(crate) fn webhook(&mut self, webhook: fn(&mut Value)) {
         self.server.webhook = Some(webhook);
     }
 
-    /// Clears the notes of writes in flight. After foreign writes to their slices, a [`Guard`] cannot judge them.
+    /// Clears the notes of writes in flight, so that the [`Guard`] does not check these writes. Its check would be wrong after
+    /// foreign writes to their slices.
     pub(crate) fn remove_finalizer(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }
@@ -270,12 +270,12 @@ impl World {
         self.guard = Some((note, guard));
     }
 
-    /// Pauses or resumes the watch of slices. Answers to the controller's writes still arrive.
+    /// Pauses or resumes the watch of slices. Responses to the controller's writes still arrive.
     pub(crate) fn hold_watch(&mut self, is_held: bool) {
         self.watch_is_held = is_held;
     }
 
-    /// Runs everything that is due now, without letting time pass.
+    /// Runs everything that is due now. The simulated time does not advance.
     pub(crate) fn settle(&mut self) {
         for _ in 0..MOST_STEPS {
             if !self.watch_is_held
@@ -294,7 +294,7 @@ impl World {
         panic!("it does not settle: {:?}", self.done.iter().rev().take(4).collect::<Vec<_>>());
     }
 
-    /// Delivers the answers of all writes in flight.
+    /// Delivers the responses of all writes in flight.
     pub(crate) fn land(&mut self) {
         for flight in &mut self.flights {
             flight.fate = Fate::Done;
@@ -302,7 +302,7 @@ impl World {
         self.settle();
     }
 
-    /// Advances the simulated time, and runs all timers in order.
+    /// Advances the simulated time. Runs all timers that end in this time, in order.
     pub(crate) fn advance(&mut self, duration: Duration) {
         let until = self.now + duration;
         self.settle();

@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Fails a write, which is retried later.
+    /// Fails a write. The engine retries the write later.
     fn fail(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
         self.not_done(key);
         self.tell(key, &write, why);
@@ -208,13 +208,14 @@ impl World {
         self.retries.insert(key.clone(), until);
     }
 
-    /// Reports a failed attempt to the controller. The first failure after a write was sent counts as a failed sync.
+    /// Reports a failed attempt to the controller. Of all failures between two sent writes, only the first counts as a failed
+    /// sync.
     fn not_done(&mut self, key: &ObjectName) {
         self.counted.errors += usize::from(self.tries.remove(key));
         self.controller.not_done(key, self.now);
     }
 
-    /// Emits the Event for the first failure in a row, and for a failure with other content or another error.
+    /// Emits an Event for the first failure in a row, and for each failure with different content or a different error.
     fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
         let failure = (content(write), why.to_owned());
         if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {
@@ -222,7 +223,7 @@ impl World {
         }
     }
 
-    /// Counts a plan with nothing to do: it ends a sync, unless a write is still in flight.
+    /// Counts a plan with nothing left to write. Such a plan ends a sync, unless a write is still in flight.
     fn count_rest(&mut self, key: &ObjectName) {
         let name = (key.namespace.to_string(), key.name.to_string());
         let Some(service) = self.services.get(&name).filter(|_| self.controller.is_ready()) else { return };
@@ -238,7 +239,7 @@ impl World {
         }
     }
 
-    /// Replaces the agent's process by a new one with empty memory.
+    /// Simulates a restart of the agent's process: the new process has an empty memory.
     pub(crate) fn restart(&mut self) {
         let serves = std::mem::take(&mut self.serves);
         self.complete.clear();
@@ -261,7 +262,7 @@ impl World {
         }
     }
 
-    /// Lists the inputs that the controller watches even while it does not serve.
+    /// Lists the inputs that the controller watches even while inactive.
     pub(super) fn list_always_watched(&mut self) {
         self.list(Input::EndpointSlice);
         self.list(Input::Service);
@@ -302,14 +303,14 @@ impl World {
         self.take_in(news);
     }
 
-    /// Starts to serve, before anything is listed.
+    /// Makes the controller active, before any input is listed.
     pub(crate) fn begin_to_serve(&mut self) {
         self.serves = true;
         self.controller.set_serving(true);
         self.follow_reading();
     }
 
-    /// Starts or stops serving, with the watches that the controller then needs.
+    /// Makes the controller active or inactive, and starts or stops the watches that this needs.
     pub(crate) fn serve(&mut self, serves: bool) {
         let was_serving = std::mem::replace(&mut self.serves, serves);
         if serves != was_serving {
@@ -353,7 +354,7 @@ impl World {
     }
 }
 
-/// Returns a hash of a write's content, without its precondition.
+/// Returns a hash of a write's verb and content, without its precondition.
 fn content(write: &SliceWrite) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &write.verb {
