@@ -1,7 +1,7 @@
-//! Admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, the same on every address.
+//! Admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, with the same content on every listen address.
 //!
-//! Everybody in the pod network can connect, without authentication. A probe must get its answer anyway, so the server accepts
-//! every connection. [`Connections`] decides which older connection it closes in exchange.
+//! Every client in the pod network can connect, without authentication. A probe must get its response even if other clients open
+//! many connections. So the server accepts every connection, and at a limit closes an older one ([`Connections`]).
 
 use std::{
     collections::BTreeMap,
@@ -26,14 +26,15 @@ use tokio::{
 
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT};
 
-/// Address to listen on, as in a flag.
+/// Listen address of the admin server, parsed from a flag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindAddress {
     /// The admin server does not listen (flag value `0`).
     Off,
-    /// Port of all addresses of the machine: `:8080`, `0.0.0.0:8080` or `[::]:8080`. Port 0 means a free one.
+    /// All addresses of the machine, with this port: `:8080`, `0.0.0.0:8080` or `[::]:8080`. With port 0, the system chooses a
+    /// free port.
     AllAddresses(u16),
-    /// Port of one address or of a host name: `127.0.0.1:8080`, `localhost:8080`.
+    /// One address or host name, with a port: `127.0.0.1:8080`, `localhost:8080`.
     Host(String, u16),
 }
 
@@ -76,7 +77,7 @@ impl std::fmt::Display for BindAddress {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} for metrics and probes: {cause}. Choose another address, or 0 for none")]
 pub struct AdminError {
-    /// Address as the flag has it.
+    /// Listen address, as written in the flag.
     pub address: String,
     #[source]
     pub cause: io::Error,
@@ -121,12 +122,12 @@ impl Readiness {
     }
 }
 
-/// Sources from which the admin server answers `/metrics` and `/readyz`.
+/// Data sources for the responses to `/metrics` and `/readyz`.
 #[derive(Clone)]
 pub struct AdminSources {
     /// Metrics that `/metrics` shows.
     pub registry: Registry,
-    /// Computes the answer of `/readyz`; called for each request.
+    /// Computes the response to `/readyz`. The server calls this function for each request.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
 
@@ -138,10 +139,10 @@ pub struct AdminServer {
 }
 
 impl AdminServer {
-    /// Listens on all these addresses (a repeated address is used once) and serves the same content on each.
+    /// Starts the server on all these addresses, with the same content on each. A repeated address counts once.
     ///
     /// # Errors
-    /// If the server cannot listen on one of them.
+    /// If the server cannot listen on one of the addresses.
     pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
         let mut wanted: Vec<&BindAddress> = addresses.iter().filter(|address| **address != BindAddress::Off).collect();
         wanted.sort();
@@ -174,7 +175,7 @@ async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
     match address {
         BindAddress::Off => Err(io::ErrorKind::InvalidInput.into()),
         BindAddress::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-        // One IPv6 socket also accepts IPv4 if the machine has IPv6.
+        // If the machine has IPv6, one IPv6 socket also accepts IPv4 connections.
         BindAddress::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                 TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -199,8 +200,8 @@ async fn accept(listener: TcpListener, sources: AdminSources) {
 
 /// Open connections of one listening address, at most [`ADMIN_CONNECTIONS`].
 ///
-/// One more replaces the oldest connection of the client that has the most. A client that opens many loses its own, and many
-/// clients that open few do not keep a new one out.
+/// At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
+/// that opens many connections closes its own, and cannot block the connections of other clients.
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
@@ -220,13 +221,13 @@ impl Connections {
         }
         let serving = serve(stream, sources.clone());
         let connection = self.tasks.spawn(async move {
-            // Every connection is closed after this lifetime. A client that needs one for longer connects again.
+            // The server closes every connection after this lifetime. A client that is still active connects again.
             let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
         });
         self.open.push((client, connection));
     }
 
-    /// Returns the connection to close for a new one: the oldest of the client with the most connections.
+    /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most connections.
     fn to_close(&self) -> Option<usize> {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for (client, _) in &self.open {
@@ -239,7 +240,7 @@ impl Connections {
 }
 
 async fn serve(stream: TcpStream, sources: AdminSources) {
-    // With Nagle's algorithm an answer may wait 40 ms for an acknowledgement. A failure to disable it has no other effect.
+    // Disable Nagle's algorithm, which can delay a response by 40 ms. If this fails, responses are only slower.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
         let response = respond(request.method(), request.uri().path(), &sources);
@@ -304,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// Limit in real time for operations that normally take a moment, so that a hung test fails.
+    /// Time limit in real time for operations that normally take milliseconds. A test that hangs fails after this time.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     fn readiness([local, hub]: [bool; 2]) -> Readiness {
@@ -329,7 +330,7 @@ mod tests {
         AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness([true, true]))))).await
     }
 
-    /// Sends one request. Returns the status line, headers and body of the answer as text.
+    /// Sends one request. Returns the status line, headers and body of the response as text.
     async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
@@ -412,14 +413,14 @@ mod tests {
         timeout(PATIENCE, closed).await.expect("it still listens a minute later");
     }
 
-    /// Connects from this loopback address. The server counts 127.0.0.2 and 127.0.0.1 as two clients.
+    /// Connects from the loopback address `client`. The server counts 127.0.0.2 and 127.0.0.1 as two clients.
     async fn connect_from(client: &str, server: SocketAddr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
         socket.connect(server).await.unwrap()
     }
 
-    /// Sends a request on a connection that stays open, and returns the body of the answer. `None` if the server closed the
+    /// Sends a request on a connection that stays open, and returns the body of the response. `None` if the server closed the
     /// connection.
     async fn ask_on(stream: &mut TcpStream) -> Option<String> {
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n").await.ok()?;
@@ -434,8 +435,8 @@ mod tests {
         String::from_utf8(answer).ok()
     }
 
-    /// True if the server closed the connection. Waits until then: only the server ends this connection, and neither side sends
-    /// on it.
+    /// True if the server closes the connection. Waits until then, because the test sends nothing and does not close the
+    /// connection.
     async fn is_closed(stream: &mut TcpStream) -> bool {
         matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
     }
@@ -452,10 +453,10 @@ mod tests {
                 for _ in 0..ADMIN_CONNECTIONS + 10 {
                     hostile.push(connect_from("127.0.0.2", address).await);
                 }
-                // The probe's earlier connection stays open, and a new one is answered too.
+                // The kubelet's first connection stays open, and a request on a new connection also gets a response.
                 assert!(ask_on(&mut kubelet).await.is_some(), "the probe's connection was closed");
                 assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
-                // The client with the most connections has lost its oldest one.
+                // The server has closed the oldest connection of the client with the most connections.
                 assert!(is_closed(&mut hostile[0]).await);
                 assert!(ask_on(hostile.last_mut().unwrap()).await.is_some());
             }

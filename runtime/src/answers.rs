@@ -1,4 +1,4 @@
-//! Interpretation of an API server's answers to writes, and of missing answers.
+//! Interpretation of an API server's responses to writes, and of errors without a response.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::limits::REFUSAL_MESSAGE_BYTES;
 use crate::logic::NAMESPACE_TERMINATING;
 use crate::token::TokenError;
 
-/// Body of an error answer (metav1.Status), as far as it decodes.
+/// Body of an error response (metav1.Status). A missing field has an empty value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ApiStatus {
@@ -49,7 +49,7 @@ impl ApiStatus {
         Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }
 
-    /// Returns the reason of the error, or [`NAMESPACE_TERMINATING`] if that is one of its causes.
+    /// Returns the reason of the error, or [`NAMESPACE_TERMINATING`] if that is the reason of one of the error's causes.
     pub(crate) fn reason(&self) -> &str {
         let is_terminating = self.details.causes.iter().any(|cause| cause.reason == NAMESPACE_TERMINATING);
         if is_terminating { NAMESPACE_TERMINATING } else { &self.reason }
@@ -65,7 +65,7 @@ impl ApiStatus {
     }
 }
 
-/// Deletion state of the object in a server's answer: its deletionTimestamp and its finalizers.
+/// Deletion state of the object in a server's response: its deletionTimestamp and its finalizers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ending {
@@ -94,9 +94,9 @@ impl Ending {
         self.metadata.deletion_timestamp.is_some() && !self.is_final()
     }
 
-    /// True if the object has a deletionTimestamp and no finalizer, so this answer is its last state.
+    /// True if the object has a deletionTimestamp and no finalizer, so this response shows the last state of the object.
     ///
-    /// Does not apply to Namespaces, whose finalizers are in `spec`. No agent writes Namespaces.
+    /// Wrong for Namespaces, whose finalizers are in `spec`. No agent writes Namespaces.
     pub(crate) fn is_final(&self) -> bool {
         let metadata = &self.metadata;
         metadata.deletion_timestamp.is_some()
@@ -105,7 +105,8 @@ impl Ending {
     }
 }
 
-/// True if the merge patch (RFC 7386) would not change the object, on a server that fills in defaults.
+/// True if the merge patch (RFC 7386) would not change the object. Items of an array may have more fields than in the patch,
+/// because the server adds default values.
 pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
     match (object, patch) {
         (Value::Array(items), Value::Array(wanted)) => {
@@ -135,8 +136,8 @@ const SERVERS_METADATA: [&str; 10] = [
 
 /// True if a PUT of `body` would not change `object`.
 ///
-/// The object has every field of `body` and no other, except fields that a PUT cannot set. A PUT removes a field that its body
-/// omits.
+/// True for an object with exactly the fields of `body`, apart from fields that a PUT cannot set. A PUT removes every field that
+/// `body` omits.
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let is_meant = uid(body).is_null() || uid(body) == uid(object);
@@ -178,7 +179,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Returns the wait that a `Retry-After` header asks for. Reads seconds only: an API server never sends the form with a date.
+/// Returns the wait time of a `Retry-After` header in seconds. Ignores the form with a date, which API servers never send.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
@@ -202,7 +203,7 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for cause in causes(error) {
         let cause = cause.to_string();
-        // Many errors of the HTTP stack repeat the text of their cause.
+        // Skip a cause whose text is already in the message: many errors of the HTTP stack repeat the text of their cause.
         if !text.contains(&cause) {
             text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }

@@ -17,10 +17,10 @@ pub struct Backoff {
 impl Backoff {
     /// Back-off for failures that may pass by themselves, such as a timeout or a 5xx.
     pub const ORDINARY: Self = Self { first: BACKOFF_FIRST, longest: BACKOFF_LONGEST };
-    /// Back-off for 403 and 404, which last until somebody grants a right or creates an object.
+    /// Back-off for 403 and 404. These failures last until somebody grants a right or creates an object.
     pub const SLOW: Self = Self { first: SLOW_BACKOFF_FIRST, longest: SLOW_BACKOFF_LONGEST };
-    /// Back-off for a write that the server rejected for its content (400, 413, 415, 422). A policy or a schema may change
-    /// later, and no watch reports that.
+    /// Back-off for a write that the server rejected for its content (400, 413, 415, 422). The agent retries, because a policy or
+    /// a schema may change, and no watch reports such a change.
     pub const REJECTED: Self = Self { first: REJECTED_RETRY, longest: REJECTED_RETRY };
 
     /// Returns a back-off with these bounds. A `longest` below `first` counts as `first`.
@@ -39,8 +39,8 @@ impl Backoff {
     }
 }
 
-/// Returns the wait of a `Retry-After` header, plus up to a tenth at random, so that clients that failed together do not retry
-/// together.
+/// Returns the wait time of a `Retry-After` header, plus up to a tenth at random. So clients that failed at the same time do not
+/// retry at the same time.
 pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
     // fault Q5.4: .min(RETRY_AFTER_LONGEST) ~>
     let asked = retry_after.min(RETRY_AFTER_LONGEST);
@@ -96,7 +96,8 @@ mod tests {
         assert!(late <= Duration::from_secs(300) && late >= Duration::from_secs(225));
     }
 
-    /// Count of failures in a row, mostly so low that the wait still grows.
+    /// Returns a strategy for numbers of failures in a row. Most of these numbers are so low that one more failure lengthens the
+    /// wait.
     fn failures() -> impl Strategy<Value = u32> {
         prop_oneof![3 => 0_u32..14, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }

@@ -1,10 +1,11 @@
 //! Connections to a cluster: one client for watches and one for requests, with fleetnet's own connector.
 //!
-//! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection. It has
-//! no read timeout, and it repeats failed requests inside one call. The clients here disable the delay, have short timeouts,
-//! and never repeat.
+//! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection. The stack
+//! has no read timeout, and repeats failed requests inside one call. The clients of this module disable Nagle's algorithm, have
+//! short timeouts, and never repeat a request.
 //!
-//! A watch may be silent for long and a request may not, so each has its own client.
+//! A watch may receive nothing for a long time, but other requests must get a response soon. So watches and requests have
+//! separate clients with different timeouts.
 
 mod pod;
 
@@ -35,8 +36,8 @@ use crate::{
     token::{TokenFile, TokenLayer},
 };
 
-/// Headers that this crate sets itself. [`parse_header_block`] rejects them, because an extra header would override one of
-/// them.
+/// Headers that this crate sets in every request. [`parse_header_block`] rejects them, because a user's value would replace the
+/// value of this crate.
 const OWN_HEADERS: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -49,7 +50,7 @@ const OWN_HEADERS: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 
-/// Environment variables with a proxy address, as client-go reads them.
+/// Environment variables with the address of a proxy. client-go uses the same names.
 const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 
 /// API server of one cluster, with the clients that connect to it. Clones are cheap and share their connections.
@@ -57,9 +58,9 @@ const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 pub struct Cluster {
     /// Role of the cluster for the agent, such as `member` or `hub`: the label in metrics, logs and errors.
     pub name: String,
-    /// Client for watches. It has no read timeout, because each watch limits itself.
+    /// Client for watches. This client has no read timeout, because the code of each watch has its own timeouts.
     pub watches: Client,
-    /// Client for everything else. An answer comes within [`REQUEST_TIMEOUT`].
+    /// Client for all other requests, with the read timeout [`REQUEST_TIMEOUT`].
     pub requests: Client,
     /// Name of this agent in `metadata.managedFields`, which the server takes from the user agent. Empty if unknown.
     pub field_manager: String,
@@ -71,14 +72,14 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// Cluster that an agent reaches by an address and a token file, without a kubeconfig.
+/// Settings to connect to the hub with an address and a token file, without a kubeconfig.
 #[derive(Clone, Debug)]
 pub struct HubConnection {
     /// URL of the API server. The default scheme is `https://`.
     pub server_url: String,
-    /// File with the bearer token. It may appear after the start and be replaced at any time.
+    /// File with the bearer token. The file may appear after the start of the agent, and may be replaced at any time.
     pub token_file: PathBuf,
-    /// Certificate authorities to trust, as PEM. `None` means those of the system.
+    /// Certificate authorities to trust, as PEM. `None`: trust the certificate authorities of the system.
     pub ca_pem: Option<Vec<u8>>,
     /// True to accept any certificate. `ca_pem` is then ignored.
     pub insecure: bool,
@@ -88,13 +89,13 @@ pub struct HubConnection {
     pub extra_headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// Settings that cannot connect to a cluster. Nothing was sent.
+/// Error in the settings of the connection to a cluster. The agent has not sent any request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("cluster {cluster}: {setting} is not usable: {why}")]
     Setting {
         cluster: String,
-        /// Name of the setting, in words.
+        /// Name of the setting for the error message, such as `the server URL`.
         setting: &'static str,
         why: String,
     },
@@ -112,7 +113,7 @@ pub enum ClientError {
         /// Place where the proxy setting was read, such as the kubeconfig.
         origin: String,
     },
-    /// Plain HTTP would expose the credentials to everybody on the network path.
+    /// The URL of the server begins with `http://`. Plain HTTP would expose the credentials to everybody on the network path.
     #[error(
         "cluster {cluster}: {url} would send the token unencrypted: use https://, or --hub-insecure-http=true to \
          accept that"
@@ -135,17 +136,17 @@ pub enum ClientError {
 }
 
 impl Cluster {
-    /// Connects with the first of: `kubeconfig`, the environment's `KUBECONFIG`, the pod's service account, `~/.kube/config`.
-    /// Sends nothing yet.
+    /// Creates the clients from the first settings found, in this order: `kubeconfig`, the environment variable `KUBECONFIG`, the
+    /// pod's service account, `~/.kube/config`. Sends no request.
     ///
     /// # Errors
-    /// If there is none of them, or the one found is malformed.
+    /// If no settings are found, or the settings found are malformed.
     pub async fn discover(name: &str, kubeconfig: Option<&Path>, user_agent: &str) -> Result<Self, ClientError> {
         let config = discover_config(name, kubeconfig).await?;
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects with this kubeconfig only. Sends nothing yet.
+    /// Creates the clients from this kubeconfig only. Sends no request.
     ///
     /// # Errors
     /// If the kubeconfig is malformed, or its server URL begins with `http://` and `insecure_http` is false.
@@ -160,7 +161,7 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects with a pod's service account. Sends nothing yet, and the token file need not exist yet.
+    /// Creates the clients from a pod's service account. Sends no request, and the token file need not exist yet.
     ///
     /// # Errors
     /// If the address or the certificate authority is missing or malformed.
@@ -170,7 +171,7 @@ impl Cluster {
         Self::from_config(name, pod.config().map_err(unusable)?, user_agent)
     }
 
-    /// Connects to the hub with an address and a token file. Sends nothing yet, and the token file need not exist yet.
+    /// Creates the clients of the hub from an address and a token file. Sends no request, and the token file need not exist yet.
     ///
     /// # Errors
     /// If the address, the certificate authorities or an extra header are malformed, or the address begins with `http://` and
@@ -181,8 +182,8 @@ impl Cluster {
         check_scheme(name, &config, hub.insecure_http)?;
         config.accept_invalid_certs = hub.insecure;
         config.root_cert = match &hub.ca_pem {
-            // With `insecure`, trust no certificate authority: the system's set may not exist in a container and would be
-            // ignored anyway.
+            // With `insecure`, the agent does not verify certificates. Trust no certificate authority, because loading the
+            // system's certificate authorities fails in a container that has none.
             _ if hub.insecure => Some(Vec::new()),
             Some(pem) => Some(parse_authorities(pem).map_err(|why| setting("the certificate authority", why))?),
             None => None,
@@ -198,10 +199,11 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects with a configuration of the kube crate. Its timeouts and its retry setting are ignored.
+    /// Creates the clients from a configuration of the kube crate. Ignores the timeouts and the retry setting of the
+    /// configuration.
     ///
     /// # Errors
-    /// If its certificates or credentials are malformed.
+    /// If the certificates or credentials of the configuration are malformed.
     pub fn from_config(name: &str, config: Config, user_agent: &str) -> Result<Self, ClientError> {
         Self::with_timeout(name, config, user_agent, REQUEST_TIMEOUT)
     }
@@ -227,8 +229,8 @@ impl Cluster {
             why: error.to_string(),
         })?;
         config.headers.push((header::USER_AGENT, user_agent));
-        // The token file is removed from kube's configuration: kube would read the file too, and requires that it exists from
-        // the start.
+        // Remove the token file from kube's configuration. Otherwise kube would also read the file, and would fail if the file
+        // does not exist at the start.
         let token = config.auth_info.token_file.take().map(|path| TokenFile::new(path.into()));
         let client = |read_timeout| {
             assemble(&config, token.clone(), read_timeout)
@@ -264,8 +266,8 @@ fn connector(
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_write_timeout(Some(REQUEST_TIMEOUT));
     connector.set_read_timeout(read_timeout);
-    // Restart the read timeout at each write. Otherwise the time that a connection was idle in the pool counts against the next
-    // answer.
+    // Restart the read timeout at each write. Otherwise the time that a connection was idle in the pool counts as waiting time of
+    // the next response.
     connector.set_reset_reader_on_write(true);
     Ok(connector)
 }
@@ -284,12 +286,12 @@ fn tcp_connector() -> HttpConnector {
 /// Selects ring as rustls' cryptography for the whole process, unless a provider is already selected.
 fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread has selected a provider in between, which is also fine.
+        // An error means that another thread selected a provider at the same time. That provider works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
-/// Places that may have a cluster's settings, tried in the order of the Go agents.
+/// Sources of a cluster's connection settings. The agent tries them in the same order as the Go agents.
 #[derive(Debug, PartialEq, Eq)]
 enum Origin<'a> {
     /// Kubeconfig that a flag names.
@@ -413,9 +415,8 @@ fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 
 /// Parses headers as in MIME: one `Name: value` on each line. Blank lines are ignored.
 ///
-/// # Errors
-/// If a line is not a header, or is a header that the agent sets itself. The message names the line but never the value, which
-/// may be a secret.
+/// If a line is not a header, or is a header that the agent sets itself. The error message has the number of the line but never
+/// the value, which may be a secret.
 pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let numbered = block.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty()).map(|(number, line)| parse_header(number, line)).collect()

@@ -1,8 +1,8 @@
 //! Wall-clock timestamps that move with tokio's clock. Only this module reads the system clock.
 //!
-//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. Only times that are written, or compared with times
-//! that others wrote, need a wall clock. Here it is an offset on tokio's clock, so a simulation that pauses tokio's time
-//! controls both.
+//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. The wall clock is only for times that the agent
+//! writes to objects or logs, or compares with times of other processes. The wall clock is tokio's clock plus an offset, so a
+//! simulation that pauses tokio's time controls both.
 
 use std::{
     fmt,
@@ -36,7 +36,7 @@ impl ProcessorTime {
     }
 }
 
-/// Converts a timestamp to `jiff`'s type. A time outside of the years -9999 to 9999 becomes the nearest of them.
+/// Converts a timestamp to `jiff`'s type. A time outside of the years -9999 to 9999 becomes the nearest time in this range.
 pub fn to_jiff(time: Timestamp) -> jiff::Timestamp {
     let nearest = if time.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
     jiff::Timestamp::from_microsecond(time.0).unwrap_or(nearest)
@@ -50,8 +50,8 @@ pub fn micro_time(time: Timestamp) -> String {
 /// Wall clock. Clones share their state.
 ///
 /// The time is tokio's clock plus an offset. In production the offset is read from the system clock every
-/// [`CLOCK_REBASE_SECONDS`], so time may step, also backwards, after the system clock was set. A virtual clock never reads the
-/// system clock: while tokio's time is paused, it moves only with tokio's clock.
+/// [`CLOCK_REBASE_SECONDS`]. So time may jump, also backwards, after somebody sets the system clock. A virtual clock never reads
+/// the system clock, and moves only with tokio's clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Inner>);
 
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 impl Clock {
-    /// Returns the system's wall clock, for production. With tokio's paused time its readings would jump.
+    /// Returns the system's wall clock, for production. Not for tests with paused time, in which this clock would jump.
     pub fn system() -> Self {
         Self(Arc::new(Inner {
             origin: Instant::now(),
@@ -81,8 +81,8 @@ impl Clock {
 
     /// Moves a virtual clock, forwards or backwards, by this many microseconds.
     ///
-    /// A step of the system clock has the same effect on a system clock within [`CLOCK_REBASE_SECONDS`]. Tokio's clock does not
-    /// change.
+    /// Has the same effect as somebody who sets the system clock: [`Clock::system`] follows such a change within
+    /// [`CLOCK_REBASE_SECONDS`]. Tokio's clock does not change.
     pub fn set_by(&self, microseconds: i64) {
         self.0.offset.fetch_add(microseconds, Ordering::Relaxed);
     }
@@ -117,13 +117,13 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Starts to compare from the clock's present reading, without a step.
+    /// Starts the comparison at the clock's present time.
     pub(crate) fn of(clock: &Clock) -> Self {
         Self { instant: Instant::now(), time: clock.now() }
     }
 
-    /// Returns the wall clock's step since the last call in microseconds, negative if the clock was set back. `None` if it is
-    /// less than a second.
+    /// Returns the wall clock's step since the last call in microseconds, negative if the clock was set back. `None` if the step
+    /// is shorter than a second.
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);
@@ -183,8 +183,8 @@ mod tests {
         let clock = Clock::system();
         let before = clock.now();
 
-        // Paused time in a test runs ahead of the system clock. The wall clock follows it until its next rebase, and then falls
-        // back.
+        // Paused time in a test runs ahead of the system clock. The wall clock follows paused time until the next rebase, and
+        // then falls back to the system clock.
         tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS) - Duration::from_millis(1)).await;
         let ahead = clock.now();
         tokio::time::advance(Duration::from_millis(1)).await;

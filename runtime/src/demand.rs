@@ -1,8 +1,8 @@
-//! Subscriptions: the engine tells each watch whether the agent needs its source now.
+//! Subscriptions to sources (a kind in a cluster): the engine starts and stops each watch as the agent needs it.
 //!
-//! A source without a subscription is not watched, and its view is empty. Each new subscription starts a new round with a new
-//! list. Events of an earlier round that are still on their way are ignored. A forced relist also starts a new round, but keeps
-//! the view.
+//! Without a subscription, the source is not watched, and the view has none of its objects. Each new subscription starts a new
+//! round with a new list. The engine ignores events of an earlier round that arrive late. A forced relist also starts a new
+//! round, but keeps the view.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::engine::{Engine, Source};
 use crate::logic::{Logic, SourceSpec};
 use crate::versions::Versions;
 
-/// Number of a source's current subscription, from 1.
+/// Number of a source's current round, counted from 1. A new subscription or a forced relist starts a new round.
 pub(crate) type Round = u64;
 
 /// Subscription as the watch task sees it: the current round, or `None` while the source is not subscribed.
 pub(crate) type Wanted = watch::Receiver<Option<Round>>;
 
-/// Subscription as the engine sees it. The engine sets it and counts its rounds.
+/// Subscription as the engine sees it. The engine changes the subscription and counts its rounds.
 #[derive(Debug)]
 pub(crate) struct Demand {
     rounds: Round,
@@ -75,9 +75,10 @@ impl<L: Logic> Engine<L> {
         self.sources.values().map(|source| (Arc::clone(&source.spec), source.demand.subscribe()))
     }
 
-    /// Subscribes, unsubscribes and relists sources as the agent asks now.
+    /// Subscribes to, unsubscribes from and relists sources as the agent now requests in [`Logic::wants`] and [`Logic::reading`].
     ///
-    /// Returns true if anything changed. The agent reacts to that, and may ask for other sources.
+    /// Returns true if anything changed. The caller then calls again, because the agent may react to the change with other
+    /// requests.
     pub(crate) fn follow_demand(&mut self) -> bool {
         let is_turned = self.turn();
         self.follow_reading() || is_turned

@@ -6,8 +6,8 @@
 //!                         '------------------------------- outcome: the answer is an observation -----------------------------'
 //! ```
 //!
-//! The result depends only on the order of the inputs. Maps are ordered, inputs have a fixed order of precedence, and random
-//! numbers have a seed.
+//! The actions of the engine depend only on the order of its inputs. Maps are ordered, inputs have a fixed order of precedence,
+//! and random numbers have a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,19 +40,20 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
     pub(crate) queue: FairQueue<L::Key>,
-    /// Keys that still had writes to make when last planned, while another replica leads. Requeued when this replica takes
-    /// over.
+    /// Keys whose last plan had writes while another replica was the leader. The engine requeues these keys when this replica
+    /// becomes the leader.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
     pub(crate) leads: bool,
-    /// Oldest change for which each queued key will be planned. Removed after the plan.
+    /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
     pub(crate) news: BTreeMap<L::Key, News>,
-    /// Times at which plans asked to be made again. On the monotonic clock, so a step of the wall clock moves none of them.
+    /// Time of each key's next plan, if the last plan asked for one. On the monotonic clock, so a step of the wall clock does not
+    /// move it.
     pub(crate) again: Timers<L::Key, Instant>,
     pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Running lookups of the other writer in each new fight over an object.
+    /// Running lookups (GETs), one for each new fight: each finds the other writer of the object.
     pub(crate) inquiries: Inquiries<L>,
     /// Keys with creates in flight, and the number of these creates.
     pub(crate) creating: BTreeMap<L::Key, usize>,
@@ -73,13 +74,14 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) reading: u64,
     /// True if the current or next list reports every object again, also unchanged ones.
     pub(crate) is_relisted: bool,
-    /// True if the server served this kind before, so that its absence is a loss.
+    /// True if the source was completely listed before. If the server stops providing the kind, the cached objects become
+    /// outdated.
     pub(crate) was_complete: bool,
     /// True while the watch is connected to its server, or has not failed yet.
     in_touch: bool,
 }
 
-/// Time and cost of a message from a watch.
+/// Time and cost of a message that arrived from a watch.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) at: Timestamp,
@@ -87,7 +89,7 @@ pub(crate) struct Arrival {
     pub(crate) decoding: Duration,
 }
 
-/// Change that caused a key to be planned.
+/// Oldest change that caused the engine to queue a key.
 pub(crate) struct News {
     pub(crate) at: Timestamp,
     /// Processor time of decoding the change and storing it in the agent's view.
@@ -177,7 +179,8 @@ impl<L: Logic> Engine<L> {
         message.log();
         let WatchMessage { source: id, round, at, decoding, event } = message;
         self.follow_clock();
-        // An event that was received before the wall clock was set back must not lie in the future.
+        // If the wall clock was set back after the event arrived, the event's time is in the future. Use the present time
+        // instead.
         let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
         // fault V11.1: source.demand.is_current(round) ~> true
@@ -222,7 +225,7 @@ impl<L: Logic> Engine<L> {
                 self.set_in_touch(id, false, at);
                 return self.on_not_served(id, status, at);
             }
-            // The watch has logged the failure. The agent's view of the source stays as it is: nothing newer is known.
+            // The watch has already logged the failure. The view does not change, because no newer state is known.
             WatchEvent::Failed { .. } => return self.set_in_touch(id, false, at),
             WatchEvent::Resumed => return self.set_in_touch(id, true, at),
         }
@@ -238,8 +241,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Handles a kind that the server does not serve (403 or 404). The agent's view of it stays, unless the whole kind has
-    /// vanished.
+    /// Handles a 403 or 404 to a list or watch. A complete view stays in use after a 403, unless the source sets
+    /// `freezes_when_forbidden`. After a 404 or such a 403, the state of a complete view becomes unknown.
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {

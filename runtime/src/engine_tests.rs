@@ -31,7 +31,7 @@ async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
 }
 
-/// Returns the present lengths of the engine's queues with these names.
+/// Returns the current lengths of the queues with these names, read from the metric.
 fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == "fleetnet_queue_depth").expect("it is registered");
@@ -384,7 +384,7 @@ async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
     world.hub.put(Source::Copy, "a", "1 again");
     world.unwish("a").await;
     world.pass(1).await;
-    // The test delivers the watch events late: they show the object twice before they show its deletion.
+    // The test delivers the watch events after the delete: they show the object twice before they show its deletion.
     world.bring_events().await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
@@ -423,7 +423,7 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
     world.hub.put(Source::Copy, "a", "stranger");
     world.unwish("a").await;
     world.pass(1).await;
-    // The first delete has the UID of the previous object and fails. The second has the UID of the existing object.
+    // The first DELETE has the UID of the previous object and fails. The second DELETE has the UID of the existing object.
     assert_eq!(
         world.hub.log(),
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
@@ -523,7 +523,7 @@ async fn a_success_resets_the_back_off_also_where_the_next_write_follows_at_once
     assert!(times[1] - times[0] <= 21, "{times:?}");
 }
 
-/// Returns the times at which a server received this request, in milliseconds since the start.
+/// Returns the times at which the server received this request, in milliseconds since the start.
 fn of(server: &Server, line: &str) -> Vec<u128> {
     server.timed_log().into_iter().filter(|(_, asked)| asked == line).map(|(at, _)| at).collect()
 }
@@ -717,7 +717,7 @@ async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end()
 #[tokio::test(start_paused = true)]
 async fn a_fight_that_is_over_before_its_get_is_not_reported() {
     let mut world = World::new().await;
-    // Each GET hangs until its timeout, so that lookups for 200 fights take minutes.
+    // Each GET that looks up the other writer hangs until its timeout, so that lookups for 200 fights take minutes.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
     fight_over(&mut world, 200, 12).await;
     world.pass(150_000).await;
@@ -752,7 +752,7 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // The source alternates between two contents, and another client writes to the object each time, as an importer does.
+        // The source alternates between two contents. Each time, another client writes to the object, as an importer does.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.wish("a", value).await;
         world.pass(25).await;
@@ -876,7 +876,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
     assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// Returns each way in which a write can fail for long. The server answers a millisecond later.
+/// Returns failures that can last long, with their names. The server responds with the failure after one millisecond.
 fn failures() -> Vec<(&'static str, Fault)> {
     let about = |code, reason, of| {
         let (status, body) = failure(code, reason, "no", of);
@@ -940,7 +940,7 @@ async fn each_failed_try_is_reported_to_the_agent_and_the_first_in_a_row_to_user
     assert_eq!(world.record().failed.len(), 1);
 }
 
-/// Expects what the help text of `--v` says about each verbosity.
+/// Each verbosity logs what the help text of `--v` says.
 #[tokio::test(start_paused = true)]
 async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     let mut found = Vec::new();

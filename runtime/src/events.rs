@@ -1,13 +1,14 @@
 //! Records Kubernetes Events (core/v1): best effort and bounded. Each Event also becomes a log line and counts in a metric,
 //! with the same reason.
 //!
-//! The result of a successful write is recorded as often as it happens, within a limit. Plans are level-triggered and repeat
-//! their Events, and so does a failing write. Equal Events of both are suppressed for a while.
+//! An Event about a successful write is recorded each time, within a limit. Plans and failing writes are repeated, and so are
+//! their Events. The recorder suppresses such equal Events for [`EVENT_REPEAT_WINDOW`].
 //!
-//! The name of an Event about a failed write is derived from its content, so after a restart the server rejects the repetition.
+//! The name of an Event about a failed write is a hash of its content. So after a restart, the server rejects the same Event with
+//! 409.
 //! Events that do not fit into the queue or that the server denies are dropped and counted.
 //!
-//! Each cluster has its own queue, so a cluster that does not answer delays only its own Events.
+//! Each cluster has its own queue, so a cluster that does not respond delays only its own Events.
 
 use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
@@ -83,7 +84,7 @@ impl Recorder {
         (Self { queues, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
     }
 
-    /// Records an Event, unless the same one was recorded recently, or too often.
+    /// Records an Event. Drops an Event that was already recorded too often in the last [`EVENT_REPEAT_WINDOW`].
     pub(crate) fn record<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &Event<L::Source>, occasion: Occasion) {
         let identity = identity(spec, record);
         // fault Q11.1: EVENT_REPEATS_MAX ~> u32::MAX
@@ -182,7 +183,7 @@ async fn send(posting: Posting) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
     match response.status() {
-        // 409: an Event of this name exists. It has the same content and was posted before this process started.
+        // 409: an Event of this name exists. The name depends on the content, so the same Event was posted before.
         // fault Q11.3: || status == StatusCode::CONFLICT ~>
         status if status.is_success() || status == StatusCode::CONFLICT => Ok(()),
         status => Err(format!("the server answered {status}")),

@@ -177,7 +177,7 @@ async fn a_cluster_that_does_not_answer_delays_only_its_own_events() {
     let (mut recorder, queues) = recorder_of(&["member", "hub", "member"], &metrics);
     let posting = tokio::spawn(post(queues, metrics));
     let (hub, member) = (spec_of("hub", &silent), spec_of("member", &kube::Client::new(answers, "default")));
-    // More Events than a queue holds.
+    // Record more Events for the hub than fit into a queue.
     for number in 0..EVENT_QUEUE_RECORDS + 3 {
         recorder.record(&hub, &record(&format!("a{number}"), "no"), Occasion::Planned);
     }

@@ -4,11 +4,11 @@
 //! A repair is a write with the same content as our last write to the object, after a change by another writer. A source that
 //! changes often is no fight, even if others write to the same object: each of those writes has new content.
 //!
-//! After [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the next repairs are a minute apart, until a
-//! repair lasts for a minute. In the long run a fight costs one write a minute, even against a slow writer. Writes with new
-//! content do not wait.
+//! After [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the agent waits a minute between repairs. The
+//! fight ends when nobody undoes a repair for a minute. In the long run a fight costs one write a minute, even against a slow
+//! writer. Writes with new content do not wait.
 //!
-//! A fight is reported when its first repair waits. At that time the object shows the change of the other writer, and its
+//! The engine reports a fight when the first repair waits. At that time the object shows the change of the other writer, and its
 //! managedFields name that writer.
 
 use fleetnet_types::Uid;
@@ -24,7 +24,7 @@ use crate::slots::Target;
 /// UID and resourceVersion of the object as the agent knows it. `None` if the object does not exist.
 pub(crate) type State = Option<(Uid, u64)>;
 
-/// Source and hash of an object's name. Short, because every write is remembered for a minute.
+/// Source of an object and hash of its name. Small, because every write is remembered for a minute.
 type Id<S> = (S, u64);
 
 /// Content of this agent's last writes to an object, and the object's state after them.
@@ -45,13 +45,13 @@ struct Fight<K, S> {
     repairs: usize,
     /// Time of the last repair.
     last: Instant,
-    /// True if another writer has undone the last repair, so the next one waits.
+    /// True if another writer has undone the last repair. The next repair then waits.
     is_undone: bool,
     /// True if the start of this fight was reported to the agent.
     is_reported: bool,
 }
 
-/// Fight whose start or end must be reported, with the key that writes the object.
+/// Fight whose start or end the engine must report, and the key that writes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
@@ -70,7 +70,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// Returns the summary of a write to an object that the agent knows in the state `present`.
     ///
-    /// A hash covers the object's UID, so the same change of an object that was created again is no repair.
+    /// The hash covers the object's UID. So if the object was created again, the same change counts as new and not as a repair.
     pub(crate) fn by(verb: &Verb, timeless: u64, present: &State) -> Self {
         let content = match verb {
             Verb::Create { .. } => timeless,
@@ -100,7 +100,7 @@ impl<K, S> Default for Fights<K, S> {
 }
 
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
-    /// Returns the end of a write's delay if the write is one more repair in a fight.
+    /// Returns the time until which a write must wait, if the write is one more repair in a fight.
     pub(crate) fn held_until(
         &mut self,
         target: &Target<S>,
@@ -118,7 +118,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (next > now).then_some(next)
     }
 
-    /// Returns the fight over an object if it must be reported now: once, when the first repair waits.
+    /// Returns the fight over an object if the engine must report the fight now: once, when the first repair waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
         let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_reported)?;
         fight.is_reported = true;
@@ -170,8 +170,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
-            // A fight ends when a repair has lasted for the period. After an undone repair the next one is due then, so allow
-            // twice the time.
+            // A fight ends when nobody has undone a repair for the period. If the last repair was undone, the next repair is made
+            // at the end of the period, so wait for two periods.
             // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_reported {

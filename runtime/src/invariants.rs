@@ -1,8 +1,8 @@
 //! Invariants of plans, checked before any write of a plan is sent.
 //!
-//! A broken invariant is a bug in this program. It drops the plan of one key: the engine logs it, counts it and plans the key
-//! again later ([`crate::limits::BROKEN_INVARIANT_DELAY`]). It never ends the process, because the other keys are fine. In
-//! tests it panics.
+//! A broken invariant is a bug in this program. The engine logs and counts the bug, drops the plan of this key, and plans the key
+//! again after [`crate::limits::BROKEN_INVARIANT_DELAY`]. The process continues, because the plans of other keys are correct. In
+//! tests, a broken invariant panics.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Debug};
@@ -14,7 +14,7 @@ use crate::logic::{Request, Verb};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) invariant: Invariant,
-    /// Source, namespace and name of that object.
+    /// Source, namespace and name of the object of the wrong write.
     object: String,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Broken {
 pub(crate) enum Invariant {
     /// A plan writes each object at most once, because its writes run in any order.
     OneWriteToAnObject,
-    /// A delete has a UID. Without one it could delete a later object of the same name.
+    /// A delete has a UID as its precondition. Without the UID, it could delete a later object of the same name.
     DeleteHasUid,
 }
 
@@ -90,7 +90,7 @@ pub(crate) mod tests {
     use crate::test_kit::Source;
 
     thread_local! {
-        /// True while this thread behaves as in production: a broken invariant does not panic. For the tests of that case.
+        /// True while this thread behaves as in production, where a broken invariant does not panic. For tests of that behaviour.
         pub(crate) static IN_PRODUCTION: Cell<bool> = const { Cell::new(false) };
     }
 

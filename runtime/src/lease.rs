@@ -1,13 +1,15 @@
-//! Leader election on Lease objects, by the rules of client-go. An election may need several Leases: all or none are held.
+//! Leader election on Lease objects, by the rules of client-go. If an election needs several Leases, the leader holds all of
+//! them.
 //!
 //! A process regards another holder's Lease as expired once it has *itself* seen the Lease unchanged for its lease duration, on
 //! the local monotonic clock. Wrong wall clocks therefore do not matter.
 //!
 //! A leader stops when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
-//! renewal. That is well before any other process may take over.
+//! renewal. The renew deadline is shorter than the lease duration, so the leader stops before another process may take over.
 //!
-//! With several Leases, an election first reads all of them. It takes none unless it can take all, in the order of their names.
-//! If another process takes one in between, it releases those it has, so two candidates never wait for each other.
+//! With several Leases, a candidate first reads all of them. If all are free, the candidate takes them in the order of their
+//! names. If another process takes one of them first, the candidate releases those that it has taken. So two candidates never
+//! wait for each other.
 
 mod record;
 
@@ -32,7 +34,7 @@ pub struct LeaseConfig {
     /// Client for the cluster that has the Leases.
     pub client: Client,
     pub namespace: String,
-    /// Names of the Leases. This process leads while it holds all of them.
+    /// Names of the Leases. This process is the leader while it holds all of these Leases.
     pub names: Vec<String>,
     /// Identity of this process, which must be unique. See [`identity`].
     pub identity: String,
@@ -49,11 +51,11 @@ pub struct LeaseConfig {
 pub enum Leadership {
     Waiting {
         /// Present holder of a Lease that this process waits for. `None` before the first read and while the server does not
-        /// answer.
+        /// respond.
         held_by: Option<Holder>,
     },
     Leading,
-    /// Leadership was lost. This process never leads again; it must end.
+    /// This process has lost leadership. It never becomes the leader again and must end.
     Lost,
 }
 
@@ -63,7 +65,7 @@ pub struct Holder {
     pub identity: String,
 }
 
-/// Reason why an election ended although nobody asked for it.
+/// Error that ends an election. An election that releases the Leases on request ends without an error.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     #[error("leader election is not possible: {0}")]
@@ -76,7 +78,8 @@ impl LeaseConfig {
     /// Checks the settings by the rules of client-go.
     ///
     /// # Errors
-    /// If a duration is out of order with the others, or there is no Lease or no identity.
+    /// If a Lease name or the identity is empty, the retry period is zero, or the durations are not in this order: lease duration
+    /// above renew deadline above retry period.
     pub fn validate(&self) -> Result<(), LeaseError> {
         if self.names.is_empty() || self.names.iter().any(String::is_empty) {
             return Err(LeaseError::Settings("a Lease needs a name"));
@@ -106,8 +109,7 @@ impl LeaseConfig {
 
 /// Returns an identity that no other process has: `<kind>_<hostname>_<uuid>`.
 ///
-/// The kind detects agents of different kinds that compete for the same Lease by mistake. Identities of client-go have no such
-/// part.
+/// The kind shows whether agents of different kinds compete for the same Lease by mistake. Identities of client-go have no kind.
 #[must_use]
 pub fn identity(kind: &str) -> String {
     format!("{kind}_{}_{}", hostname(), Uuid::new_v4())
@@ -116,9 +118,9 @@ pub fn identity(kind: &str) -> String {
 /// Starts a task that takes part in an election until leadership is lost or `release` is sent.
 ///
 /// On `release`, the task releases the Leases that it holds and ends with `Ok`. If `release` is dropped unsent, the task also
-/// ends, but leaves the Leases to expire: a process that stops without draining its writes must not let others start early.
+/// ends, but does not release the Leases. A process that stops with writes in flight must not let others start early.
 ///
-/// The task ends with an error once leadership is lost, or at once if the settings are invalid.
+/// The task ends with an error when leadership is lost, or immediately if the settings are invalid.
 pub fn elect(
     config: LeaseConfig,
     clock: &Clock,
@@ -142,12 +144,12 @@ pub fn elect(
 
 struct Election {
     config: LeaseConfig,
-    /// Leases to hold, in the order of their names.
+    /// Leases that the leader must hold, in the order of their names.
     leases: Vec<Lease>,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
     jitter: Jitter,
-    /// Last logged reason for waiting, so that each reason is logged once.
+    /// Last logged reason for waiting. Prevents logging the same reason again.
     said: Option<String>,
 }
 
@@ -186,7 +188,7 @@ impl Election {
         Ok(())
     }
 
-    /// Returns once this process holds all Leases.
+    /// Returns when this process holds all Leases.
     async fn acquire(&mut self) {
         loop {
             let held_by = match self.try_all().await {
@@ -211,9 +213,10 @@ impl Election {
         }
     }
 
-    /// Takes all Leases or none. Returns the holder of the first Lease that another process holds.
+    /// Takes all Leases or none. If another process holds a Lease, returns its holder.
     async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
-        // Reads the remaining Leases even after one that is held, because a Lease's expiry counts from the first read.
+        // Read all Leases, even if another process holds the first one: the expiry of a Lease counts from the first read of that
+        // Lease.
         let looks = join_all(self.leases.iter_mut().map(Lease::look)).await;
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
@@ -239,7 +242,7 @@ impl Election {
     async fn keep(&mut self) -> LeaseError {
         let mut next_round = Instant::now() + self.config.retry_period;
         loop {
-            // The renew deadline applies at any point of the round, even if an answer never comes.
+            // Leadership ends at the renew deadline, also while a renewal waits for a response.
             let (deadline, lease) = self.deadline();
             let missed = self.lost(&lease, format!("not renewed for {:?}", self.config.renew_deadline));
             tokio::select! {
@@ -329,9 +332,11 @@ impl Election {
     }
 }
 
-/// Returns the agent kind in a holder's identity, if it is not ours: a different agent competes for this Lease by mistake.
+/// Returns the agent kind in a holder's identity, if it differs from this agent's kind. A different agent then competes for this
+/// Lease by mistake.
 ///
-/// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore), ours have three.
+/// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore). Identities of fleetnet have
+/// three parts.
 fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
     let kind = |identity: &'a str| {
         let mut parts = identity.split('_');

@@ -17,13 +17,13 @@ const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 /// Fault of the simulated Lease server.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
-    /// Answers 500 and does nothing.
+    /// Responds with 500 and does not execute the request.
     Fails,
-    /// Never answers and does nothing.
+    /// Never responds and does not execute the request.
     Silent,
-    /// Executes the request but never answers.
+    /// Executes the request but never responds.
     LosesAnswer,
-    /// Answers 403.
+    /// Responds with 403.
     Forbids,
 }
 
@@ -33,9 +33,9 @@ type Hook = Box<dyn FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send>;
 struct State {
     leases: BTreeMap<String, Value>,
     version: u64,
-    /// Present fault, and true if it also applies to reads.
+    /// Present fault. The second value is true if the fault also applies to reads.
     fault: Option<(Fault, bool)>,
-    /// Time that the server takes for an answer.
+    /// Time that the server takes for a response.
     delay: Duration,
     /// Function that the server calls before each request, to change a Lease at that moment.
     before: Option<Hook>,
@@ -102,7 +102,7 @@ impl Server {
         self.lease(name).map_or_else(String::new, |lease| lease["spec"]["holderIdentity"].as_str().unwrap().to_owned())
     }
 
-    /// Writes the Lease as another client.
+    /// Writes the Lease as another client does.
     fn put(&self, name: &str, spec: Value) {
         let mut state = self.0.lock().unwrap();
         state.version += 1;
@@ -312,8 +312,8 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         }
         assert_eq!(server.holder("one"), "a");
 
-        // The holder's process ends without release. The other candidate takes the Lease when it has seen it unchanged for the
-        // lease duration, not before.
+        // The holder's process ends without a release. The other candidate must not take the Lease before it has seen no change
+        // of it for the lease duration.
         leader.task.abort();
         clock.set_by(hour);
         tokio::time::sleep(Duration::from_secs(12)).await;
@@ -324,7 +324,7 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         let acquired = server.lease("one").unwrap()["spec"]["acquireTime"].as_str().unwrap().to_owned();
         let acquired: jiff::Timestamp = acquired.parse().unwrap();
         let after = acquired.as_second() - renewed;
-        // The candidate reads the Lease every 2 to 4.4 s, so it may notice the last renewal, and then the expiry, that late.
+        // The candidate reads the Lease every 2 to 4.4 s. So it sees the last renewal, and later the expiry, with such a delay.
         assert!((14..=24).contains(&after), "taken {after} s after it was last renewed");
     }
 }
@@ -550,7 +550,7 @@ async fn of_two_candidates_for_several_leases_one_has_all_and_the_other_none_and
         assert!(holders.iter().all(|holder| *holder == holders[0]), "{holders:?}");
         assert!(first.is_leading() != second.is_leading());
 
-        // The leader stops, and a new candidate starts in its place.
+        // The leader stops, and a new candidate replaces it.
         if first.is_leading() {
             first.stop().await;
             second.leads().await;

@@ -1,7 +1,7 @@
 //! Foundation of every agent: watches, object versions, work queues, the engine loop, the writer, leader election, metrics,
 //! health and shutdown.
 //!
-//! Depends on Kubernetes only and knows nothing of fleets. An agent implements the trait [`Logic`].
+//! This crate has no code about fleets. An agent implements the trait [`Logic`].
 
 pub mod admin;
 mod answers;

@@ -2,74 +2,77 @@
 
 use std::time::Duration;
 
-/// Watch messages that wait for the engine. A watch that finds the channel full stops reading, which slows the server's stream.
+/// Most watch messages that wait for the engine. If the channel is full, a watch stops reading, which slows the server's stream.
 pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
-/// Watch messages that the engine handles before it plans, so that a burst costs one plan per key and not one per message.
+/// Most watch messages that the engine handles before it plans. So a burst costs one plan per key and not one per message.
 pub const WATCH_MESSAGES_PER_TURN: usize = 256;
-/// Keys planned before the engine handles watch messages and outcomes of writes again.
+/// Most keys that the engine plans before it handles watch messages and outcomes of writes again.
 pub const PLANS_PER_TURN: usize = 64;
-/// Writes in flight at once in one cluster. Each needs a connection (HTTP/1.1), so this also limits sockets.
+/// Most writes in flight at once in one cluster. Each write needs a connection (HTTP/1.1), so this limits sockets too.
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// Default maximum of writes per second in one cluster.
 ///
-/// Far above what an API server executes for one client today (850 per second in a first import). Only a bug in which plans
-/// undo each other reaches it.
+/// An API server executes far fewer writes for one client (850 per second in a first import). Only a bug reaches this maximum,
+/// such as plans that undo each other.
 pub const WRITES_PER_SECOND_CEILING: u32 = 2_000;
-/// Period whose writes may be sent at once, above the even rate of [`WRITES_PER_SECOND_CEILING`].
+/// Longest burst of writes, as a period: the writes of this period at the rate [`WRITES_PER_SECOND_CEILING`] may be sent at once.
 pub(crate) const WRITE_BURST: Duration = Duration::from_secs(1);
-/// Timeout of a write, and of the GET that finds out its outcome.
+/// Timeout of a write, and of the GET after a write with an unknown outcome.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest answer to a write that is read. The largest object in etcd is 1.5 MiB, and its JSON is a little longer.
+/// Most bytes of a response to a write that the agent reads. The largest object in etcd has 1.5 MiB, and its JSON is a little
+/// longer.
 pub const ANSWER_BYTES: usize = 8 << 20;
-/// Time that an agent that stops has for its final writes.
+/// Timeout for the final writes of an agent that stops (`Logic::announce_stop`).
 pub(crate) const STOP_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest wait for writes in flight after a shutdown has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Objects per source that this agent deleted and whose `DELETED` event has not arrived yet. Above this number the oldest is
-/// forgotten.
+/// Most deleted objects per source that the agent remembers until their `DELETED` event arrives. Above this number, it forgets
+/// the oldest.
 pub const TOMBSTONES_PER_SOURCE: usize = 16_384;
-/// Kubernetes Events per cluster that wait to be posted. More are dropped and counted.
+/// Most Kubernetes Events per cluster that wait to be posted. Further Events are dropped and counted.
 pub const EVENT_QUEUE_RECORDS: usize = 256;
 /// Longest message of a Kubernetes Event in bytes, which is the API server's limit.
 pub const EVENT_MESSAGE_BYTES: usize = 1024;
-/// Period in which a repeated Event only increases the count of the same Event object. After it, a new Event object is posted.
+/// Period in which the agent does not post an equal Event again. Events about successful writes may repeat, within
+/// [`EVENT_REPEATS_MAX`].
 pub const EVENT_REPEAT_WINDOW: Duration = Duration::from_secs(600);
-/// Records of one Event in [`EVENT_REPEAT_WINDOW`] even if each occurrence is new. Limits Events while another writer keeps
-/// undoing our changes.
+/// Most postings of an equal Event about successful writes in [`EVENT_REPEAT_WINDOW`]. Limits the Events of a fight, in which
+/// another writer undoes each of our writes.
 pub const EVENT_REPEATS_MAX: u32 = 5;
-/// Events remembered to detect repetitions. Above this number the oldest is forgotten.
+/// Most recorded Events that the agent remembers to detect repetitions. Above this number, it forgets the oldest.
 pub const EVENTS_REMEMBERED: usize = 1024;
 
 /// Wait after the first failure of a request.
 pub const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 /// Longest wait after repeated failures of a request.
 pub const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
-/// First wait after 403 and 404. These last until somebody acts, so the retry can be slow.
+/// First wait after 403 and 404. These failures last until somebody acts, so the retries can be slow.
 pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// Longest wait after 403 and 404.
 pub const SLOW_BACKOFF_LONGEST: Duration = Duration::from_secs(300);
-/// Retry period of a write that was rejected for its content (400, 413, 415, 422), less up to a quarter.
+/// Wait before the retry of a write that was rejected for its content (400, 413, 415, 422). Jitter shortens it by up to a
+/// quarter.
 pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
-/// Number of repairs of one object, each undone within [`FIGHT_PERIOD`], after which the agent repairs it only once in that
+/// Number of repairs of one object, each undone within [`FIGHT_PERIOD`], after which the agent makes only one repair in each
 /// period.
 pub const FIGHT_REPAIRS: usize = 10;
 /// Time between repairs of an object that another writer keeps undoing.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
 /// Most writers named in a message about a fight, the latest first.
 pub const RIVALS_NAMED: usize = 3;
-/// Most fields named for each of those writers.
+/// Most fields named for each writer in a message about a fight.
 pub const RIVAL_FIELDS_NAMED: usize = 5;
-/// Longest quoted name of such a writer, in bytes. The API server allows 128 characters.
+/// Longest quoted name of a writer in a message about a fight, in bytes. The API server allows 128 characters.
 pub const RIVAL_NAME_BYTES: usize = 128;
 /// Longest field name in a message about a fight, in bytes. Longer than every field of the kinds that the agents write.
 pub const RIVAL_FIELD_BYTES: usize = 63;
-/// GETs in flight per cluster that look up the writer that undoes this agent's writes.
+/// Most GETs in flight per cluster that look up the other writer of a fight.
 ///
-/// Each needs a connection (HTTP/1.1), and another writer can start as many fights at once as there are objects. Only the
-/// message about the fight waits for the answer.
+/// Each GET needs a connection (HTTP/1.1), and another writer can start many fights at once, one for each object. A slow GET
+/// delays only the message about the fight.
 pub const INQUIRIES_PER_CLUSTER: usize = 4;
-/// Longest `Retry-After` that the agent obeys. A longer value counts as this one.
+/// Longest `Retry-After` that the agent obeys. A longer value is shortened to this one.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
 
 /// Period after which the offset of the wall clock is read from the system again.
@@ -77,29 +80,30 @@ pub const CLOCK_REBASE_SECONDS: u64 = 10;
 
 /// Longest time to establish a TCP and TLS connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a request's answer, and of each part of its body. Watches have no such limit.
+/// Timeout for a response to a request, and for each part of the response's body. Watches have no such timeout.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Idle time after which TCP probes a connection, and the time between probes.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
-/// Unanswered probes after which a connection is closed.
+/// Number of TCP probes without a reply after which a connection is closed.
 pub const TCP_KEEPALIVE_PROBES: u32 = 3;
 /// Time after which idle connections in the pool are closed. Less than the idle limit of common load balancers.
 pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Largest token file that is read, in bytes. Longer than any token.
+/// Most bytes of a token file that the agent reads. Every real token is shorter.
 pub const TOKEN_FILE_BYTES: u64 = 64 << 10;
 /// Age of a token after which its next use reads the file again.
 pub const TOKEN_REREAD_AFTER: Duration = Duration::from_secs(10);
 /// Longest time to read a token file.
 pub const TOKEN_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Shortest and longest `timeoutSeconds` of a watch. It bounds how long a connection that died silently can hide events.
+/// Shortest and longest `timeoutSeconds` of a watch. A connection that died silently can hide events until this timeout.
 ///
-/// A range, so that the watches of an agent, and of many agents, do not all reconnect at once.
+/// The agent chooses a random value in this range. So the watches of an agent, and of many agents, do not all reconnect at once.
 pub const WATCH_TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 30..=60;
 /// Extra time after a watch's `timeoutSeconds`. If the server has not ended the watch by then, the agent ends it.
 pub const WATCH_GRACE: Duration = Duration::from_secs(5);
-/// Shortest normal duration of a watch. A watch that ends sooner without any event counts as failed, so that it backs off.
+/// Shortest normal duration of a watch. A watch that ends sooner without any event counts as failed, so the agent waits before
+/// the next one.
 pub const WATCH_SHORTEST: Duration = Duration::from_secs(1);
 /// Longest watch event in bytes. If an event is longer, the watch lists the kind in pages.
 pub const WATCH_LINE_BYTES: usize = 8 << 20;
@@ -112,11 +116,10 @@ pub const LIST_PAGE_OBJECTS: usize = 500;
 pub const LIST_PAGE_BYTES: usize = 10 << 20;
 /// Timeout to receive one page of a list.
 pub const LIST_PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an error answer that are read.
+/// Most bytes of an error response that the agent reads.
 pub const REFUSAL_BYTES: usize = 64 << 10;
 
-/// Connections that the admin server serves at once on each of its addresses. A further one closes an open one, so a probe
-/// never waits.
+/// Most open connections on each address of the admin server. A further connection closes an older one, so a probe never waits.
 pub const ADMIN_CONNECTIONS: usize = 64;
 /// Time that an HTTP client has to send the head of its request to the admin server.
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -125,23 +128,23 @@ pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
 /// Timeout for the first byte of a watch, and for the revision check before it. The server may queue a request for up to 15 s.
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes of a server's message about a failed write that are kept.
+/// Most bytes of the server's message about a failed write that the agent keeps.
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
-/// Shortest delay before a plan that asks for it is made again.
+/// Shortest delay that a plan can set for the next plan of its key.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Time after which the engine plans a key again whose plan broke an invariant. Such a bug seldom goes away, so the retry is
-/// slow: two log lines a minute.
+/// Delay before the engine plans a key again after a plan of the key broke an invariant. Such a bug seldom goes away, so the
+/// retry is slow: two log lines a minute.
 pub const BROKEN_INVARIANT_DELAY: Duration = Duration::from_secs(30);
-/// Longest delay before a plan that asks for it is made again.
+/// Longest delay that a plan can set for the next plan of its key.
 pub const AGAIN_LATEST: Duration = Duration::from_secs(86_400);
 /// Longest sleep of the engine, so that it notices a step of the wall clock within this time.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-/// Time that an agent that stops has to post its queued Kubernetes Events. The rest is dropped.
+/// Time in which an agent that stops posts its queued Kubernetes Events. Events that are not posted in time are dropped.
 pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Largest answer about a Lease that is read, in bytes.
+/// Most bytes of a response about a Lease that the agent reads.
 pub const LEASE_BYTES: usize = 256 << 10;
 /// Jitter of a candidate for a Lease, as a multiple of the retry period, as in client-go: the next attempt is after 1 to 2.2
 /// periods.
 pub(crate) const LEASE_RETRY_JITTER: f64 = 1.2;
-/// Pause of the admin server after a failed accept, most often for lack of file descriptors.
+/// Pause of the admin server after it failed to accept a connection, most often because of too few file descriptors.
 pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);

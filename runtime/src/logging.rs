@@ -110,7 +110,7 @@ fn text<W>(filter: EnvFilter, clock: &Clock, writer: W) -> impl Subscriber + Sen
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Colours are for terminals, and a pod's logs go to files and programs.
+    // No colours, because files and programs read a pod's logs.
     tracing_subscriber::fmt()
         .with_ansi(false)
         .fmt_fields(debug_fn(text_field).delimited(" "))
@@ -128,8 +128,8 @@ fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) ->
     write!(OneLine(writer), "{value:?}")
 }
 
-/// Writer that escapes characters that end a line, move the cursor or reorder text, because messages quote other clusters and
-/// servers.
+/// Writer that escapes characters that end a line, move the cursor or reorder text. Log messages quote text from other clusters,
+/// which may contain such characters.
 struct OneLine<'a, 'w>(&'a mut Writer<'w>);
 
 impl fmt::Write for OneLine<'_, '_> {

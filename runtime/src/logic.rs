@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! SourceSpec --watch--> Observed --versions--> Change --> Logic::observe --keys to requeue--> Logic::plan --> Request --> writer
-//!                                                ^------------- the answer to each write, as one more Observed ------'
+//!                                                ^------------- the response to each write, as one more Observed ----'
 //! ```
 
 use std::fmt::{self, Debug};
@@ -18,10 +18,10 @@ use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// Agent: a view (in-memory copy) of the objects that it watches, and a pure function from that view to writes.
 ///
-/// The engine owns the one value of this type and calls it from a single task, so nothing in it needs a lock. No method may
-/// block, read a clock or draw a random number. Time is an argument, and equal calls return equal results.
+/// The engine owns the only value of this type and calls its methods from a single task, so the value needs no lock. No method
+/// may block, read a clock or draw a random number. Time is an argument, and equal calls return equal results.
 pub trait Logic: Sized + Send + 'static {
-    /// Identifies a watched source: one kind in one cluster. The order of this type settles ties.
+    /// Id of a watched source: one kind in one cluster. The engine handles its sources in the order of this type.
     type Source: Copy + Ord + Debug + Send + Sync + 'static;
     /// Watched object in the compact form that the view keeps.
     type Object: Clone + PartialEq + Debug + Send + 'static;
@@ -29,12 +29,12 @@ pub trait Logic: Sized + Send + 'static {
     type Key: Clone + Ord + Debug + Send + 'static;
     /// Data that the agent attaches to a write and gets back in [`Logic::written`] once the write is known to be done.
     type Receipt: Clone + Debug + Send + 'static;
-    /// Result of a plan besides its writes: what to log, count or switch. Passed to [`Logic::planned`].
+    /// Result of a plan besides its writes: log lines, metrics and state changes. Passed to [`Logic::planned`].
     type Effect: Debug + Send + 'static;
 
     /// Stores one change in the view and pushes the keys to plan again.
     ///
-    /// A change that alters nothing that a plan reads pushes nothing, so a settled cluster causes no work.
+    /// Pushes no key if no plan depends on the change. So a cluster in which nothing relevant changes causes no work.
     fn observe(
         &mut self,
         source: Self::Source,
@@ -47,27 +47,29 @@ pub trait Logic: Sized + Send + 'static {
     /// a row with the same state.
     fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>);
 
-    /// Handles the loss and the return of a watch's connection. The view stays as it is: nothing newer is known. An agent that
-    /// reports the view to other clusters must know that it may be old. At start, every watch counts as connected.
+    /// Handles the loss and the return of a watch's connection. The view does not change, but may be outdated while the
+    /// connection is lost. An agent that reports its view to other clusters must consider this. At start, every watch counts as
+    /// connected.
     fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
-    /// True if the agent subscribes to this source at present. Called after each change and each plan, so it may depend on
-    /// anything in the view.
+    /// True if the agent subscribes to this source at present. The engine calls this after each change and each plan, so the
+    /// result may depend on the view.
     ///
-    /// A source without a subscription is not watched, its view is empty, and readiness does not wait for it. Its state is
-    /// [`WatchState::Unwatched`], from the start or from a call of [`Logic::watch_state`]. The agent then drops what it has of
-    /// the source. No [`Change::Removed`] follows, because nothing was deleted.
+    /// A source without a subscription is not watched, and readiness does not wait for it. Its state is
+    /// [`WatchState::Unwatched`], from the start or from a call of [`Logic::watch_state`]. In this call, the agent removes the
+    /// objects of the source from its view. The engine reports no [`Change::Removed`] for these objects, because nobody deleted
+    /// them.
     ///
     /// After a new subscription the state is [`WatchState::Incomplete`], and the source is listed again.
     fn wants(&self, _source: Self::Source) -> bool {
         true
     }
 
-    /// Relist epoch of a source. The agent changes this number when it needs all objects again, because it has dropped parts of
-    /// them. Called as often as [`Logic::wants`].
+    /// Returns the relist epoch of a source. The agent changes this number when it needs all objects again, because it has
+    /// dropped parts of them. The engine calls this as often as [`Logic::wants`].
     ///
-    /// The runtime then lists the source again and emits [`Change::Applied`] also for unchanged objects. The state of the view
-    /// stays as it is. [`Logic::relisted`] reports the end of that list.
+    /// After a change of the number, the runtime lists the source again, and emits [`Change::Applied`] also for unchanged
+    /// objects. The state of the view does not change. [`Logic::relisted`] reports the end of that list.
     fn reading(&self, _source: Self::Source) -> u64 {
         0
     }
@@ -80,11 +82,11 @@ pub trait Logic: Sized + Send + 'static {
     /// Equal calls return equal plans and change nothing. Logs, metrics and state changes go into [`Plan::effect`].
     fn plan(&self, key: &Self::Key, now: Timestamp) -> Plan<Self::Source, Self::Receipt, Self::Effect>;
 
-    /// Applies the effect of a plan, right after planning and before its writes are sent. Also called on a replica that does
-    /// not lead: the effect concerns the view, not writes.
+    /// Applies the effect of a plan, right after planning and before its writes are sent. Also called on a replica that does not
+    /// lead, because an effect changes the view and sends no writes.
     fn planned(&mut self, _key: &Self::Key, _effect: Self::Effect, _at: Timestamp) {}
 
-    /// Returns a key's flow for fair queueing, such as the cluster that the work comes from. Flows take turns.
+    /// Returns a key's flow for fair queueing, such as the cluster that caused the work. Flows take turns.
     fn flow(&self, key: &Self::Key) -> FlowId;
 
     /// Returns the most writes of a flow that may be in flight at once in one cluster. The limit per cluster applies in
@@ -93,8 +95,8 @@ pub trait Logic: Sized + Send + 'static {
         usize::MAX
     }
 
-    /// Called once when this replica starts to lead, before the first plan whose writes are sent. Until then another replica
-    /// may lead: its writes arrive by the watches, and plans only measure the remaining work.
+    /// Called once when this replica starts to lead, before the first plan whose writes are sent. Until then, another replica may
+    /// lead. This replica sees the writes of that leader through its watches, and does not send the writes of its own plans.
     fn leads(&mut self, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
     /// Handles a step of the wall clock in microseconds, negative if the clock was set back.
@@ -103,8 +105,8 @@ pub trait Logic: Sized + Send + 'static {
     /// objects do not move.
     fn clock_set(&mut self, _microseconds: i64) {}
 
-    /// Returns the final writes of a leader that is asked to stop, after all its other writes have ended. They have little
-    /// time, are tried once, and return no receipt.
+    /// Returns the final writes of a leader that must stop. The engine calls this after all other writes have ended. It sends
+    /// each final write once, with a short timeout, and does not pass on its receipt.
     fn announce_stop(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
         Vec::new()
     }
@@ -113,7 +115,7 @@ pub trait Logic: Sized + Send + 'static {
     /// another process.
     fn begun(&mut self, _key: &Self::Key, _request: &Request<Self::Source, Self::Receipt>) {}
 
-    /// Called when a write has ended and its answer is in the view, before [`Logic::written`], [`Logic::rejected`] and
+    /// Called when a write has ended and the response is in the view, before [`Logic::written`], [`Logic::rejected`] and
     /// [`Logic::failed`]. Pushes the keys to plan again, besides the key of the write.
     fn ended(
         &mut self,
@@ -129,15 +131,15 @@ pub trait Logic: Sized + Send + 'static {
     /// only for the first failure of a streak.
     fn not_done(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>, _at: Timestamp) {}
 
-    /// Called when a write with this receipt is done and its answer is in the view. Returns Kubernetes Events to record.
+    /// Called when a write with this receipt is done and the response is in the view. Returns Kubernetes Events to record.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<Event<Self::Source>>;
 
     /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries the write every 10
     /// minutes, and when its content changes. Returns Kubernetes Events to record.
     fn rejected(&mut self, key: &Self::Key, failure: &WriteFailure<Self::Source>) -> Vec<Event<Self::Source>>;
 
-    /// Called when a write is denied (403, 404), or fails for a reason other than its content or a conflict. The runtime
-    /// retries it. The status is 0 if there was no answer. Returns Kubernetes Events to record.
+    /// Called when a write is denied (403, 404), or fails for a reason other than its content or a conflict. The runtime retries
+    /// the write. The status is 0 if there was no response. Returns Kubernetes Events to record.
     fn failed(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>) -> Vec<Event<Self::Source>> {
         Vec::new()
     }
@@ -153,14 +155,14 @@ pub trait Logic: Sized + Send + 'static {
         Vec::new()
     }
 
-    /// True if a key writes the same content at intervals, as a heartbeat does. Such a write is not a repair of the one before,
-    /// even if another writer changed the object in between.
+    /// True if a key writes the same content at intervals, as a heartbeat does. Such a write does not count as a repair of the
+    /// previous write, even if another writer changed the object in between.
     fn renews(&self, _key: &Self::Key) -> bool {
         false
     }
 
-    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change pushes. Meant for
-    /// objects that such writes wait for, such as Namespaces.
+    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues. For kinds
+    /// whose absence causes such failures, such as Namespaces.
     fn clears_backoff(&self, _source: Self::Source) -> bool {
         false
     }
@@ -182,7 +184,8 @@ impl FlowId {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<S, R, E> {
-    /// Writes of the plan, independent of each other. A write that depends on another's outcome belongs to a later plan.
+    /// Writes of the plan, independent of each other. A write that depends on the outcome of another write belongs to a later
+    /// plan.
     pub writes: Vec<Request<S, R>>,
     pub events: Vec<Event<S>>,
     /// Time at which to plan this key again even without a change. Replaces the time that the previous plan set.
@@ -199,7 +202,7 @@ impl<S, R, E> Default for Plan<S, R, E> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<S, R> {
-    /// Source of the object to write: gives the cluster, the resource, and the decoder of the answer.
+    /// Source of the object to write. Determines the cluster, the resource and the decoder of the response.
     pub source: S,
     pub name: ObjectName,
     pub verb: Verb,
@@ -207,7 +210,7 @@ pub struct Request<S, R> {
     pub receipt: Option<R>,
 }
 
-/// Operation of a write. Each has a precondition: the object is absent, is at this version, or has this UID.
+/// Operation of a write. Each operation has a precondition: the object is absent, is at this version, or has this UID.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verb {
     /// POST of the whole object. Fails if the object exists.
@@ -219,18 +222,18 @@ pub enum Verb {
     Patch {
         /// Subresource to patch: `None`, or `Some("status")`.
         subresource: Option<&'static str>,
-        /// resourceVersion, in the view, that the patch was computed from.
+        /// resourceVersion of the object from which the plan computed the patch.
         resource_version: u64,
         /// Merge patch without `metadata.resourceVersion`.
         body: serde_json::Value,
     },
-    /// PUT of the whole object, for kinds whose objects are kept in full. The writer adds `metadata.resourceVersion` as the
+    /// PUT of the whole object, for kinds whose objects the view keeps in full. The writer adds `metadata.resourceVersion` as the
     /// precondition, so no concurrent change is lost.
     ///
-    /// Cheaper for the server than a patch: kube-apiserver 1.35 takes 3.1 ms in place of 5.1 ms for an EndpointSlice of 50
-    /// endpoints.
+    /// A PUT is cheaper for the server than a patch: kube-apiserver 1.35 takes 3.1 ms instead of 5.1 ms for an EndpointSlice of
+    /// 50 endpoints.
     Replace {
-        /// resourceVersion, in the view, that the object was computed from.
+        /// resourceVersion of the object from which the plan computed the new object.
         resource_version: u64,
         /// Object with apiVersion, kind and metadata, without the fields that only the server sets.
         body: serde_json::Value,
@@ -256,8 +259,8 @@ impl Verb {
 /// Outcome of a write, as the agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEnd {
-    /// The server executed the write. The version is that of the object in the answer, after all changes by the server. `None`
-    /// if the answer shows that the object no longer exists.
+    /// The server executed the write. `version` is the resourceVersion of the object in the response, after all changes by the
+    /// server. `None` if the response shows that the object no longer exists.
     Done { version: Option<u64> },
     /// The server did not execute the write, because of a conflict (409).
     NotDone,
@@ -270,7 +273,7 @@ pub enum WriteEnd {
 /// Reason of a denied create in a namespace that is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Failed write. [`Logic::rejected`] gets those rejected for their content, [`Logic::failed`] all others.
+/// Failed write, for [`Logic::not_done`], [`Logic::rejected`] and [`Logic::failed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteFailure<S> {
     /// Source of the object to write.
@@ -283,21 +286,21 @@ pub struct WriteFailure<S> {
     /// Verb of the write, as in [`Verb::as_str`].
     pub verb: &'static str,
     pub status: u16,
-    /// Reason in the server's answer, such as `Invalid`, or [`NAMESPACE_TERMINATING`]; may be empty.
+    /// Reason in the server's response, such as `Invalid`, or [`NAMESPACE_TERMINATING`]; may be empty.
     pub reason: String,
-    /// Message in the server's answer.
+    /// Message in the server's response.
     pub message: String,
 }
 
-/// Conflict with another writer: this agent repairs an object, and the other writer undoes each repair.
+/// Fight with another writer: this agent repairs an object, and the other writer undoes each repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fight<S> {
     pub source: S,
     pub cluster: String,
     pub kind: &'static str,
     pub name: ObjectName,
-    /// Name of the other writer, taken from the object's managedFields. `None` if the fight is over: the last repair has lasted
-    /// for a minute, or there is nothing left to repair.
+    /// Name of the other writer, taken from the object's managedFields. `None` if the fight is over: nobody has undone the last
+    /// repair for a minute, or there is nothing left to repair.
     pub by: Option<String>,
 }
 
@@ -309,17 +312,17 @@ pub struct SourceSpec<L: Logic> {
     pub resource: Resource,
     /// Namespace to watch. `None` watches all namespaces.
     pub namespace: Option<String>,
-    /// Name of the one object to watch. `None` watches all objects. With a name, RBAC can limit list and watch to it.
+    /// Name of the one object to watch. `None` watches all objects. With a name, RBAC can limit list and watch to this object.
     pub name: Option<&'static str>,
     /// True if the agent works without this kind: when it is absent or forbidden, only a feature is disabled
     /// ([`WatchState::Absent`]).
     pub optional: bool,
-    /// True if the loss of the permission to watch (403) makes a complete view [`WatchState::Unknown`]. The source is then
-    /// listed again once the permission returns. If false, the view stays in use.
+    /// True if the loss of the permission to watch (403) makes a complete view [`WatchState::Unknown`]. The source is then listed
+    /// again when the permission returns. If false, the complete view stays in use.
     pub freezes_when_forbidden: bool,
     /// True to watch metadata only (PartialObjectMetadata).
     pub metadata_only: bool,
-    /// Decodes the objects in watch events and in answers to writes.
+    /// Decodes the objects in watch events and in responses to writes.
     pub decode: Decoder<L::Object>,
 }
 

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::logic::WatchState;
 
-/// Histogram buckets in seconds for work in memory: from a microsecond, and close to each other up to a millisecond. The
-/// agent's own share of a change's latency is read from them.
+/// Histogram buckets in seconds for work in memory, from a microsecond to a second. Up to a millisecond the buckets are close to
+/// each other, to measure the agent's own share of a change's latency.
 const OWN_SECONDS: &[f64] =
     &[1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
 /// Histogram buckets in seconds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
@@ -174,7 +174,7 @@ impl Metrics {
     /// Creates the metrics and registers them.
     ///
     /// # Errors
-    /// If the registry already has one of these names, for example from a second engine.
+    /// If the registry already has a metric of the same name, for example from a second engine.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let inner = Inner {
             queue_depth: QUEUE_DEPTH.gauges(registry)?,
@@ -204,7 +204,7 @@ impl Metrics {
         Self::new(&Registry::new()).expect("an empty registry takes every name")
     }
 
-    /// Counts any contact with the server on a watch: an event, a bookmark, a list or a clean end.
+    /// Records contact with the server on a watch: an event, a bookmark, a list or a clean end.
     pub fn watch_heard(&self, cluster: &str, kind: &str) {
         self.0.watch_age.heard(cluster, kind);
     }
@@ -271,12 +271,12 @@ impl Metrics {
         self.0.write_duration.with_label_values(&[cluster, kind, verb]).observe(took.as_secs_f64());
     }
 
-    /// Counts a write that was skipped because it repeats the previous one.
+    /// Counts a write that was skipped, because an equal write has already led to the present version of the object.
     pub fn suppressed(&self, cluster: &str, kind: &str, verb: &str) {
         self.0.writes_suppressed.with_label_values(&[cluster, kind, verb]).inc();
     }
 
-    /// Sets the metric that tells whether this process holds a Lease.
+    /// Sets the metric that shows whether this process holds a Lease.
     pub fn leader(&self, lease: &str, leads: bool) {
         self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
     }
@@ -301,16 +301,16 @@ impl std::fmt::Debug for Metrics {
 /// Adds the process metrics (CPU, memory, file descriptors, start time) to a registry.
 ///
 /// # Errors
-/// If the registry already has them.
+/// If the registry already has the process metrics.
 pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::Error> {
     registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
 }
 
-/// Collector of the age of each watch's last contact, computed at the time of the scrape. A gauge that the watch itself sets
-/// would stop changing exactly when the watch stops.
+/// Collector of the time since each watch's last contact, computed at each scrape. A gauge that the watch itself sets would stop
+/// changing exactly when the watch stops.
 #[derive(Clone)]
 struct WatchAge {
-    /// Time of each watch's last contact, in seconds after `origin`. The scrape turns it into an age.
+    /// Time of each watch's last contact, in seconds after `origin`. Converted to an age at each scrape.
     heard: GaugeVec,
     origin: Instant,
 }

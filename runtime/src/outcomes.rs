@@ -1,5 +1,4 @@
-//! Consequences of a finished write: what the agent's view learns from the answer, whether to retry, and which keys may
-//! continue.
+//! Consequences of a finished write: the change of the agent's view by the response, the retry, and the keys that may continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +27,7 @@ pub(crate) struct Ended<L: Logic> {
 }
 
 impl<L: Logic> Engine<L> {
-    /// Handles the outcome of a write: stores the object that the answer shows, plans the retry, and requeues keys that waited.
+    /// Handles the outcome of a write: stores the object of the response, plans the retry, and requeues keys that waited.
     pub(crate) fn on_ended(&mut self, mut ended: Ended<L>) {
         let target = target_of(&ended.request);
         let Some(source) = self.sources.get(&target.source) else {
@@ -83,7 +82,7 @@ impl<L: Logic> Engine<L> {
     }
 
     fn learn_from_answer(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
-        // The view of an unsubscribed source is empty, so the answer has no known version to compare with.
+        // Ignore a response for an unsubscribed source: its view is empty and has no version to compare with.
         let Some(source) = self.sources.get_mut(&target.source).filter(|source| source.is_wanted()) else {
             return;
         };
@@ -91,7 +90,8 @@ impl<L: Logic> Engine<L> {
         match &ended.outcome.seen {
             Seen::Object(observed) => {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
-                // Only the answer to the write itself proves that a repetition changes nothing. A GET does not.
+                // Only a response to the write itself proves that the same write would change nothing now. A response to a GET
+                // does not.
                 if is_held && ended.outcome.result == WriteResult::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.name, ended.content);
                 }
@@ -122,7 +122,7 @@ impl<L: Logic> Engine<L> {
         let (now, write) = (Instant::now(), (target.clone(), ended.request.verb.as_str()));
         let (class, retry_after) = match &ended.outcome.result {
             WriteResult::Done => return self.retries.succeeded(&ended.key, &write),
-            // After a conflict whose cause is now in the view, the next plan can succeed. If the answer showed nothing new, an
+            // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change, an
             // immediate retry would fail again.
             // fault Q4.2: self.held(target) != ended.held_before ~> true
             WriteResult::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
@@ -196,7 +196,7 @@ impl<L: Logic> Engine<L> {
     }
 }
 
-/// Describes a failed write for the agent. `None` if the write succeeded.
+/// Returns the description of a failed write for the agent. `None` if the write succeeded.
 fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<WriteFailure<L::Source>> {
     match &ended.outcome.result {
         WriteResult::Done => None,

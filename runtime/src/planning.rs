@@ -21,15 +21,15 @@ use fleetnet_types::Timestamp;
 impl<L: Logic> Engine<L> {
     /// Plans one key and starts its writes as far as possible.
     ///
-    /// Does nothing while a create of the key is in flight. Such a plan would not see the new object, would not clean it up,
-    /// and would leave it behind.
+    /// Does nothing while a create of the key is in flight. A plan at this time would not see the new object, and so could not
+    /// clean it up if the object is no longer needed.
     ///
-    /// Other writes in flight block only their own targets, so one cluster that hangs does not block another. The outcome of a
-    /// create requeues the key.
+    /// Other writes in flight block only writes to the same object, so one cluster that hangs does not block another. The outcome
+    /// of a create requeues the key.
     pub(crate) fn plan(&mut self, key: &L::Key) {
         // fault Q8.2: self.creating.contains_key(key) ~> false
         if self.creating.contains_key(key) {
-            // The key's reserved slot goes to the next key, because the creates in flight may take long.
+            // Release the slot reserved for the key to the next key, because the creates in flight may take long.
             return self.slots.planned(key);
         }
         self.follow_clock();
@@ -64,7 +64,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Drops a plan that breaks an invariant: none of it is carried out. The key is planned again later.
+    /// Drops a plan that breaks an invariant, without any of its writes. The engine plans the key again later.
     fn drop_plan(&mut self, key: &L::Key, broken: &Broken) {
         let invariant = broken.invariant.as_str();
         tracing::error!(
@@ -82,8 +82,8 @@ impl<L: Logic> Engine<L> {
         self.slots.planned(key);
     }
 
-    /// Plans one key while another replica leads, without writing. Remembers the key if it has writes that the leader has not
-    /// made yet.
+    /// Plans one key while another replica leads, and does not write. Remembers the key if the plan has writes that the leader
+    /// has not made yet.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
         self.follow_clock();
         let at = self.clock.now();
@@ -104,8 +104,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Starts a write of a plan. Returns the end of its delay if it must wait. A key that waits for a slot or a target is
-    /// queued there.
+    /// Starts a write of a plan. Returns the end of the delay if a back-off or a fight delays the write. If the object is busy or
+    /// no slot is free, the key waits in a queue.
     fn begin(
         &mut self,
         key: &L::Key,

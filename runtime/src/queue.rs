@@ -20,7 +20,7 @@ impl<K> Default for FairQueue<K> {
 }
 
 impl<K: Clone + Ord> FairQueue<K> {
-    /// Adds a key at the end of its flow. Returns false if it is already queued; it then keeps its place.
+    /// Adds a key at the end of its flow. Returns false if the key is already queued. The key then keeps its place.
     pub fn push(&mut self, flow: FlowId, key: K) -> bool {
         if !self.members.insert(key.clone()) {
             return false;
@@ -37,13 +37,13 @@ impl<K: Clone + Ord> FairQueue<K> {
         self.members.contains(key)
     }
 
-    /// Removes and returns the first key of the flow whose turn it is. That flow's next turn comes after those of all other
-    /// flows.
+    /// Removes and returns the first key of the flow whose turn it is. All other flows with keys then have their turns before
+    /// this flow.
     pub fn pop(&mut self) -> Option<K> {
         self.pop_from(|_| true).map(|(_, key)| key)
     }
 
-    /// Like [`FairQueue::pop`], but only among the flows that may go now. The others keep their turns.
+    /// Like [`FairQueue::pop`], but only among the flows for which `may_go` is true. The other flows keep their turns.
     pub fn pop_from(&mut self, may_go: impl Fn(FlowId) -> bool) -> Option<(FlowId, K)> {
         let turn = self.turns.iter().position(|flow| may_go(*flow))?;
         let flow = self.turns.remove(turn)?;
@@ -59,7 +59,7 @@ impl<K: Clone + Ord> FairQueue<K> {
         Some((flow, key))
     }
 
-    /// True if one of the flows that may go now has a key.
+    /// True if a flow for which `may_go` is true has a key.
     pub fn has(&self, may_go: impl Fn(FlowId) -> bool) -> bool {
         self.turns.iter().any(|flow| may_go(*flow))
     }
@@ -100,7 +100,7 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
         }
     }
 
-    /// Removes and returns the key with the earliest time, if that time has come.
+    /// Removes and returns the key with the earliest time, unless this time is in the future.
     pub fn pop_due(&mut self, now: T) -> Option<K> {
         let (at, _) = self.by_time.first()?;
         if *at > now {
@@ -184,7 +184,7 @@ mod tests {
     /// Between two turns of a waiting flow, every other flow has at most one turn.
     #[test]
     fn flows_take_turns() {
-        // Few different keys, so that some are pushed twice.
+        // Few different keys, so that the same key is pushed more than once.
         for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
             let mut queue = FairQueue::default();
             let mut flow_of = BTreeMap::new();
@@ -215,7 +215,7 @@ mod tests {
         });
     }
 
-    /// For any mix of pushes and pops, no key is lost, none comes twice, and each flow is first in, first out.
+    /// For any mix of pushes and pops, each pushed key is popped exactly once, and each flow is first in, first out.
     #[test]
     fn nothing_is_lost_and_nothing_comes_twice() {
         for_any(cases(256), 20, &vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200), |steps| {

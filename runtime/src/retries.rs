@@ -1,12 +1,12 @@
-//! Failed writes and their retry times, for each key and write: a verb on one object. Pure except for readings of tokio's
-//! clock.
+//! Failed writes and their retry times. A write is identified by its key, its verb and its object. Pure except for readings of
+//! tokio's clock.
 //!
-//! A failure delays all retries of the same write by a back-off, whatever their content, because content with a timestamp
-//! differs in each plan. Two exceptions:
+//! A failure delays all retries of the same write by a back-off. Also retries with other content wait, because content with a
+//! timestamp differs in each plan. Two exceptions:
 //!
 //! - The first conflict of a streak causes no delay, because the next plan uses the newest state.
-//! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other
-//!   content, or another version, waits for the back-off only, because the cause may be gone.
+//! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other content,
+//!   or another version, waits for the back-off only, because the cause of the rejection may be gone.
 //!
 //! A success ends the streak.
 
@@ -20,7 +20,7 @@ use crate::queue::Timers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Conflict (409) whose cause is now in the view. The first of a streak does not wait, further ones wait as
+    /// Conflict (409) whose cause is now in the view. The first conflict in a row causes no wait. Further conflicts wait as
     /// [`Class::Ordinary`].
     Conflict,
     /// Failure that may pass by itself. The wait is 20 ms, doubling to 30 s.
@@ -31,7 +31,7 @@ pub(crate) enum Class {
     Rejected,
 }
 
-/// Summary of a write that failed, to compare later writes with.
+/// Summary of a write that failed, for the comparison with later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     /// Hash of the write's content, without its precondition and without timestamps.
@@ -54,7 +54,7 @@ struct Trouble {
     failures: u32,
     /// Time until which no retry of this write is sent.
     until: Instant,
-    /// Time until which no retry with equal content for the same version is sent. Not before `until`.
+    /// Time until which no retry with equal content for the same version is sent. Not earlier than `until`.
     equal_until: Instant,
 }
 
@@ -63,7 +63,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         Self { troubles: BTreeMap::new(), timers: Timers::default(), jitter }
     }
 
-    /// Returns the end of a write's delay after its earlier failures, if it is delayed.
+    /// Returns the time until which a write must wait because of earlier failures. `None` if the write may be sent.
     pub(crate) fn held_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
         let trouble = self.troubles.get(key)?.get(write)?;
         // fault A8.4: trouble.until ~> return None
@@ -72,8 +72,8 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         (until > now).then_some(until)
     }
 
-    /// True if the agent must hear of this failure: the first of a streak, or of another class or content than the previous
-    /// one.
+    /// True if the engine must report this failure to the agent. That is the first failure of a streak, or a failure of another
+    /// class or content than the previous one.
     pub(crate) fn is_news(&self, key: &K, write: &W, attempt: Attempt, class: Class) -> bool {
         let before = self.troubles.get(key).and_then(|troubles| troubles.get(write));
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
@@ -174,7 +174,7 @@ mod tests {
         Retries::new(Jitter::new(7))
     }
 
-    /// Returns how long a write is still delayed.
+    /// Returns the remaining delay of a write.
     fn wait(retries: &Retries<&'static str, &'static str>, attempt: Attempt, now: Instant) -> Duration {
         retries.held_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
     }

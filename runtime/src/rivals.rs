@@ -1,4 +1,5 @@
-//! Other writers of an object, read from its `metadata.managedFields`: those who undo what this agent writes.
+//! Names of the other writers in a fight, read from `metadata.managedFields` of the object. In a fight, another writer undoes
+//! what this agent writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::writer;
 /// Result of a lookup: the cluster, the fight that has begun, and the name of the other writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Fight whose other writer is still to be looked up.
+/// Fight that waits for the lookup of its other writer.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
-/// Lookups (GETs) of objects in a fight. Each cluster has a limit, because each GET takes a connection.
+/// Lookups (GETs) of objects in a fight. Each cluster has a limit of lookups, because each GET needs a connection.
 pub(crate) struct Inquiries<L: Logic> {
     under_way: JoinSet<Inquired<L>>,
     of_clusters: Vec<OfCluster<L>>,
@@ -40,7 +41,7 @@ impl<L: Logic> Inquiries<L> {
         Self { under_way: JoinSet::new(), of_clusters: (0..clusters).map(of_cluster).collect() }
     }
 
-    /// Looks up the other writer in a fight with a GET, at once or when the cluster has a free lookup.
+    /// Looks up the other writer in a fight with a GET: now, or when an earlier lookup in this cluster has ended.
     pub(crate) fn ask(&mut self, cluster: ClusterIndex, spec: Arc<SourceSpec<L>>, turn: Turn<L::Key, L::Source>) {
         self.of_clusters[cluster].waiting.insert(turn.target, (spec, turn.key));
         self.begin(cluster);
@@ -59,13 +60,14 @@ impl<L: Logic> Inquiries<L> {
         });
     }
 
-    /// Starts the next waiting GET of this cluster after one has ended.
+    /// Starts the next waiting GET of this cluster after another GET has ended.
     fn ended(&mut self, cluster: ClusterIndex) {
         self.of_clusters[cluster].under_way -= 1;
         self.begin(cluster);
     }
 
-    /// Cancels the lookup for a fight that is over. Returns true if it had not started, so that the fight was never reported.
+    /// Cancels the lookup for a fight that is over. Returns true if the lookup had not started, so that the fight was never
+    /// reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }
@@ -143,12 +145,12 @@ struct Managed {
     fields: Value,
 }
 
-/// Field managers of fleetnet's own agents. The other agent sets finalizers on the same objects, so it is seldom the one that
-/// undoes a write.
+/// Field managers of fleetnet's own agents. Both agents set finalizers on the same objects, so the other agent is seldom the
+/// writer that undoes a write.
 const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
 
-/// Names the field managers other than `own` and the fields that they set, the latest first. The other agent is named only if
-/// no other manager is left.
+/// Returns the names of the field managers except `own`, with the fields that they set, the latest first. Agents of fleetnet are
+/// named only if there is no other manager.
 pub(crate) fn of(object: &Value, own: &str) -> String {
     let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     let read = entries.iter().filter_map(|entry| serde_json::from_value::<Managed>(entry.clone()).ok());

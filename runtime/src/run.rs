@@ -53,7 +53,7 @@ impl SourceStatus {
 /// Reason why an agent ended without a request to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Another process may lead now, so this one must stop writing.
+    /// Another process may lead now, so this process must stop writing.
     #[error(
         "leadership was lost: another replica may have taken the Lease, or it could not be renewed in time; this \
          process ends, so that it starts again as a candidate"
@@ -61,14 +61,14 @@ pub enum RunError {
     LeadershipLost,
     #[error("leader election failed: {0}")]
     Lease(#[from] LeaseError),
-    /// A watch ended although it never should.
+    /// All watches have ended, although watches never should.
     #[error("the watches have ended: this is a bug in this agent, please report it")]
     WatchesEnded,
 }
 
 impl<L: Logic> Runner<L> {
-    /// Returns an agent that leads without a Lease, for a single instance. `instance` names this process in its Events, for
-    /// example by its host name.
+    /// Returns an agent that leads without a Lease, for a single instance. `instance` is the name of this process in its Events,
+    /// such as the host name.
     #[must_use]
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
         let status = channel::Sender::new(Vec::new());
@@ -76,7 +76,7 @@ impl<L: Logic> Runner<L> {
         Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status }
     }
 
-    /// Limits writes to the time in which this process holds these Leases.
+    /// Makes the agent write only while this process holds these Leases.
     #[must_use]
     pub fn with_lease(mut self, lease: LeaseConfig) -> Self {
         self.lease = Some(lease);
@@ -98,11 +98,11 @@ impl<L: Logic> Runner<L> {
 
     /// Runs the agent until a stop is requested or leadership is lost.
     ///
-    /// In both cases the agent plans nothing more, gives the writes in flight [`crate::limits::DRAIN_TIMEOUT`] to end, and then
+    /// In both cases the agent stops planning, waits for the writes in flight up to [`crate::limits::DRAIN_TIMEOUT`], and then
     /// releases the Leases.
     ///
     /// # Errors
-    /// If it ended for another reason than a request to stop.
+    /// If the agent ended for another reason than a request to stop.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
         let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
@@ -141,13 +141,13 @@ impl<L: Logic> Runner<L> {
     }
 }
 
-/// Waits for a panic in one of the watches and resumes it. Never returns otherwise.
+/// Waits for a panic in one of the watches and resumes the panic. Never returns otherwise.
 async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
     ended_well(watches).await;
     std::future::pending().await
 }
 
-/// Waits until all watches have ended. A panic in one ends the agent, which otherwise would miss events without noticing.
+/// Waits until all watches have ended. Resumes the panic of a watch, because an agent without this watch would miss events.
 async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
         // A cancelled watch belongs to an agent that stops, which is no error.
@@ -155,7 +155,7 @@ async fn ended_well(watches: &mut JoinSet<()>) {
     }
 }
 
-/// Posts the queued Kubernetes Events for at most `within`, and drops the rest: Events are best effort.
+/// Posts the queued Kubernetes Events for at most `within`. Drops the remaining Events, because Events are best effort.
 async fn flush(posting: JoinHandle<()>, within: Duration) {
     let abort = posting.abort_handle();
     if timeout(within, posting).await.is_err() {
@@ -169,7 +169,7 @@ type ElectionTask = JoinHandle<Result<(), LeaseError>>;
 struct Election {
     leadership: channel::Receiver<Leadership>,
     task: Option<(oneshot::Sender<()>, ElectionTask)>,
-    /// Sender of an agent without a Lease. Kept because a closed channel means that the election task died.
+    /// Sender for an agent without a Lease. Kept alive, because a closed channel means that the election task has ended.
     _alone: Option<channel::Sender<Leadership>>,
 }
 
@@ -184,8 +184,8 @@ impl Election {
         Self { leadership, task: Some((release, task)), _alone: None }
     }
 
-    /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are left to
-    /// expire.
+    /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are not
+    /// released and expire later.
     async fn end(self, drained: bool) -> Result<(), LeaseError> {
         let Some((release, task)) = self.task else {
             return Ok(());

@@ -8,7 +8,7 @@ use super::parse_authorities;
 
 /// Mount point of a service account's token and certificate authority in a pod.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Environment variable that the kubelet sets in each container: the address of the API server.
+/// Environment variable with the address of the API server. The kubelet sets this variable in each container.
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
@@ -23,7 +23,7 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Returns the settings of the pod that this process runs in, if any.
+    /// Returns the settings of the pod that this process runs in. The host and port are `None` outside of a pod.
     #[must_use]
     pub fn here() -> Self {
         Self { service_account: SERVICE_ACCOUNT.into(), host: std::env::var(HOST).ok(), port: std::env::var(PORT).ok() }
@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(config.cluster_url.to_string(), url);
             assert_eq!(config.root_cert, Some(vec![vec![1, 2, 3]]));
             assert_eq!(config.root_cert_file, Some(folder.path().join("ca.crt")));
-            // The token file may not exist yet: the agent reads it with each request.
+            // The configuration names the token file without reading the file, because the file may not exist yet.
             assert_eq!(config.auth_info.token_file.as_deref(), folder.path().join("token").to_str());
             assert!(!config.accept_invalid_certs);
         }

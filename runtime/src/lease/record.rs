@@ -1,4 +1,4 @@
-//! One Lease object (coordination.k8s.io/v1): get, take, renew and release it.
+//! Reads, takes, renews and releases one Lease object (coordination.k8s.io/v1).
 
 use std::time::Duration;
 
@@ -24,18 +24,19 @@ pub(super) struct Lease {
     object: Option<Value>,
     /// Time at which this process first saw the present content of the Lease's `spec`, on its own monotonic clock.
     ///
-    /// Timestamps of other processes are never compared with a local clock.
+    /// The expiry counts from this time. The timestamps in the Lease are not used, because other processes may have wrong clocks.
     seen_at: Instant,
-    /// Time at which the last successful write that took or kept the Lease was *sent*. `None` if this process does not hold it.
+    /// Time at which this process *sent* its last successful write that took or renewed the Lease. `None` if this process does
+    /// not hold the Lease.
     held_since_request_at: Option<Instant>,
-    /// True if a write got no answer but may have reached the server.
+    /// True if a write got no response but may have reached the server.
     uncertain: bool,
 }
 
 /// Reason why a read or write of a Lease failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
-    /// Another process wrote the Lease in between (409).
+    /// Another process changed the Lease after this process read it (409).
     #[error("another writer changed it in between")]
     Conflict,
     /// The Lease does not exist.
@@ -45,10 +46,10 @@ pub(super) enum RecordError {
     #[error("{status}: {message}{}", remedy(*.status))]
     Refused {
         status: StatusCode,
-        /// Message in the server's answer.
+        /// Message in the server's response.
         message: String,
     },
-    /// The server gave no usable answer, so the outcome is unknown.
+    /// The server returned no usable response, so the outcome is unknown.
     #[error("{0}")]
     Unanswered(String),
 }
@@ -78,7 +79,7 @@ impl Lease {
             name: name.to_owned(),
             identity: config.identity.clone(),
             lease_duration: config.lease_duration,
-            // Half of the deadline, so that one lost answer leaves time for a second attempt.
+            // Half of the renew deadline, so that a second attempt is possible after a lost response.
             // fault K2.3: config.renew_deadline / 2 ~> config.renew_deadline
             request_timeout: config.renew_deadline / 2,
             object: None,
@@ -88,8 +89,8 @@ impl Lease {
         }
     }
 
-    /// Returns the time at which this process sent its last write that took or kept the Lease. `None` if it does not hold the
-    /// Lease.
+    /// Returns the time at which this process sent its last successful write that took or renewed the Lease. `None` if this
+    /// process does not hold the Lease.
     pub(super) fn held_since_request_at(&self) -> Option<Instant> {
         self.held_since_request_at
     }
@@ -102,14 +103,15 @@ impl Lease {
             Err(RecordError::Missing) => self.see(None),
             Err(error) => return Err(error),
         }
-        // The Lease as just read shows whether the last write was executed.
+        // This read shows whether the server executed the last write.
         self.uncertain = false;
         Ok(())
     }
 
-    /// Returns the identity of another holder that blocks taking the Lease. `None` if the Lease is free, expired or ours.
+    /// Returns the identity of another process that holds the Lease. `None` if the Lease is free, expired or held by this
+    /// process.
     ///
-    /// The Lease has expired when this process has seen it unchanged for the lease duration that its holder wrote.
+    /// The Lease has expired if this process has seen no change of it for the lease duration that the holder wrote.
     pub(super) fn held_by_another(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
@@ -120,7 +122,7 @@ impl Lease {
         (!expired).then_some(holder)
     }
 
-    /// Writes this process into the Lease as its holder. The last `look` must have found no other holder.
+    /// Writes this process into the Lease as its holder. Call this only if the last `look` found no other holder.
     pub(super) async fn take(&mut self) -> Result<(), RecordError> {
         let sent_at = Instant::now();
         let now = micro_time(self.clock.now());
@@ -141,12 +143,12 @@ impl Lease {
         Ok(())
     }
 
-    /// Renews the Lease, which this process must hold.
+    /// Renews the Lease. This process must hold the Lease.
     pub(super) async fn renew(&mut self) -> Renewal {
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
-            // The Lease changed or was deleted. A conflict can also come from an own write whose answer was lost, so read it
-            // again.
+            // The Lease changed or was deleted. A conflict can also come from an own earlier write whose response was lost, so
+            // read the Lease again.
             Err(RecordError::Conflict | RecordError::Missing) => {}
             Err(error) => return Renewal::Failed(error),
         }
@@ -166,8 +168,8 @@ impl Lease {
         }
     }
 
-    /// Releases the Lease, so that the next candidate need not wait until it expires. Sends nothing if this process cannot hold
-    /// it.
+    /// Releases the Lease, so that the next candidate need not wait until it expires. Writes nothing if this process does not
+    /// hold the Lease.
     pub(super) async fn release(&mut self) -> Result<(), RecordError> {
         if self.uncertain {
             self.look().await?;
@@ -195,7 +197,7 @@ impl Lease {
         self.write(changes).await
     }
 
-    /// Writes the Lease with these fields of its `spec` changed. All other fields stay, also those of other writers.
+    /// Writes the Lease with these changes in its `spec`. All other fields keep their values, also fields that other writers set.
     async fn write(&mut self, changes: Map<String, Value>) -> Result<(), RecordError> {
         let (method, path, mut object) = match &self.object {
             Some(object) => (Method::PUT, self.object_path(), object.clone()),
@@ -289,7 +291,8 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
     }
 }
 
-/// Returns the duration in seconds, rounded up: a shorter lease duration would let other processes take the Lease too early.
+/// Returns the duration in seconds, rounded up. A lease duration that is rounded down would let other processes take the Lease
+/// too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -27,13 +27,13 @@ impl Lines {
     }
 }
 
-/// Second tracing subscriber of the process, never used. With a single subscriber, tracing decides once whether a place in the
-/// code logs. The first thread to reach that place decides, and it may belong to another test without a subscriber.
+/// Second tracing subscriber of the process, never used. With a single subscriber, tracing decides only once for each log
+/// statement whether it is enabled. The first thread decides, and may belong to a test that has no subscriber.
 static SECOND: OnceLock<Dispatch> = OnceLock::new();
 
 impl Captured {
-    /// Starts to capture this thread's log lines. `verbosity` is that of `--v`, and `own_crates` are the crates whose levels it
-    /// raises.
+    /// Starts to capture this thread's log lines. `verbosity` is a value of the flag `--v`. `own_crates` are the crates whose log
+    /// level this flag raises.
     ///
     /// # Panics
     /// If a name of a crate is malformed.

@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// Each method creates and registers the metric. It fails if the registry already has a metric of that name, or if the
+/// Each method creates and registers the metric. A method fails if the registry already has a metric of that name, or if the
 /// definition has another type.
 impl Definition {
     pub fn counter(&self, registry: &Registry) -> Result<IntCounter, Error> {
@@ -87,7 +87,7 @@ impl Definition {
     }
 }
 
-/// Registers a metric. Clones of a metric share their state.
+/// Registers a clone of the metric and returns the metric. Clones share their state.
 pub(super) fn registered<C: Collector + Clone + 'static>(metric: C, registry: &Registry) -> Result<C, Error> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
