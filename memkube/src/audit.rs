@@ -8,21 +8,21 @@ use std::sync::Arc;
 /// A request that the server answered. A watch is recorded when it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Time of the answer.
+    /// Time of the response.
     pub at: Timestamp,
     /// The request. `call.target.name` is the name of the object, even if the path lacks it, as for a create.
     pub call: Call,
-    /// HTTP status of the answer. The client may not have received this answer, for example after a fault.
+    /// HTTP status of the response. The client may not have received this response, for example after a fault.
     pub code: u16,
 }
 
 /// An answered request that is not about a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathEntry {
-    /// Time of the answer.
+    /// Time of the response.
     pub at: Timestamp,
     pub call: PathCall,
-    /// HTTP status of the answer. The client may not have received this answer, for example after a fault.
+    /// HTTP status of the response. The client may not have received this response, for example after a fault.
     pub code: u16,
 }
 
@@ -34,7 +34,7 @@ pub struct Kind {
     pub verb: Verb,
     /// `services` or `leases.coordination.k8s.io`. For a subresource, `/` and its name follow.
     pub resource: String,
-    /// HTTP status of the answer.
+    /// HTTP status of the response.
     pub code: u16,
 }
 

@@ -46,9 +46,9 @@ pub struct Fault {
     pub delay_before: Duration,
     /// Answer of a request that takes no effect.
     pub refuse: Option<Status>,
-    /// Time that the answer waits after the request took effect.
+    /// Time that the response waits after the request took effect.
     pub delay_after: Duration,
-    /// The answer that the client receives.
+    /// The response that the client receives.
     pub answer: Answer,
     /// State that a read, or the start of a watch, returns.
     pub state: State,
@@ -57,14 +57,14 @@ pub struct Fault {
 /// Answer that the client receives after the request took effect.
 #[derive(Clone, Debug, Default)]
 pub enum Answer {
-    /// The unchanged answer.
+    /// The unchanged response.
     #[default]
     Whole,
     /// Another status, for example an error for a write that took effect.
     Replaced(Box<Status>),
-    /// No answer: the connection ends.
+    /// No response: the connection ends.
     Cut,
-    /// No answer, and the connection stays open, as with a half-open connection.
+    /// No response, and the connection stays open, as with a half-open connection.
     Never,
 }
 
@@ -73,7 +73,7 @@ pub enum Answer {
 /// - A get, a list and the initial events of a watch return this state. A list has the resourceVersion of this state.
 /// - A read with a minimum resourceVersion never returns an older state. Such reads are a get or list with
 ///   `resourceVersion=5`, and a watch that sends initial events. The read waits until this state has reached the
-///   resourceVersion, as kube-apiserver waits for its cache. After [`crate::limits::FRESH_WAIT`] the answer is 504.
+///   resourceVersion, as kube-apiserver waits for its cache. After [`crate::limits::FRESH_WAIT`] the response is 504.
 /// - A request that names its state gets the named state. Such requests are later pages of a list, and
 ///   `resourceVersionMatch=Exact` after this state has reached the resourceVersion.
 /// - A watch from a resourceVersion starts at that resourceVersion.

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use std::task::{Context, Poll};
 
-/// An error without an answer: the connection broke.
+/// An error without a response: the connection broke.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Service that answers the requests of one user.

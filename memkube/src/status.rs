@@ -1,4 +1,4 @@
-//! `Status` objects, the answers to failed requests. Codes, reasons, messages and details are those of kube-apiserver
+//! `Status` objects, the responses to failed requests. Codes, reasons, messages and details are those of kube-apiserver
 //! 1.35.
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 #[error("{code} {reason}: {message}")]
 pub struct Status {
     pub code: u16,
-    /// For example `NotFound` or `Conflict`. Empty if kube-apiserver sends no reason, as in some answers with code 500.
+    /// For example `NotFound` or `Conflict`. Empty if kube-apiserver sends no reason, as in some responses with code 500.
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Box<Details>>,
@@ -20,7 +20,7 @@ pub struct Status {
 pub struct Details {
     pub name: String,
     pub group: String,
-    /// Plural name in most answers. Kind in answers of validation.
+    /// Plural name in most responses. Kind in responses of validation.
     pub kind: String,
     pub uid: String,
     pub causes: Vec<Cause>,
@@ -176,7 +176,7 @@ impl Status {
         Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// Sets the details. Some answers have empty details.
+    /// Sets the details. Some responses have empty details.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
@@ -268,7 +268,7 @@ impl Status {
         Self::plain(410, "Expired", message)
     }
 
-    /// 500 without a reason, the answer of kube-apiserver to unexpected errors.
+    /// 500 without a reason, the response of kube-apiserver to unexpected errors.
     #[must_use]
     pub fn unexpected(message: impl Into<String>) -> Self {
         Self::plain(500, "", message)
@@ -282,7 +282,7 @@ impl Status {
         Self::plain(500, "InternalError", text).with_details(Details { causes: vec![cause], ..Details::default() })
     }
 
-    /// 429 `TooManyRequests` with `Retry-After`, the answer of API Priority and Fairness.
+    /// 429 `TooManyRequests` with `Retry-After`, the response of API Priority and Fairness.
     #[must_use]
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let message = "Too many requests, please try again later.";

@@ -2,8 +2,8 @@
 //!
 //! An object is encoded once and shared by all readers. Its header has the values that are needed without decoding it.
 //!
-//! An object is stored as the bytes of its JSON without `apiVersion` and `kind`, because these differ between answers
-//! (versions, items of lists). Each answer adds them. See [`Stored::json`].
+//! An object is stored as the bytes of its JSON without `apiVersion` and `kind`, because these differ between responses
+//! (versions, items of lists). Each response adds them. See [`Stored::json`].
 
 mod key;
 mod table;

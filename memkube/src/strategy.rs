@@ -53,7 +53,7 @@ pub struct Context<'a> {
     pub now: Timestamp,
     /// Random numbers from the server's seed.
     pub random: &'a mut Random,
-    /// Texts of the `Warning` headers of the answer.
+    /// Texts of the `Warning` headers of the response.
     pub warnings: &'a mut Vec<String>,
     /// True if nothing will be stored.
     pub dry_run: bool,
@@ -117,7 +117,7 @@ pub trait Strategy: Send + 'static {
     /// Drops unknown fields and adds them to `findings`. Rejects values of the wrong type.
     ///
     /// # Errors
-    /// The body is not an object of the kind. The answer is 400, or 422 for the result of a patch.
+    /// The body is not an object of the kind. The response is 400, or 422 for the result of a patch.
     fn decode(&self, version: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
         let _ = (version, object, findings);
         Ok(())

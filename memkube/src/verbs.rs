@@ -34,7 +34,7 @@ pub(crate) use garbage::Look;
 use jiff::Timestamp;
 use watch::Watch;
 
-/// Result of starting a request: a complete answer, or a watch.
+/// Result of starting a request: a complete response, or a watch.
 pub(crate) enum Begun {
     Done(Reply),
     Watch(Box<Watch>),
@@ -112,9 +112,9 @@ impl Work<'_> {
         }
     }
 
-    /// Checks that the requested metadata form matches the answer: a list form for lists, an object form for objects.
+    /// Checks that the requested metadata form matches the response: a list form for lists, an object form for objects.
     ///
-    /// Otherwise the answer is 406, or 500 for a custom resource in a list form. As in kube-apiserver, a write has
+    /// Otherwise the response is 406, or 500 for a custom resource in a list form. As in kube-apiserver, a write has
     /// taken effect by then.
     fn fits_form(&self, reply: Reply) -> Result<Reply, Status> {
         let Form::MetadataOnly(form) = self.request.form else {

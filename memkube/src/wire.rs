@@ -1,4 +1,4 @@
-//! HTTP requests and answers: routing, faults, authorization, limits, audit.
+//! HTTP requests and responses: routing, faults, authorization, limits, audit.
 
 mod accept;
 mod path;
@@ -85,7 +85,7 @@ where
     suffered(&fault, reply).await
 }
 
-/// Applies the fault to an answer: delays, replaces or drops it.
+/// Applies the fault to a response: delays, replaces or drops it.
 async fn suffered(fault: &Fault, reply: Reply) -> Result<Response<Body>, BoxError> {
     if !fault.delay_after.is_zero() {
         tokio::time::sleep(fault.delay_after).await;
@@ -134,7 +134,7 @@ fn as_authorized(call: &Call, query: &Query) -> Call {
     authorized
 }
 
-/// Checks and decodes a request. Returns the answer if the request is not allowed or invalid.
+/// Checks and decodes a request. Returns the response if the request is not allowed or invalid.
 fn permitted(
     server: &MemKube,
     call: Call,
@@ -177,7 +177,7 @@ async fn verbs_reply(server: &MemKube, request: Request, fault: &Fault) -> Reply
     }
 }
 
-/// Definition of the requested resource, or the answer if the path has no resource.
+/// Definition of the requested resource, or the response if the path has no resource.
 fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     let state = server.0.state.lock();
     let target = &call.target;

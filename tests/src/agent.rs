@@ -1,4 +1,4 @@
-//! Agents under test (hub agent or member agent), each a process of its own.
+//! Hub agents and member agents under test. Each agent runs in a separate process.
 
 use crate::binaries;
 use crate::eventually::Deadline;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-/// Process id and log of every running agent, for messages of failures.
+/// Process id and log of every running agent. Messages of failed tests show the logs.
 static RUNNING: Mutex<Vec<(i32, Log)>> = Mutex::new(Vec::new());
 
 /// Settings with which to start an agent's process.
@@ -61,7 +61,8 @@ impl AgentSpec {
         self
     }
 
-    /// Keeps a test's turn until the agent's process has ended: a process that was dropped may still run for a moment.
+    /// Keeps a test's turn (exclusive use of the servers) until the agent's process has ended. The process may still run for a
+    /// moment after the [`Agent`] value was dropped.
     #[must_use]
     pub fn within(mut self, turn: &Turn) -> Self {
         self.turn = Some(turn.clone());
@@ -96,7 +97,7 @@ impl AgentSpec {
     }
 }
 
-/// Running agent. It is killed when this value is dropped, or when the test process ends in any way.
+/// Running agent. Its process is killed when this value is dropped, or when the test process ends in any way.
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
@@ -115,7 +116,7 @@ impl Agent {
         self.process.pids()[0]
     }
 
-    /// Returns how the agent ended; `None` while it runs.
+    /// Returns how the agent ended; `None` while the agent runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         self.process.ended()
@@ -124,7 +125,7 @@ impl Agent {
     /// Waits until the agent's `/readyz` reports success.
     ///
     /// # Errors
-    /// If the agent ends, or is not ready in time. The error contains its answer and the last lines of its log.
+    /// If the agent ends, or is not ready in time. The error contains the last response and the last lines of the agent's log.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         loop {
@@ -138,10 +139,10 @@ impl Agent {
         }
     }
 
-    /// Sends a GET to the agent's admin port. Returns the status and the body of the answer.
+    /// Sends a GET to the agent's admin port. Returns the status and the body of the response.
     ///
     /// # Errors
-    /// If the agent's log names no port, or the port does not answer.
+    /// If the agent's log names no port, or the port does not respond.
     pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
         let context =
@@ -150,18 +151,18 @@ impl Agent {
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
     }
 
-    /// Asks the agent for a graceful stop, and does not wait for it.
+    /// Sends SIGTERM to the agent for a graceful stop. Returns before the agent has ended.
     pub async fn ask_to_stop(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Term).await
     }
 
-    /// Asks the agent for a graceful stop and waits until it has ended.
+    /// Sends SIGTERM to the agent for a graceful stop, and waits until the agent has ended.
     pub async fn terminate(&self) -> anyhow::Result<Ended> {
         self.process.signal(Signal::Term).await?;
         self.process.wait().await
     }
 
-    /// Kills the agent, and waits until it has ended.
+    /// Kills the agent with SIGKILL, and waits until the agent has ended.
     pub async fn kill(self) -> anyhow::Result<()> {
         self.process.signal(Signal::Kill).await?;
         self.process.wait().await?;
@@ -184,7 +185,7 @@ impl Agent {
     }
 }
 
-/// Returns the last log lines of every running agent, for messages of failures.
+/// Returns the last log lines of every running agent, for messages of failed tests.
 #[must_use]
 pub fn tails() -> String {
     let tails: Vec<String> = RUNNING.lock().iter().map(|(_, log)| log.tail()).collect();
@@ -215,7 +216,7 @@ fn listening(line: &str) -> Option<String> {
     (said.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
 }
 
-/// Sends a GET with HTTP/1.0, so that the server closes the connection at the end of its answer.
+/// Sends a GET with HTTP/1.0, so that the server closes the connection at the end of the response.
 async fn get(address: &str, path: &str) -> anyhow::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;

@@ -1,8 +1,8 @@
-//! Writes that an API server received, by user, counted exactly from its audit log.
+//! Writes that an API server received, counted for each user from the server's audit log.
 //!
-//! The server logs each request twice, synchronously: before it handles the request, and after it has answered. The second
-//! entry may come a moment later than the answer. So a reader sends a marker request and waits until the log has it. Then it
-//! waits until every request that was logged before the marker has its second entry: from there on the count is final.
+//! The server logs each request twice: before the server handles the request, and after the response. The second entry may
+//! appear a moment after the response. So a reader sends a marker request and waits for the marker's entry. Then the reader
+//! waits until every request that was logged before the marker has a second entry. From then on the counts are final.
 
 use crate::eventually::Deadline;
 use crate::limits::POLL;
@@ -22,18 +22,18 @@ pub struct Audit {
     reader: Mutex<Reader>,
 }
 
-/// Point in an audit log at which all earlier requests are answered and counted: the number of their writes.
+/// Position in an audit log, as the number of writes before the mark. Every request before the mark has its response.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 
-/// Point in the audit log of every cluster of a fleet.
+/// Marks of all clusters of a fleet: one position in each audit log.
 #[derive(Clone, Debug)]
 pub struct FleetMark {
     pub hub: Mark,
     pub members: Vec<Mark>,
 }
 
-/// Writes in every cluster of a fleet, since a mark.
+/// Writes in every cluster of a fleet, since a [`FleetMark`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FleetLedger {
     pub hub: Ledger,
@@ -52,14 +52,14 @@ pub struct Entry {
     pub namespace: String,
     /// Name of the object; empty if the server chose the name.
     pub name: String,
-    /// HTTP status of the server's answer.
+    /// HTTP status of the server's response.
     pub status: u16,
 }
 
-/// Writes, in the order of their answers.
+/// Writes that a server received, in the order of the responses.
 ///
-/// Shown as one line for each user (of a service account only the name), verb, resource and namespace, ordered, with the count
-/// in front. Failed writes have lines of their own:
+/// The text form has a line for each combination of user, verb, resource and namespace, sorted. The line begins with the number
+/// of writes. A service account is shown by name only. Failed writes have separate lines that end with the HTTP status:
 ///
 /// ```text
 ///   100 patch endpointsliceexports in fleet-member-a by member-agent-1
@@ -81,10 +81,10 @@ impl Audit {
         Self { path, admin, reader: Mutex::new(Reader::default()) }
     }
 
-    /// Returns a mark after all requests until now.
+    /// Returns a mark for the present: all requests until now are before the mark.
     ///
     /// # Errors
-    /// If the server does not answer, or the log is unreadable or not complete in time.
+    /// If the server does not respond, or the log is unreadable or not complete in time.
     pub async fn mark(&self) -> anyhow::Result<Mark> {
         self.settle().await.map(|reader| Mark(reader.writes.len()))
     }
@@ -96,7 +96,7 @@ impl Audit {
     }
 
     /// Returns the times at which the server received those writes since `mark` that fulfil `condition`, in the order of the
-    /// answers.
+    /// responses.
     pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
         let reader = self.settle().await?;
         let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));
@@ -128,18 +128,18 @@ impl Audit {
     }
 }
 
-/// Reader of an audit log: its position, and the writes found so far.
+/// Reader of an audit log: the position up to which the log was read, and the writes found so far.
 #[derive(Debug, Default)]
 struct Reader {
     offset: u64,
     markers: usize,
     last_marker: String,
-    /// Writes without an answer yet, by the server's id of the request.
+    /// Ids (`auditID`) of writes that have no response yet.
     open: BTreeSet<String>,
     writes: Vec<Write>,
 }
 
-/// Write, and the time at which the server received it.
+/// Write, with the time at which the server received the write.
 #[derive(Debug)]
 struct Write {
     entry: Entry,
@@ -153,7 +153,7 @@ impl Reader {
         file.seek(SeekFrom::Start(self.offset)).with_context(context)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).with_context(context)?;
-        // Leave the part after the last line end: that line is not complete yet.
+        // Leave the text after the last line end for the next read: the server has not finished this line yet.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             self.take(serde_json::from_slice(line).with_context(context)?);
@@ -193,7 +193,7 @@ struct Line {
     response_status: ResponseStatus,
 }
 
-/// User of a request; empty if its token was rejected.
+/// User of a request; empty if the server rejected the token.
 #[derive(Deserialize)]
 struct User {
     #[serde(default)]
@@ -246,7 +246,7 @@ impl Ledger {
         self.filter(|entry| entry.user.contains("agent"))
     }
 
-    /// Returns the writes without Leases, heartbeats and Events, which have a budget of their own.
+    /// Returns the writes except those of Leases, heartbeats and Events, whose number depends on time.
     #[must_use]
     pub fn objects(&self) -> Self {
         self.filter(|entry| !entry.is_lease() && !entry.is_heartbeat() && !entry.is_event())
@@ -257,7 +257,7 @@ impl Ledger {
         self.filter(Entry::is_lease)
     }
 
-    /// Returns the heartbeats of members, and the hub agent's answers in their status.
+    /// Returns the writes of MemberAgents: heartbeats of members, and status updates by the hub agent.
     #[must_use]
     pub fn heartbeats(&self) -> Self {
         self.filter(Entry::is_heartbeat)
@@ -273,7 +273,7 @@ impl Ledger {
         self.0.len()
     }
 
-    /// Returns the lines of the ledger's text form with their counts, as data.
+    /// Returns the number of writes for each line of the ledger's text form.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
@@ -289,7 +289,7 @@ impl Entry {
         self.resource == "leases"
     }
 
-    /// True for a renewal of a MemberAgent, and for the hub agent's write to its status.
+    /// True for a write of a MemberAgent: a heartbeat of the member, or a status update by the hub agent.
     #[must_use]
     pub fn is_heartbeat(&self) -> bool {
         self.resource.starts_with("memberagents")
@@ -302,7 +302,7 @@ impl Entry {
     fn kind(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
         let refusal = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
-        // Of a service account, show only the name.
+        // Show a service account by its name only, without `system:serviceaccount:<namespace>:`.
         let user = self.user.rsplit(':').next().unwrap_or_default();
         format!("{} {}{place} by {user}{refusal}", self.verb, self.resource)
     }

@@ -10,18 +10,18 @@ use std::time::SystemTime;
 use tokio::sync::Mutex;
 use xtask::cargo;
 
-/// Paths of binaries that were found or built. A test process always uses the one that it found first.
+/// Paths of binaries that this process has found or built. All later starts of a binary use the same path.
 static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap::new());
 
 /// Returns the path of an agent's binary.
 ///
-/// A test build does not build the binaries of other packages. So this function builds a binary that is missing or older than
-/// one of its sources: a test never runs an outdated agent.
+/// Cargo does not build binaries of other packages for a test. So this function builds the binary if it is missing or older
+/// than one of its sources: a test never runs an outdated agent.
 pub async fn of_agent(name: &'static str) -> anyhow::Result<PathBuf> {
     find(name, current).await
 }
 
-/// Returns the path of a binary of this package, which every test build of the package makes.
+/// Returns the path of a binary of this package. Cargo builds these binaries with every test build of the package.
 pub async fn of_harness(name: &'static str) -> anyhow::Result<PathBuf> {
     find(name, |binary| Ok(binary.is_file())).await
 }
@@ -41,7 +41,7 @@ async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> 
     Ok(binary)
 }
 
-/// Returns the folder `target/<profile>`: this executable is in it, or in `deps` below it if it is a test.
+/// Returns the folder `target/<profile>` of this executable. A test executable is in the subfolder `deps`.
 fn folder() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let folder = own.parent().with_context(|| format!("{} has no folder", own.display()))?;
@@ -72,7 +72,7 @@ fn modified(path: &Path) -> std::io::Result<SystemTime> {
     fs::metadata(path)?.modified()
 }
 
-/// Builds a binary with the profile of this program, so that it is in the same folder.
+/// Builds a binary with the profile of the running program, so that Cargo writes both into the same folder.
 fn build(name: &str, folder: &Path) -> anyhow::Result<()> {
     // The folder of a profile has the name of the profile, except `debug` for the profile `dev`.
     let profile = folder.file_name().filter(|name| *name != "debug").map(|name| [OsStr::new("--profile"), name]);

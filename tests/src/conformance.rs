@@ -1,4 +1,4 @@
-//! Conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their answers.
+//! Conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their responses.
 //!
 //! ```text
 //! table/*.calls ──> script (cases of steps) ──> run (one case on one server) ──> normal (comparable) ──> compare
@@ -49,10 +49,10 @@ const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/tabl
 /// Name of the file with the known differences for the cases of [`cleaned_table`].
 pub const CLEANED_NAME: &str = "cleaned";
 
-/// Files with cases for servers beside which controllers delete objects.
+/// Files with cases for clusters in which controllers delete objects.
 const CLEANED: [(&str, &str); 1] = [("cleaned", include_str!("conformance/table/cleaned.calls"))];
 
-/// Returns the cases for servers beside which kube-controller-manager empties namespaces and collects garbage.
+/// Returns the cases for clusters in which kube-controller-manager empties namespaces and collects garbage.
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.
@@ -60,7 +60,7 @@ pub fn cleaned_table() -> anyhow::Result<Vec<Case>> {
     read(&CLEANED)
 }
 
-/// Returns the cases for servers that soon drop their watch history: they compact their store every [`servers::COMPACTION`].
+/// Returns the cases for servers that compact their store every [`servers::COMPACTION`], and so soon drop their watch history.
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.

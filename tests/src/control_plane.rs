@@ -1,5 +1,5 @@
-//! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager. Each has a supervisor, and the
-//! control plane has a folder and ports of its own.
+//! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager. Each program has a supervisor
+//! process. Each control plane has a separate folder and separate ports.
 
 mod controllers;
 mod shared;
@@ -24,14 +24,14 @@ use std::{fmt, fs};
 use tempfile::TempDir;
 use xtask::controlplane::{Program, locate};
 
-/// User of a control plane that may do everything.
+/// User of a control plane with all rights.
 pub const ADMIN: &str = "admin";
 /// Prefix of a service account's user name.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-/// User name of a kube-controller-manager that has its own Leases. Its controllers use service accounts of kube-system with
-/// their names.
+/// User name with which kube-controller-manager renews its Leases. Each of its controllers uses a service account in
+/// kube-system with the controller's name.
 pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
-/// Lifetime of a service account's token, in seconds. Longer than any run.
+/// Lifetime of a service account's token: 7 days in seconds, longer than any test run.
 const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
 /// Settings of a control plane.
@@ -44,23 +44,23 @@ pub struct Options {
     /// Controllers of kube-controller-manager to run, by upstream's names. If empty, kube-controller-manager is not started.
     /// Then nobody fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
     pub controllers: Vec<String>,
-    /// Port of the API server to try first. If it is taken, a free one is used.
+    /// Port that the API server should use. If another process uses this port, a free port is chosen.
     pub port: Option<u16>,
-    /// Interval at which etcd's store is compacted; each compaction drops what is older than the one before. The default is
-    /// upstream's five minutes.
+    /// Interval at which kube-apiserver compacts etcd. Each compaction drops the history before the previous compaction. The
+    /// default is upstream's five minutes.
     pub compaction_interval: Option<Duration>,
     /// True if Services can have addresses of both families, IPv4 first.
     pub dual_stack: bool,
 }
 
-/// Running control plane. It ends when this value is dropped, or when the test process ends in any way.
+/// Running control plane. Its programs end when this value is dropped, or when the test process ends in any way.
 pub struct ControlPlane {
     name: String,
     folder: PathBuf,
     access: Vec<Access>,
     admin: kube::Client,
     audit: Audit,
-    // Fields are dropped in this order: an API server that outlives its etcd would log errors.
+    // Rust drops fields in this order. An API server that outlives its etcd would log errors.
     controller_manager: Option<Process>,
     api_server: Process,
     etcd: Process,
@@ -84,7 +84,8 @@ impl ControlPlane {
     }
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
-        // On a blocking thread, because finding the programs may start a build of minutes, for which other tests wait too.
+        // Use a blocking thread: if the programs are missing, `locate` builds them for minutes. Other tests wait for the same
+        // build.
         let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;
@@ -94,7 +95,7 @@ impl ControlPlane {
         write_policy(folder.path())?;
         let tokens = write_tokens(folder.path(), &options.users)?;
         let (etcd, etcd_url) = start_etcd(&options.name, folder.path()).await?;
-        // From here on etcd's supervisor removes the folder, even if this process cannot.
+        // From here on, etcd's supervisor removes the folder, even if this process is killed.
         let folder = folder.keep();
         let (api_server, access) = start_api_server(&options, &folder, &etcd_url, tokens).await?;
         let admin = access.first().context("the first user is the admin")?.client().await?;
@@ -167,7 +168,7 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// Returns the folder with the control plane's data, which is removed when it ends.
+    /// Returns the folder with the data of the control plane. The folder is removed when the control plane ends.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -185,7 +186,7 @@ impl ControlPlane {
         self.processes().map(|process| process.log().tail()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Freezes the API server: connections stay open and nothing answers, as if the network was interrupted.
+    /// Freezes the API server: connections stay open, but requests get no response, as if the network was interrupted.
     pub async fn freeze(&self) -> anyhow::Result<()> {
         self.api_server.signal(Signal::Stop).await
     }
@@ -205,10 +206,10 @@ impl ControlPlane {
         }
     }
 
-    /// Applies CRDs, given as YAML, and waits until each can be used. Replacing an existing CRD takes the server a moment.
+    /// Applies CRDs in YAML, and waits until the server serves each kind. After a change of a CRD the server needs a moment.
     ///
     /// # Errors
-    /// If the server rejects one, also because of unknown fields.
+    /// If the server rejects a CRD, for example because of an unknown field.
     pub async fn apply_definitions(&self, documents: &[String]) -> anyhow::Result<()> {
         for document in documents {
             let name = self.apply_definition(document).await?;
@@ -264,8 +265,8 @@ async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, Strin
     Ok((etcd, format!("http://{address}")))
 }
 
-/// Starts kube-apiserver. It does not accept port 0, so a free port is chosen first, and another one if that was taken
-/// meanwhile.
+/// Starts kube-apiserver. kube-apiserver does not accept port 0, so this function chooses a free port. If another process
+/// takes that port meanwhile, this function tries another port.
 async fn start_api_server(
     options: &Options,
     folder: &Path,
@@ -349,7 +350,7 @@ async fn ready(
                     token: token.clone(),
                 })
                 .collect();
-            // Another process that took this port may accept the connection and never answer.
+            // Another process that took this port may accept the connection and never respond.
             let answered = tokio::select! {
                 answered = answers(&access) => answered,
                 () = process.until_ended() => false,
@@ -369,7 +370,7 @@ async fn ready(
     }
 }
 
-/// True if the server is ready and has created the namespace `default`, which every user expects.
+/// True if the server is ready and has created the namespace `default`. Clients expect this namespace in every cluster.
 async fn answers(access: &[Access]) -> bool {
     let Some(admin) = access.first() else { return false };
     // The file with the server's certificate may be incomplete while the server starts.
@@ -406,7 +407,7 @@ fn write_policy(folder: &Path) -> anyhow::Result<()> {
     fs::write(folder.join("audit-policy.json"), policy).context("cannot write the audit policy")
 }
 
-/// Creates a bearer token for each user, for the admin first, and writes them to a file.
+/// Creates a bearer token for each user, and writes the tokens to a file. The first token is that of [`ADMIN`].
 fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     // Predictable tokens are good enough: they protect only a test's server on loopback.
     let token = |user: &str| (user.to_owned(), format!("token-of-{user}"));

@@ -1,7 +1,7 @@
-//! Cluster outside of any fleet whose EndpointSlices the member agent makes. Pods and Nodes are bare objects: there is no
-//! kubelet, so the test writes their status.
+//! Cluster in no fleet, in which the member agent runs as the EndpointSlice controller. Pods and Nodes are plain API objects:
+//! there is no kubelet, so the test writes their status.
 //!
-//! - [`Cluster`]: a control plane that the tests of a process share, one at a time, with the rights of `deploy/`.
+//! - [`Cluster`]: a control plane that the tests of a process share, one test at a time. The agent has the roles of `deploy/`.
 //! - [`Workload`]: Services, pods and Nodes in one namespace, and waits for their slices.
 //! - [`describe`]: slices as text.
 
@@ -12,8 +12,9 @@ mod workload;
 pub use cluster::{Cluster, Kind, agent, is_serving, serves};
 pub use workload::{PodSketch, Workload};
 
-/// Value of the managed-by label of slices that kube-controller-manager, or by default the member agent, makes.
+/// Value of the label managed-by on slices of an EndpointSlice controller: kube-controller-manager's, and by default the
+/// member agent's.
 pub const MANAGER: &str = "endpointslice-controller.k8s.io";
-/// Value of the managed-by label of slices that kube-controller-manager mirrors from Endpoints. The member agent never changes
-/// those.
+/// Value of the label managed-by on slices that kube-controller-manager mirrors from Endpoints. The member agent never changes
+/// these slices.
 pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";

@@ -1,5 +1,5 @@
-//! Fleet with its agents and users, as scenarios use it, on any backend. Here it runs on control planes in processes of their
-//! own; in `sim`'s tests it runs on memkube in one process.
+//! Fleet with its agents and users, as scenarios use it, on any backend. In this crate the backend is real control planes in
+//! separate processes. In the tests of `sim` the backend is memkube in one process.
 
 mod on_processes;
 
@@ -20,7 +20,7 @@ pub struct FleetSpec {
     pub members: usize,
     /// Time for which a derived Service outlives its last exporter; `None` for the agents' default.
     pub derived_service_grace: Option<Duration>,
-    /// Address ranges (CIDR) of the first member's endpoints, as importers are configured; `None` for no limit.
+    /// Address ranges (CIDR) to which importers limit the first member's endpoints; `None` for no limit.
     pub source_ranges: Option<&'static str>,
 }
 
@@ -60,7 +60,7 @@ pub trait Backend: Sized {
     /// Creates a fleet whose agents do not run yet.
     fn create(spec: FleetSpec) -> impl Future<Output = anyhow::Result<Self>>;
 
-    /// Returns a client for the hub that may do everything.
+    /// Returns a client with all rights in the hub.
     fn hub(&self) -> Client;
 
     fn members(&self) -> Vec<Member>;
@@ -71,19 +71,19 @@ pub trait Backend: Sized {
     /// Starts all agents and waits until they are ready.
     fn start_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
-    /// Stops all agents as an operator does.
+    /// Stops all agents gracefully, as an operator does.
     ///
     /// # Errors
-    /// If one ends with an error.
+    /// If an agent ends with an error.
     fn stop_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Starts the agent of a cluster and waits until it is ready.
     fn start_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
-    /// Stops the agent of a cluster as an operator does.
+    /// Stops the agent of a cluster gracefully, as an operator does.
     ///
     /// # Errors
-    /// If none runs, or it ends with an error.
+    /// If no agent runs in the cluster, or the agent ends with an error.
     fn stop_agent(&mut self, place: AgentPlace) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Returns the metrics of a member's agent, as text.
@@ -99,7 +99,7 @@ pub trait Backend: Sized {
 /// Member of the fleet, as scenarios use it.
 #[derive(Clone)]
 pub struct Member {
-    /// Client for the member cluster that may do everything.
+    /// Client with all rights in the member cluster.
     pub client: Client,
     pub cluster_id: String,
     pub hub_namespace: String,

@@ -1,4 +1,4 @@
-//! Waits for objects by watches, with a deadline and a message that shows the last state.
+//! Functions that watch objects until a condition is true or a deadline has passed. The error shows the last state.
 
 use crate::agent;
 use crate::limits::{EVENTUALLY, POLL};
@@ -17,7 +17,7 @@ use std::panic::Location;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Annotation of the bookmark after the initial objects of a watch.
+/// Annotation of the bookmark that ends the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Deadline of a wait.
@@ -65,7 +65,7 @@ impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 /// Waits until an object exists and fulfils `condition`.
 ///
 /// # Errors
-/// After [`EVENTUALLY`], with the object as it was last seen and the last lines of the agents.
+/// After [`EVENTUALLY`]. The error shows the last state of the object and the last log lines of the agents.
 pub async fn object<K: Shown>(
     api: &Api<K>,
     name: &str,
@@ -93,8 +93,8 @@ pub async fn without_finalizers<K: Shown>(api: &Api<K>, name: &str) -> anyhow::R
     object(api, name, &format!("{name} to have no finalizers"), has_none).await.map(drop)
 }
 
-/// Waits until the objects that a watch selects fulfil `condition` as a set. Their keys are `<namespace>/<name>`, or `<name>`
-/// for cluster-scoped objects.
+/// Waits until the set of objects that a watch selects fulfils `condition`. The keys are `<namespace>/<name>`, or `<name>` for
+/// cluster-scoped objects.
 pub async fn objects<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,
@@ -120,8 +120,8 @@ pub async fn objects_within<K: Shown>(
     }
 }
 
-/// Waits until the kind of a CRD can be used. For a moment after the CRD is established, the server may still answer that it
-/// prepares the storage.
+/// Waits until the kind of a CRD can be used. For a moment after the CRD is established, the server may still reject requests
+/// because it prepares the storage.
 pub async fn usable(client: &Client, definition: &str) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let what = format!("the definition {definition} to be established");
@@ -146,7 +146,7 @@ fn named(name: &str) -> WatchParams {
     WatchParams::default().fields(&format!("metadata.name={name}"))
 }
 
-/// Follows a watch until the condition is met. Starts it again when it ends.
+/// Follows a watch until the condition is met. Starts the watch again when the watch ends.
 async fn follow<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,

@@ -1,4 +1,4 @@
-//! Fleet of one hub and its members that all tests of a process share, one at a time.
+//! Fleet of one hub and its members. All tests of a process share the fleet, one test at a time.
 //!
 //! Leftovers of one test are removed before the next one begins: agents watch whole clusters, so the leftovers would cause
 //! writes in another test. Cluster ids and namespaces are new for each test.
@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, OnceCell};
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
 /// User name of a member agent in its own cluster: the service account of `deploy/member-agent.yaml`.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
-/// Namespace of the fleet's own objects in every cluster.
+/// Namespace of fleetnet's objects in every cluster, such as the agents' Leases and derived Services.
 pub const FLEET_SYSTEM: &str = "fleet-system";
 
 static HUB: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
@@ -38,7 +38,7 @@ pub struct Fleet {
     /// Members in the order of their numbers, which begin at 1.
     pub members: Vec<Member>,
     test: u32,
-    // Last field, so that it is dropped last: the next test then gets its turn.
+    // Last field, because Rust drops it last: then the next test gets the fleet.
     turn: Turn,
 }
 
@@ -55,8 +55,10 @@ pub struct Member {
 }
 
 impl Fleet {
-    /// Waits for the shared fleet and takes this many members of it. Starts control planes that do not run yet, in parallel.
-    /// The fleet has the CRDs, the namespaces and the roles of the agents, and nothing of an earlier test.
+    /// Waits until no other test uses the shared fleet. Returns the fleet with this number of members. Starts control planes
+    /// that
+    /// do not run yet, in parallel. The fleet has the CRDs, the agents' namespaces and roles, and no objects of an earlier
+    /// test.
     pub async fn take(members: usize) -> anyhow::Result<Self> {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
         let turn = Turn::of(&TURN).await;
@@ -73,8 +75,9 @@ impl Fleet {
         fleet.admitted().await
     }
 
-    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. It ends when the test drops its
-    /// last part.
+    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. The servers end when the test
+    /// drops
+    /// the last reference to them.
     pub async fn own(members: usize) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
         let started = futures::future::try_join_all((0..members).map(start_member));
@@ -109,7 +112,7 @@ impl Fleet {
         self.hub_agent_over(None).await
     }
 
-    /// Returns settings for the hub agent, which reaches the hub through a proxy if there is a line.
+    /// Returns settings for the hub agent. If there is a line, the agent reaches the hub through a proxy.
     pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
         Ok(with_long_leases(AgentSpec::new("hub-agent", "hub-agent"))
@@ -127,7 +130,7 @@ impl Fleet {
         self.member_agent_over(member, None).await
     }
 
-    /// Returns settings for a member's agent, which reaches both clusters through proxies if there is a line.
+    /// Returns settings for a member's agent. If there is a line, the agent reaches both clusters through proxies.
     pub async fn member_agent_over(&self, member: &Member, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
         let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
@@ -140,7 +143,7 @@ impl Fleet {
             .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
-            // A proxy serves plain HTTP, so the agent must accept that.
+            // The proxy to the hub accepts only plain HTTP, so the agent needs the flag that allows plain HTTP.
             .flag("--hub-insecure-http", to_hub.is_some().to_string())
             .keep(to_hub)
             .keep(to_own)
@@ -170,14 +173,14 @@ impl Fleet {
     }
 }
 
-/// Returns access to a server through a proxy, if there is a line; otherwise the access as it is.
+/// Returns access to a server through a new proxy if there is a line, otherwise the access unchanged.
 pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;
     Ok((proxy.access.clone(), Some(proxy)))
 }
 
-/// Address with a port that the kernel chooses; the agent logs which.
+/// Address with port 0: the kernel chooses a free port, and the agent logs the port.
 const FREE: &str = "127.0.0.1:0";
 
 /// Puts all admin ports of a member agent on free ports.
@@ -191,8 +194,8 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--health-probe-bind-address", FREE)
 }
 
-/// Gives an agent longer Leases than the default, so that it keeps them while its API server is too busy to answer for 10 s. An
-/// agent that loses one ends, and no test starts it again.
+/// Gives an agent Leases of 60 s: its API server may be too busy to respond for 10 s. An agent that loses its Lease ends, and
+/// no test starts the agent again.
 #[must_use]
 pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
     spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")

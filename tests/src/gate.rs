@@ -1,5 +1,5 @@
-//! Gate in front of a real API server, to interrupt connections. It forwards bytes without reading them, so that TLS passes
-//! through. It can be open, shut (every connection ends) or silent (nothing passes, and connections stay open).
+//! Gate in front of a real API server, with which tests interrupt connections. The gate forwards bytes without decrypting TLS.
+//! A gate is open, shut (every connection ends) or silent (connections stay open, but no bytes pass).
 
 use anyhow::Context as _;
 use std::net::SocketAddr;
@@ -69,7 +69,8 @@ async fn accept(listener: TcpListener, server: SocketAddr, state: watch::Sender<
     }
 }
 
-/// Forwards one connection until the connection or the gate ends. A connection that was silent once stays silent.
+/// Forwards one connection until the connection or the gate ends. A silent connection stays silent until it ends, even if the
+/// gate is opened again.
 async fn forward(mut stream: TcpStream, server: SocketAddr, mut state: watch::Receiver<Gate>) {
     let initial = *state.borrow_and_update();
     if initial == Gate::Open {

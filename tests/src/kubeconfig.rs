@@ -28,13 +28,13 @@ impl Access {
         Ok(kube::Client::try_from(config)?)
     }
 
-    /// Returns kube's configuration for such a client.
+    /// Returns kube's configuration for this user and this server.
     pub async fn config(&self) -> anyhow::Result<kube::Config> {
         let kubeconfig: Kubeconfig = serde_json::from_value(self.document())?;
         Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
     }
 
-    /// Returns the certificate authority as the agents' environment variable has it.
+    /// Returns the certificate authority in base64, as in the agents' environment variable.
     #[must_use]
     pub fn authority_base64(&self) -> String {
         STANDARD.encode(&self.authority_pem)
@@ -42,7 +42,7 @@ impl Access {
 
     /// Writes a kubeconfig `<user>_<port>.kubeconfig` into `folder`, with underscores for colons. Returns its path.
     pub fn write_kubeconfig(&self, folder: &Path) -> anyhow::Result<PathBuf> {
-        // A kubeconfig is YAML, of which JSON is a part.
+        // JSON is valid YAML, the format of a kubeconfig.
         self.write(folder, "kubeconfig", &self.document().to_string())
     }
 

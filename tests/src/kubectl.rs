@@ -30,7 +30,7 @@ pub struct Outcome {
 }
 
 impl Kubectl {
-    /// Finds kubectl, and uses it with this kubeconfig, which need not exist yet.
+    /// Finds the kubectl program. Its calls use the kubeconfig at this path; the file may be created later.
     pub async fn with(kubeconfig: PathBuf) -> anyhow::Result<Self> {
         let program = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
         Ok(Self { program, kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
@@ -51,7 +51,8 @@ impl Kubectl {
         })
     }
 
-    /// Runs kubectl with the words of a line as arguments. It must succeed without a warning. Returns its output.
+    /// Runs kubectl with the words of a line as arguments. Fails if kubectl fails or prints a warning. Returns kubectl's
+    /// output.
     pub async fn print(&self, line: &str) -> anyhow::Result<String> {
         let outcome = self.run(&line.split_whitespace().collect::<Vec<_>>(), "").await?;
         ensure!(outcome.code == 0 && outcome.err.is_empty(), "{line}: {outcome:?}");

@@ -1,7 +1,7 @@
 //! End-to-end tests on real control planes, and their harness.
 //!
-//! A test takes a fleet and starts agents as processes of their own. It acts as a user through the API servers, waits on
-//! watches for the results, and reads the costs from the servers' audit logs:
+//! A test uses a fleet and starts agents in separate processes. The test acts as a user through the API servers, and watches
+//! for the results. The test counts writes in the servers' audit logs:
 //!
 //! ```text
 //! fleet (hub + members, shared by the tests of one process)
@@ -44,7 +44,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Runtime for all tests of a process: they share clients and log readers, which outlive the test that made them.
+/// Runtime for all tests of a process. Clients and log readers run on it longer than the test that started them.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits::WORKER_THREADS)
@@ -56,12 +56,12 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// Runs a test to its end.
 ///
 /// # Panics
-/// If it takes longer than [`limits::TEST`]; the message shows what it waited for.
+/// If the test takes longer than [`limits::TEST`]. The message shows the waits of the test.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     run_within(limits::TEST, test)
 }
 
-/// Runs a test as [`run`] does, with another time limit, for a test that has much to do.
+/// Runs a test as [`run`] does, with another time limit.
 pub fn run_within<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     RUNTIME.block_on(watchdog::watched(limit, test))
 }

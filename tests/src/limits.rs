@@ -12,25 +12,25 @@ pub const LOG_LINES_SHOWN: usize = 40;
 pub const EVENTUALLY: Duration = Duration::from_secs(120);
 /// Time limit of a test, not counting its waits for a turn and for builds.
 pub const TEST: Duration = Duration::from_secs(600);
-/// Additional time for a test that blocks its thread. After it, the whole test process is ended.
+/// Time from a test's limit to the end of the whole process: a test that blocks its thread cannot fail in another way.
 pub const STUCK: Duration = Duration::from_secs(30);
 /// Interval at which the time of each test is checked.
 pub const WATCH: Duration = Duration::from_millis(500);
-/// Latest waits that the message about a slow test shows.
+/// Number of waits that the message about a slow test shows, the latest first.
 pub const WAITS_SHOWN: usize = 8;
 /// Time limit to start a control plane.
 pub const CONTROL_PLANE_START: Duration = Duration::from_secs(300);
 /// Time limit to start or end a process.
 pub const PROCESS: Duration = Duration::from_secs(120);
-/// Attempts to start a server if its port is taken between its choice and its use.
+/// Attempts to start a server: another process may take the chosen port before the server opens the port.
 pub const PORT_ATTEMPTS: usize = 5;
 /// Interval at which to check something that cannot be watched: a file, or a port that is not open yet.
 pub const POLL: Duration = Duration::from_millis(10);
 /// Largest number of members of a shared fleet.
 pub const MEMBERS: usize = 3;
-/// Largest answer of an agent's admin port that is read, in bytes.
+/// Largest response of an agent's admin port that is read, in bytes.
 pub const ADMIN_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Commands to a supervisor that can wait in its channel.
+/// Capacity of the supervisor's channel for commands.
 pub const ORDERS: usize = 1;
 /// Attempts to remove a process's scratch folder: a process that was just killed may still write there.
 pub const REMOVALS: usize = 100;

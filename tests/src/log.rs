@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::watch;
 
-/// Last output lines of a process. Clones share them.
+/// Last output lines of a process. Clones share the same lines.
 #[derive(Clone, Debug)]
 pub struct Log {
     name: Arc<str>,
@@ -41,7 +41,7 @@ impl Log {
         log
     }
 
-    /// Waits for a line for which `find` returns a value, past or future, and returns that value.
+    /// Waits for a line for which `find` returns a value, and returns the value. Checks also the lines before this call.
     ///
     /// # Errors
     /// If the log ends, or [`EVENTUALLY`] passes, before such a line. The error shows the last lines.

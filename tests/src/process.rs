@@ -48,24 +48,24 @@ pub enum Signal {
     Cont,
 }
 
-/// Process under a supervisor. It is killed when this value is dropped, or when the test process ends in any way.
+/// Process under a supervisor. The process is killed when this value is dropped, or when the test process ends in any way.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     pid: i32,
     supervisor_pid: i32,
-    /// Standard input of the supervisor. Closing it tells the supervisor to kill the process.
+    /// Standard input of the supervisor. The supervisor kills the process when this input is closed.
     orders: Mutex<ChildStdin>,
     log: Log,
     state: watch::Receiver<State>,
 }
 
-/// State of the process, as the supervisor has reported it. It stays, so that a late reader misses nothing.
+/// State of the process, as the supervisor has reported it. A reader that subscribes after the end still gets the last state.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     pid: Option<i32>,
     ended: Option<Ended>,
-    /// True if the supervisor itself has ended, which removes the process and its scratch folder first.
+    /// True if the supervisor itself has ended. Before that, the supervisor ends the process and removes its scratch folder.
     gone: bool,
 }
 
@@ -81,8 +81,8 @@ impl Process {
         }
         command.arg("--").arg(&spec.file).args(&spec.arguments);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(spec.environment);
-        // The supervisor has a process group of its own: an interrupt from the keyboard goes only to the test, and the
-        // supervisor reacts to the test's end.
+        // The supervisor has a separate process group: an interrupt from the keyboard goes only to the test, and the supervisor
+        // ends the process when the test ends.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut supervisor =
             command.spawn().with_context(|| format!("cannot start the supervisor of {}", spec.name))?;
@@ -124,7 +124,7 @@ impl Process {
         &self.log
     }
 
-    /// Returns how the process ended; `None` while it runs.
+    /// Returns how the process ended; `None` while the process runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         let state = *self.state.borrow();
@@ -145,7 +145,7 @@ impl Process {
     /// Waits until the process has ended and its log is complete.
     ///
     /// # Errors
-    /// If it has not ended within [`PROCESS`]. The error contains the last lines of its log.
+    /// If the process has not ended within [`PROCESS`]. The error contains the last lines of its log.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         watchdog::waits_for(|| format!("{} to end", self.name));
         let mut state = self.state.clone();
@@ -169,15 +169,15 @@ impl Process {
     /// Waits until the process has ended, without a time limit.
     pub(crate) async fn until_ended(&self) {
         let mut state = self.state.clone();
-        // An error means that the channel's sender is gone, and so is the supervisor.
+        // An error means that the channel's sender was dropped, so the supervisor has ended.
         let _ = state.wait_for(|state| state.ended.is_some() || state.gone).await;
     }
 
-    /// Returns a future that ends when the process and its supervisor are gone. It works even after `self` is dropped.
+    /// Returns a future that ends when the process and its supervisor have ended. The future does not borrow `self`.
     pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
         let mut state = self.state.clone();
         async move {
-            // An error means that the channel's sender is gone, and so is the supervisor.
+            // An error means that the channel's sender was dropped, so the supervisor has ended.
             let _ = state.wait_for(|state| state.gone).await;
         }
     }

@@ -1,7 +1,7 @@
-//! Proxy in front of a real API server, for one agent. It forwards everything until the write at which it must stop, and
-//! nothing from there on.
+//! Proxy between one agent and a real API server. A test can choose a write at which the proxy stops. The proxy forwards
+//! everything before this write, and nothing after it.
 //!
-//! The agent sends plain HTTP to the proxy, which forwards it with the agent's own token.
+//! The agent sends plain HTTP. The proxy sends each request to the server over HTTPS, with the agent's token.
 
 use crate::kubeconfig::Access;
 use anyhow::{Context as _, anyhow};
@@ -26,9 +26,11 @@ use tokio::task::JoinSet;
 /// Write at which a proxy stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Kind of write to stop at, the first of its kind: `create endpointsliceexports`, `patch serviceexports/status`.
+    /// Verb and resource of the write, such as `create endpointsliceexports` or `patch serviceexports/status`. The proxy stops
+    /// at
+    /// the first such write.
     pub write: String,
-    /// True if the server still executes that write, without an answer to the agent.
+    /// True if the proxy still sends this write to the server. The agent gets no response either way.
     pub carried_out: bool,
 }
 
@@ -51,18 +53,18 @@ impl Drop for Proxy {
     }
 }
 
-/// State that all proxies of one agent share: if one stops, all do.
+/// State that all proxies of one agent share: if one proxy stops, all of them stop.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Text in the names of objects whose writes do not count.
+    /// Part of an object's name. Writes to such objects are not recorded and never stop the proxies.
     ignored: Option<String>,
     /// Delay of each request before it is sent to the server.
     delay: Duration,
     stop: Mutex<Option<Stop>>,
-    /// Kinds of writes that were forwarded, in the order of their first.
+    /// Verbs and resources of forwarded writes, in the order of the first write of each.
     passed: Mutex<Vec<String>>,
     stopped: watch::Sender<bool>,
 }
@@ -74,7 +76,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Returns a line for proxies that do not count writes to objects with this text in their names.
+    /// Returns a line for proxies that ignore writes to objects with this text in their names.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
         Self::new(ignored, Duration::ZERO)
@@ -91,7 +93,7 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Forgets the recorded kinds of writes, and stops at the next write of the given kind.
+    /// Clears the recorded kinds of writes. The proxies stop at the next write of the given kind, if there is one.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();
@@ -109,7 +111,7 @@ impl Line {
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    /// Returns the planned stop if this write is the one to stop at.
+    /// Records the kind of a write. Returns the planned stop if the proxies must stop at this write.
     fn meets(&self, write: &str, path: &str) -> Option<Stop> {
         if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
             return None;
@@ -182,7 +184,7 @@ async fn for_upstream(request: Request<Incoming>) -> anyhow::Result<Request<Body
     Ok(Request::from_parts(parts, Body::from(body.to_vec())))
 }
 
-/// Returns the kind of a write to objects; `None` for reads, Leases and Events.
+/// Returns the verb and resource of a write to objects; `None` for reads, Leases and Events.
 fn written<B>(request: &Request<B>) -> Option<String> {
     let verb = match *request.method() {
         Method::POST => "create",

@@ -43,7 +43,7 @@ impl Routes {
     /// Waits until the Service's slices have exactly these addresses.
     ///
     /// # Errors
-    /// If that does not happen in time, or the watch has ended and may have missed something.
+    /// If the addresses differ until the deadline, or the watch has ended and may have missed events.
     pub async fn are(&mut self, addresses: &[&str]) -> anyhow::Result<()> {
         self.are_within(EVENTUALLY, addresses).await
     }
@@ -63,7 +63,7 @@ impl Routes {
     /// Checks that the Service had at least one ready address at every moment since the watch began.
     ///
     /// # Errors
-    /// If not, if nothing was seen, or if the watch has ended and may have missed something.
+    /// If there was a moment without a ready address, if the watch has seen no event, or if the watch has ended.
     pub fn never_empty(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.iter().position(BTreeSet::is_empty);
@@ -120,7 +120,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
                 current.remove(&slice.metadata.name);
                 slice.metadata.resource_version
             }
-            // The first bookmark ends the initial objects. Later bookmarks change nothing.
+            // The first bookmark ends the initial objects. Later bookmarks do not change the routes.
             WatchEvent::Bookmark(bookmark) => {
                 if std::mem::replace(&mut complete, true) {
                     version = bookmark.metadata.resource_version;

@@ -1,5 +1,5 @@
-//! Scenarios for a fleet on any backend: actions and their expected results. Each test program calls the macro that lists the
-//! scenarios, so that no scenario is missing on one backend by mistake.
+//! Scenarios for a fleet on any backend: actions and their expected results. The test programs of all backends call the same
+//! macros with the lists of scenarios, so that no backend misses a scenario.
 
 pub mod actions;
 pub mod announced;
@@ -14,10 +14,12 @@ pub mod marker;
 pub mod rich;
 pub mod trust;
 
-/// Makes a test of each scenario of the main job. `$run` is called with the scenario and the fleet that it needs.
+/// Defines a test for each scenario of the main job (export, import and their removal). Each test calls `$run` with the
+/// scenario
+/// and the settings of its fleet.
 #[macro_export]
 macro_rules! main_job_tests {
-    // Runs all scenarios one after the other, as statements. `$run` also gets the given expression and the scenario's name.
+    // Runs all scenarios one after the other, as statements. `$run` also gets `$with` and the scenario's name.
     (in a row: $run:path, $with:expr) => {
         $crate::main_job_tests! { @list [in a row: $run, $with] }
     };
@@ -39,7 +41,7 @@ macro_rules! main_job_tests {
     };
 }
 
-/// Makes a test of each scenario about the rules of a fleet: announcements, features, conflicts and rights.
+/// Defines a test for each scenario about the rules of a fleet: announcements, features, conflicts and rights.
 #[macro_export]
 macro_rules! fleet_rule_tests {
     ($run:path) => {
@@ -77,7 +79,7 @@ macro_rules! fleet_rule_tests {
     };
 }
 
-/// Makes the tests of a list of scenarios. Each entry has the number of members and other needs.
+/// Defines the tests for a list of scenarios. Each entry has the number of members and other settings of the fleet.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! scenario_tests {
@@ -97,8 +99,8 @@ macro_rules! scenario_tests {
     };
 }
 
-/// Makes a test of each scenario about the CRDs. `$run` is called with the scenario, which needs a client of a server after
-/// [`definitions::upgrade`].
+/// Defines a test for each scenario about the CRDs. Each test calls `$run` with the scenario. A scenario needs a client of a
+/// server on which [`definitions::upgrade`] was called.
 #[macro_export]
 macro_rules! definition_tests {
     ($run:path) => {

@@ -1,14 +1,14 @@
-//! Turns: exclusive use of what several tests of a process need, one test at a time.
+//! Turns: exclusive use of servers that several tests of a process share, one test at a time.
 
 use crate::process::Process;
 use crate::watchdog;
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Lock for tests that start control planes of their own, so that a run never needs memory for two of them.
+/// Lock for tests that start separate control planes. Only one such test runs at a time, to save memory.
 static OWN_SERVERS: Mutex<()> = Mutex::const_new(());
 
-/// Turn of a test. It lasts until the last clone is dropped: agents keep one, so it outlasts each of their processes.
+/// Turn of a test. The turn ends when its last clone is dropped. Agents keep a clone, so the turn outlasts their processes.
 #[derive(Clone, Debug)]
 pub struct Turn {
     _guard: Arc<MutexGuard<'static, ()>>,
@@ -16,14 +16,14 @@ pub struct Turn {
 
 impl Turn {
     /// Waits for the turn to start control planes that no other test uses, for tests that stop, restore or reconfigure servers.
-    /// All others share control planes ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
+    /// All other tests share control planes ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
     /// [`crate::conformance::servers::real`]).
     pub async fn with_own_servers() -> Self {
         Self::of(&OWN_SERVERS).await
     }
 
-    /// Makes the turn last until a process and its supervisor have ended: after they are dropped they may still run for a
-    /// moment.
+    /// Extends the turn until a process and its supervisor have ended. Both may still run for a moment after `process` is
+    /// dropped.
     pub(crate) fn outlasts(&self, process: &Process) {
         let (gone, turn) = (process.gone(), self.clone());
         tokio::spawn(async move {

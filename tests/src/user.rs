@@ -81,8 +81,8 @@ impl User {
         self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
     }
 
-    /// Rewrites a slice under its old name and UID, as kube-controller-manager does when it recycles one. Annotations and
-    /// labels of other writers are lost.
+    /// Replaces the content of a slice and keeps its name and UID, as kube-controller-manager does when it reuses a slice.
+    /// Annotations and labels of other writers are lost.
     pub async fn recycle_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
         let replacement: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
         self.api::<EndpointSlice>().replace(name, &PostParams::default(), &replacement).await?;

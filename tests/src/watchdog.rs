@@ -1,7 +1,7 @@
-//! Time limit for each test. A test that exceeds it fails, and the message shows what it waited for.
+//! Time limit for each test. A test that exceeds the limit fails, and the message shows the test's latest waits.
 //!
-//! The limit does not count the time in which the test waits for its turn, or in which Cargo builds a program for it. A test
-//! that blocks its runtime ends the process.
+//! The limit does not count the time in which the test waits for its turn, or for a build by Cargo. If a test blocks its
+//! thread, the whole process ends.
 
 use crate::agent;
 use crate::limits::{STUCK, WAITS_SHOWN, WATCH};
@@ -112,7 +112,7 @@ async fn within_limit<T>(watched: &Watched, test: impl Future<Output = T>) -> T 
     }
 }
 
-/// Records what this test starts to wait for. Does nothing outside of a test.
+/// Records a wait of the current test. Does nothing outside of a test.
 pub(crate) fn waits_for(what: impl FnOnce() -> String) {
     // An error means that no test runs here: the bench and the sandbox use the harness too.
     let _ = WATCHED.try_with(|watched| {
@@ -127,7 +127,7 @@ pub(crate) fn waits_for(what: impl FnOnce() -> String) {
 /// Pause of this test's clock, until the value is dropped.
 pub(crate) struct Pause(Option<Arc<Watched>>);
 
-/// Stops the clock of this test while it waits for others.
+/// Stops the clock of the current test until the returned value is dropped.
 pub(crate) fn pause() -> Pause {
     let watched = WATCHED.try_with(Arc::clone).ok();
     if let Some(watched) = &watched {
@@ -166,7 +166,7 @@ impl Drop for Registered {
     }
 }
 
-/// Starts a thread that ends the process if a test blocks its own thread, because nothing else can make that test fail.
+/// Starts a thread that ends the process if a test blocks its thread, because such a test cannot fail in another way.
 fn guard() {
     let stuck = || RUNNING.lock().iter().find(|watched| watched.elapsed() > watched.limit + STUCK).cloned();
     std::thread::spawn(move || {

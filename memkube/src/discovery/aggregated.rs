@@ -1,6 +1,6 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`, KEP-3352).
 //!
-//! `/api` returns all resources of the core group in one answer, and `/apis` those of all other groups.
+//! `/api` returns all resources of the core group in one response, and `/apis` those of all other groups.
 
 use super::groups::{self, Group};
 use super::lists;

@@ -18,7 +18,7 @@ use crate::service::{Content, Reply};
 use serde_json::{Map, Value, json};
 
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// Content type of the protobuf answer. [`PROTOBUF`] has an `@`, which no media type may contain.
+/// Content type of the protobuf response. [`PROTOBUF`] has an `@`, which no media type may contain.
 const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answer to `/openapi/v2`: a document without paths.

@@ -1,4 +1,4 @@
-//! Tests of HTTPS: authentication, answers and closing.
+//! Tests of HTTPS: authentication, responses and closing.
 
 use super::{Https, Options};
 use crate::clock::TokioClock;

@@ -1,4 +1,4 @@
-//! Bodies of answers.
+//! Bodies of responses.
 
 use super::BoxError;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Body of an answer: chunks of a complete answer, or the events of a watch.
+/// Body of a response: chunks of a complete response, or the events of a watch.
 pub struct Body(Kind);
 
 enum Kind {

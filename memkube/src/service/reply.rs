@@ -18,7 +18,7 @@ pub(crate) struct Reply {
     pub(crate) object_name: Option<String>,
 }
 
-/// Body of an answer.
+/// Body of a response.
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),

@@ -149,7 +149,7 @@ fn allowed(context: &Context<'_>, user: User, attributes: &Value) -> bool {
     }
 }
 
-/// 422 without the kind, like kube-apiserver's answer.
+/// 422 without the kind, like kube-apiserver's response.
 fn refused(field: &str, value: &Value, why: &str) -> Status {
     let named = Named { group: "authorization.k8s.io", kind: "", name: "" };
     Status::invalid(named, &[FieldError::invalid(field, value, why)])

@@ -30,7 +30,7 @@ const IN_PROGRESS: [&str; 3] = ["True", "InstanceDeletionInProgress", "CustomRes
 const COMPLETED: [&str; 3] = ["False", "InstanceDeletionCompleted", "removed all instances"];
 
 impl Work<'_> {
-    /// Starts the deletion of a CustomResourceDefinition and its objects. The answer shows the state before the objects
+    /// Starts the deletion of a CustomResourceDefinition and its objects. The response shows the state before the objects
     /// are deleted.
     pub(super) fn delete_definition(&mut self, stored: &Arc<Stored>) -> Result<Outcome, Status> {
         let mut object = stored.decode();

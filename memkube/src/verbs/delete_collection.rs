@@ -7,7 +7,7 @@ use crate::service::{Content, Reply};
 use crate::status::Status;
 
 impl Work<'_> {
-    /// Deletes the objects. The answer contains them as they were before.
+    /// Deletes the objects. The response contains them as they were before.
     pub(super) fn delete_collection(&mut self) -> Result<Reply, Status> {
         let (metadata, chosen) = self.asked(faults::State::Newest)?;
         let options = DeleteOptions::of(self.request)?;

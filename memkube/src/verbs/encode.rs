@@ -1,4 +1,4 @@
-//! Encoding of objects and lists for answers.
+//! Encoding of objects and lists for responses.
 
 use crate::object::Object;
 use crate::registry::{Definition, Registered};
@@ -58,7 +58,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes a stored object, for an answer or an event.
+    /// Encodes a stored object, for a response or an event.
     pub(crate) fn object(&self, registered: Option<&Registered>, stored: &Stored) -> Vec<Bytes> {
         let json = self.converted(registered, stored);
         match self.form {

@@ -114,7 +114,7 @@ impl Watch {
         Reply::new(200, Content::Watch(stream.boxed()))
     }
 
-    /// Returns the next chunk of the answer, or `None` at the end of the watch.
+    /// Returns the next chunk of the response, or `None` at the end of the watch.
     async fn turn(mut self: Box<Self>) -> Option<(Result<Bytes, BoxError>, Box<Self>)> {
         loop {
             if self.over {

@@ -1,8 +1,8 @@
-//! Content negotiation: the form of objects in the answer.
+//! Content negotiation: the form of objects in the response.
 
 use crate::status::{Details, Status};
 
-/// Form of objects in an answer.
+/// Form of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Whole objects.
@@ -14,7 +14,7 @@ pub(crate) enum Form {
 /// Requested form of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataForm {
-    /// True for `PartialObjectMetadataList`, false for `PartialObjectMetadata`. The form must match the answer.
+    /// True for `PartialObjectMetadataList`, false for `PartialObjectMetadata`. The form must match the response.
     pub(crate) list: bool,
     /// `v1` and `v1beta1` differ only in their name.
     pub(crate) version: MetadataVersion,

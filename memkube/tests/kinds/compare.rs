@@ -1,4 +1,4 @@
-//! Comparison of answers with the expected ones.
+//! Comparison of responses with the expected ones.
 
 use crate::support::Answer;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use serde_json::Value;
 const OWN: [&str; 8] =
     ["uid", "resourceVersion", "creationTimestamp", "generateName", "namespace", "continue", "name", "managedFields"];
 
-/// Expected answer to a call.
+/// Expected response to a call.
 #[derive(Default)]
 pub(crate) struct Expected {
-    /// 0 if no answer is expected.
+    /// 0 if no response is expected.
     code: u16,
     /// Reason of an error.
     reason: String,
@@ -42,7 +42,7 @@ impl Expected {
     }
 }
 
-/// Differences from the expected answer.
+/// Differences from the expected response.
 pub(crate) fn differences(expected: &Expected, answer: &Answer) -> Vec<String> {
     if expected.code == 0 {
         return if answer.code < 300 { Vec::new() } else { vec![answer.body.to_string()] };
@@ -100,7 +100,7 @@ fn causes(status: &Value) -> Vec<String> {
     causes.map(line).collect()
 }
 
-/// Object of an answer without the metadata that differs between servers, unless the expected object has it.
+/// Object of a response without the metadata that differs between servers, unless the expected object has it.
 fn plain(object: &Value, expected: &Value) -> Value {
     let mut plain = object.clone();
     let Some(members) = plain.as_object_mut() else { return plain };

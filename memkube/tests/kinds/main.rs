@@ -1,4 +1,4 @@
-//! Rules of kinds, compared with recorded answers of a real kube-apiserver.
+//! Rules of kinds, compared with recorded responses of a real kube-apiserver.
 //!
 //! Each file in `calls/` has sections (`= what holds`). Each section has calls to a server of its own:
 //!
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `MERGE` is a merge patch. `"*"` in an object matches any value, for example an address, port or time that the server
-//! chose. In metadata, only the fields of the expected answer are compared. A call without an expected answer must
+//! chose. In metadata, only the fields of the expected response are compared. A call without an expected response must
 //! succeed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]

@@ -47,7 +47,7 @@ async fn methods_that_a_path_does_not_have_are_refused() {
         let answer = server.call(method.clone(), path, "application/json", "{}").await;
         assert_eq!(answer.refusal(), NO_METHOD, "{method} {path}");
     }
-    // The answer for a custom resource names the resource itself.
+    // The response for a custom resource names the resource itself.
     let status = "/apis/ex.io/v1/namespaces/default/widgets/w/status";
     let answer = server.call(Method::DELETE, status, "application/json", "{}").await;
     assert_eq!(answer.refusal(), (405, "delete is not supported on resources of kind \"widgets.ex.io\""));

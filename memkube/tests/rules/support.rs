@@ -43,7 +43,7 @@ impl Answer {
         (self.code, self.body["message"].as_str().unwrap_or("no status"))
     }
 
-    /// resourceVersion of the answer's object.
+    /// resourceVersion of the response's object.
     pub(crate) fn version(&self) -> u64 {
         self.body["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
     }

@@ -1,5 +1,5 @@
-//! Command that starts a control plane and keeps it until the process ends in any way. For use by hand, and for the test that
-//! nothing is left over. Prints one line of JSON with the address.
+//! Command that starts a control plane. The control plane ends with the process of this command, even after SIGKILL. Users run
+//! the command by hand, and a test checks that nothing is left over. Prints one line of JSON with the server's address.
 
 use fleetnet_tests::control_plane::{ControlPlane, Options};
 

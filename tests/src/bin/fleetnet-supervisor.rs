@@ -1,10 +1,12 @@
-//! Command that supervises one process for a test, in a process group of its own. It kills that group with SIGKILL when the
-//! test is gone. The test has the other end of the standard input, and the kernel closes it however the test ends.
+//! Command that supervises one process for a test. The process has a separate process group. When the test ends, the
+//! supervisor kills that group with SIGKILL. The supervisor's standard input is a pipe from the test, and the kernel closes
+//! the pipe in whatever way the test ends.
 //!
-//! A parent-death signal is not enough. It fires when the *thread* that spawned the child ends, and each test is a thread.
+//! A parent-death signal is not enough: the kernel sends it when the *thread* that spawned the child ends, and each test is a
+//! thread.
 //!
 //! Input, line by line: `signal TERM|KILL|STOP|CONT`. Output: `started <pid>`, then `exited <code>` or `killed <signal>`. Both
-//! outputs of the process go to the supervisor's standard error. At the end the folder of `--scratch` is removed.
+//! outputs of the process go to the supervisor's standard error. At the end the supervisor removes the folder of `--scratch`.
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -41,8 +43,8 @@ async fn main() -> anyhow::Result<()> {
     let status = supervise(&mut owner, &mut child, pid).await?;
     if let Some(status) = status {
         println!("{}", describe(status));
-        // The reader of the child's log waits until every writer has closed the standard error, so the supervisor closes its
-        // own.
+        // The test reads the log until every writer has closed the standard error. So the supervisor closes its standard error
+        // when the child has ended.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
         owner.gone().await;
     }
@@ -63,13 +65,14 @@ fn start(command: &[OsString]) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot start {}", Path::new(program).display()))
 }
 
-/// Runs until the child has ended, and returns the child's status. If the test is gone first, kills the process group and
+/// Waits until the child has ended, and returns the child's status. If the test ends first, kills the process group and
 /// returns `None`.
 async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Result<Option<ExitStatus>> {
     loop {
         tokio::select! {
             status = child.wait() => {
-                // Kill processes that the child may have left in its group. Mostly there is none, which is an error to ignore.
+                // Kill processes that the child may have left in its group. Ignore the error that means that the group is
+                // empty.
                 let _ = kill_process_group(pid, Signal::KILL);
                 return Ok(Some(status?));
             }
@@ -90,7 +93,7 @@ async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Re
     }
 }
 
-/// Test that started the supervisor and has the other end of its standard input.
+/// Connection to the test that started the supervisor: lines of the standard input, and signals to end.
 struct Owner {
     orders: mpsc::Receiver<String>,
     signals: [SignalStream; 3],
@@ -99,7 +102,7 @@ struct Owner {
 impl Owner {
     fn new() -> anyhow::Result<Self> {
         let (sender, orders) = mpsc::channel(limits::ORDERS);
-        // A separate thread, because a read of the standard input cannot be interrupted. It ends with the process.
+        // Use a separate thread, because a read of the standard input cannot be interrupted. The thread ends with the process.
         std::thread::spawn(move || {
             let lines = std::io::stdin().lines().map_while(Result::ok);
             for line in lines {
@@ -113,7 +116,7 @@ impl Owner {
         Ok(Self { orders, signals })
     }
 
-    /// Returns the test's next line; `None` when the test is gone or the supervisor gets a signal to end.
+    /// Returns the next line from the test; `None` if the test has ended or the supervisor gets a signal to end.
     async fn order(&mut self) -> Option<String> {
         let [terminate, interrupt, hangup] = &mut self.signals;
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Comparison of two servers' answers to one case.
+//! Comparison of two servers' responses to one case.
 
 use super::script::{Case, Step};
 use serde_json::Value;
@@ -8,21 +8,21 @@ use std::fmt::Write as _;
 /// Number of a document's lines that a message shows before and after a difference.
 const CONTEXT_LINES: usize = 3;
 
-/// Result of comparing the answers of two servers.
+/// Result of comparing the responses of two servers.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Number of answers that were compared.
+    /// Number of responses that were compared.
     pub compared: usize,
-    /// Messages about answers that differ although their step is not marked as different.
+    /// Messages about steps whose responses differ although the table does not mark the step as different.
     pub differences: Vec<String>,
-    /// Steps that the table marks as different, with both answers.
+    /// Steps that the table marks as different, with both responses.
     pub marks: Vec<Mark>,
 }
 
-/// Step that the table marks as different, with both servers' answers.
+/// Step that the table marks as different, with both servers' responses.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// File of the case.
+    /// Name of the table's file with the case, without extension.
     pub theme: String,
     /// Title of the case.
     pub title: String,
@@ -33,7 +33,7 @@ pub struct Mark {
     pub call: String,
     /// Name of the difference in docs/memkube.md.
     pub name: String,
-    /// Answer of the real server; null if the real server was not asked.
+    /// Response of the real server; null if the case was not run on the real server.
     pub real: Value,
     pub ours: Value,
 }
@@ -46,14 +46,14 @@ impl Report {
         self.marks.extend(other.marks);
     }
 
-    /// Returns the names of the marked differences that occurred.
+    /// Returns the names of the known differences that occurred.
     #[must_use]
     pub fn known(&self) -> BTreeSet<&str> {
         self.marks.iter().map(|mark| mark.name.as_str()).collect()
     }
 }
 
-/// Compares the normalized answers of the real server (`real`) with those of memkube (`ours`).
+/// Compares the normalized responses of the real server (`real`) with memkube's normalized responses (`ours`).
 #[must_use]
 pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     let differences = unmarked(case, real, ours);
@@ -74,20 +74,20 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     report
 }
 
-/// Returns messages about answers that differ although their step is not marked.
+/// Returns messages about steps whose responses differ although the table does not mark the step as different.
 #[must_use]
 pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
     let differing = differing(case, real, ours);
     differing.map(|step| describe(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
 }
 
-/// Returns the steps (counted from 0) whose answers differ although they are not marked.
+/// Returns the unmarked steps (counted from 0) whose responses differ.
 pub fn differing<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = usize> + 'a {
     let steps = case.steps.iter().zip(real).zip(ours).enumerate();
     steps.filter_map(|(number, ((step, real), ours))| (step.differs.is_none() && real != ours).then_some(number))
 }
 
-/// Returns the marked steps with both answers. The real server need not have been asked.
+/// Returns the marked steps with both responses. `real` may be empty, for a run without a real server.
 pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = Mark> + 'a {
     let steps = (1..).zip(&case.steps).zip(ours);
     steps.filter_map(|((number, step), ours)| {
@@ -106,7 +106,7 @@ pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl I
     })
 }
 
-/// Returns messages about steps in which a server's status code is not the one in the table.
+/// Returns messages about steps in which a server's status code is not the code in the table.
 #[must_use]
 pub fn unexpected(case: &Case, answers: &[Value], of_memkube: bool) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -124,7 +124,7 @@ fn describe(case: &Case, step: &Step, what: &str) -> String {
     format!("{}.calls:{} ({})\n  {step}\n{what}", case.theme, step.line, case.title)
 }
 
-/// Returns the lines that differ, with `-` for the real server and `+` for memkube, and some lines around them.
+/// Returns the lines that differ, with `-` for the real server and `+` for memkube, and some lines before and after them.
 fn lines(real: &Value, ours: &Value) -> String {
     let (real, ours) = (format!("{real:#}"), format!("{ours:#}"));
     let (real, ours): (Vec<&str>, Vec<&str>) = (real.lines().collect(), ours.lines().collect());

@@ -1,16 +1,16 @@
-//! Normalization: replaces values that differ on any two servers by what they mean, so that the answers to one case can be
-//! compared.
+//! Normalization of responses, so that the responses of two servers to one case can be compared. Values that differ on any two
+//! servers become placeholders:
 //!
-//! - UIDs become their number in order of appearance.
-//! - A time is only checked. An object's creationTimestamp does not change. Its deletionTimestamp is neither before its
-//!   creation nor after the answer ([`times`]).
-//! - resourceVersions of objects become their order within the case, in messages too. Those of lists and bookmarks also depend
-//!   on other writers: they become the newest object that they are not older than.
-//! - Suffixes that the server generated, cluster IPs and node ports that it chose, and continue tokens become placeholders.
+//! - A UID becomes its number in order of appearance.
+//! - A time is only checked for plausibility. An object's creationTimestamp must not change. Its deletionTimestamp must be
+//!   between the creation and the response ([`times`]).
+//! - The resourceVersion of an object becomes its rank within the case, in messages too. The resourceVersion of a list or
+//!   bookmark also depends on other writers. So the rank of the newest object that is not newer replaces it.
+//! - Generated name suffixes, cluster IPs and node ports that the server chose, and continue tokens become placeholders.
 //! - `managedFields` are removed, because memkube has none.
-//! - A cause that an error has several times is kept once. kube-apiserver checks metadata up to four times, depending on the
-//!   kind; its message has each cause once.
-//! - Objects quoted in messages get their fields in alphabetical order, not in that of Go's structs.
+//! - Repeated causes of an error are removed. kube-apiserver checks metadata up to four times, depending on the kind, but its
+//!   message has each cause once.
+//! - Objects quoted in messages get their fields in alphabetical order, instead of the order of Go's structs.
 
 mod texts;
 mod times;
@@ -32,7 +32,7 @@ const GENERATED_LETTERS: usize = 5;
 /// Length to which the server cuts the prefix of a generated name.
 const GENERATED_PREFIX: usize = 58;
 
-/// Values found in the answers of a case so far, by which later ones are replaced.
+/// Values found in earlier responses of a case. Placeholders replace these values in later responses.
 #[derive(Default)]
 struct Known {
     /// resourceVersions of objects in this case.
@@ -42,13 +42,13 @@ struct Known {
     addresses: BTreeMap<String, usize>,
     ports: BTreeSet<u64>,
     times: Times,
-    /// True if the current answer is that of a dry-run request.
+    /// True if the current response is that of a dry-run request.
     dry_run: bool,
-    /// Text of the case itself. Values that occur in it were not chosen by the server.
+    /// Text of the case. If a value occurs in this text, the server did not choose the value.
     said: String,
 }
 
-/// Returns the normalized answers of a case, one document for each step.
+/// Returns the normalized responses of a case, one document for each step.
 #[must_use]
 pub fn normal(case: &Case, run: &CaseRun) -> Vec<Value> {
     let mut known = Known { said: said(case), times: Times::of(run), ..Known::default() };
@@ -120,7 +120,7 @@ impl Known {
         match value {
             Value::String(_) if key == "continue" => json!("<continue>"),
             Value::String(text) if text.starts_with(PROTOBUF) => json!("<protobuf>"),
-            // Column of a table with an object's age, which depends on the time.
+            // Column of a table with an object's age. The age depends on the time of the request.
             Value::String(text) if key == "cells" && is_age(text) => json!("<age>"),
             Value::String(text) => json!(self.text(text)),
             Value::Number(port)
@@ -155,7 +155,7 @@ impl Known {
         Value::Object(written)
     }
 
-    /// Returns an object's resourceVersion as its order among those of the case.
+    /// Returns the placeholder for an object's resourceVersion: its rank among the versions in the case.
     fn version(&self, version: u64) -> String {
         let rank = self.versions.range(..=version).count();
         if self.versions.contains(&version) {
@@ -164,12 +164,14 @@ impl Known {
         format!("<no version, after {rank}>")
     }
 
-    /// Returns a resourceVersion that other writers influence as that of the newest object that is not newer.
+    /// Returns the placeholder for a resourceVersion on which other writers have an influence: the rank of the newest object
+    /// of the case that is not newer.
     fn since(&self, version: u64) -> String {
         format!("<since version {}>", self.versions.range(..=version).count())
     }
 
-    /// Returns a resourceVersion in a message as its order. One that the case itself used stays.
+    /// Returns the placeholder for a resourceVersion in a message. A resourceVersion that the case wrote itself is not
+    /// replaced.
     fn shown_version(&self, version: &str) -> String {
         let said = [format!("\"{version}\""), format!("ersion={version}")];
         match version.parse() {
@@ -202,7 +204,7 @@ impl Known {
 }
 
 impl Known {
-    /// Replaces times in a text. Times that the case itself wrote stay: servers must not change them.
+    /// Replaces times in a text. Times that the case wrote itself are not replaced: servers must not change them.
     fn with_times(&self, text: &str) -> String {
         let form = |found: &Captures<'_>| match &found[0] {
             time if self.said.contains(time) => time.to_owned(),
@@ -225,7 +227,7 @@ impl Known {
     }
 }
 
-/// Sorts the resources in a discovery document, because kube-apiserver lists custom ones in any order.
+/// Sorts the resources in a discovery document, because kube-apiserver lists custom resources in any order.
 fn in_order(list: &mut Map<String, Value>) {
     if list.get("kind").is_some_and(|kind| kind == "APIResourceList")
         && let Some(Value::Array(resources)) = list.get_mut("resources")
@@ -256,7 +258,7 @@ fn number(value: &Value) -> Option<u64> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
-/// True if the resourceVersion is that of the object's own last change, so false for lists and bookmarks.
+/// True if the object's resourceVersion is the version of its last change. False for lists and bookmarks.
 fn is_object(object: &Map<String, Value>) -> bool {
     let meta = object.get("metadata");
     !object.contains_key("items") && meta.is_some_and(|meta| meta.get("uid").is_some())

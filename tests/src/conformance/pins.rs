@@ -1,4 +1,5 @@
-//! Exact differences in the steps that the table marks as different, kept in a file so that no difference grows unnoticed.
+//! Exact differences in the steps that the table marks as different. A file contains them, so that no difference grows
+//! unnoticed.
 //!
 //! ```text
 //! PATCH {svc}/a {"spec":{"clusterIP":null}} application/merge-patch+json
@@ -15,12 +16,12 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Environment variable; if it is set, the tests rewrite the file with the differences.
+/// Environment variable. If it is set, the tests rewrite the file with the differences.
 const RENEW_VARIABLE: &str = "CONFORMANCE_RENEW";
 const RENEW: &str = "CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube";
 /// Longest call that the file shows, in characters.
 const SHOWN_CALL: usize = 160;
-/// Longest value of the real server that the file keeps, in characters: longer ones may have a random order.
+/// Longest value of the real server that the file contains, in characters. Longer values may have a random order.
 const SHOWN_VALUE: usize = 400;
 const LONG: &str = "(long)";
 const ABSENT: &str = "(absent)";
@@ -32,7 +33,7 @@ const HEADER: &str =
 #   CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube
 ";
 
-/// Place in an answer, and the two servers' values there as JSON.
+/// Place in a response where the servers differ, and the two servers' values as JSON.
 struct Field {
     path: String,
     real: String,
@@ -46,7 +47,7 @@ fn file(table: &str) -> PathBuf {
 /// Compares the differences in the marked steps of a table with the file.
 ///
 /// # Errors
-/// If they are not the same; the error shows both and says how to renew the file.
+/// If the differences are not those of the file. The error shows both and explains how to renew the file.
 pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let now: BTreeMap<String, String> = marks.iter().map(|mark| (title(mark), shown(mark))).collect();
     if std::env::var_os(RENEW_VARIABLE).is_some() {
@@ -67,10 +68,10 @@ pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares memkube's answers to the marked steps with the file, without a real server.
+/// Compares memkube's responses to the marked steps with the file, without a real server.
 ///
 /// # Errors
-/// If a value is not the one of the file, or a step is not in the file.
+/// If a value of memkube is not the value in the file, or a step is not in the file.
 pub fn check_ours(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let pinned = entries(&read(table)?);
     let mut changed = Vec::new();
@@ -102,7 +103,7 @@ fn failure(table: &str, changed: &[String]) -> String {
     )
 }
 
-/// Returns the content of the file with a table's differences. Empty if there is no file, because then nothing differs.
+/// Returns the content of the file with a table's differences. If there is no file, the table has no known differences.
 fn read(table: &str) -> anyhow::Result<String> {
     let file = file(table);
     if !file.exists() {
@@ -133,12 +134,12 @@ fn shown(mark: &Mark) -> String {
     anywhere(mark, &format!("{}\n{}", call.trim_end(), fields.collect::<String>()))
 }
 
-/// Replaces the case's namespace, whose number depends on the cases before it.
+/// Replaces the case's namespace by `{ns}`, because the number in its name depends on earlier cases.
 fn anywhere(mark: &Mark, text: &str) -> String {
     text.replace(&mark.namespace, "{ns}")
 }
 
-/// Adds the places where two values differ to `fields`. Lists of different lengths differ as a whole.
+/// Adds the places where two values differ to `fields`. Lists of different lengths are one place.
 fn differing(path: &str, real: Option<&Value>, ours: Option<&Value>, fields: &mut Vec<Field>) {
     match (real, ours) {
         _ if real == ours => {}
@@ -169,14 +170,14 @@ fn json(value: Option<&Value>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), Value::to_string)
 }
 
-/// Returns the text below each title of the file.
+/// Returns the entries of the file: the text below each title.
 fn entries(text: &str) -> BTreeMap<String, String> {
     let sections = text.split("\n== ").skip(1);
     let sections = sections.filter_map(|section| section.split_once('\n'));
     sections.map(|(title, rest)| (title.to_owned(), format!("{}\n", rest.trim_end_matches('\n')))).collect()
 }
 
-/// Returns the fields of one entry of the file, which follow the line with its call.
+/// Returns the fields of one entry of the file. The entry's first line is the call.
 fn fields_of(entry: &str) -> Vec<Field> {
     let lines: Vec<&str> = entry.lines().skip(1).collect();
     let triples = lines.chunks_exact(3).filter_map(|triple| {

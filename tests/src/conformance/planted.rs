@@ -1,5 +1,5 @@
-//! Faults planted in memkube or in its transport. The table must detect each: a fault that is not detected shows a gap in the
-//! table.
+//! Faults planted in memkube or in its transport. The table must detect each fault. An undetected fault shows that the table
+//! lacks a case.
 
 mod answer;
 mod request;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Fault that can be planted.
+/// Fault that the tests plant, to check that the table detects it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedFault {
     /// Description of the fault.
     pub name: &'static str,
-    /// Theme of the table that should detect the fault, so it runs first.
+    /// File of the table that should detect the fault. The cases of this file run first.
     pub theme: &'static str,
     kind: Kind,
 }
@@ -27,15 +27,15 @@ pub struct PlantedFault {
 enum Kind {
     /// Fault in the rules of memkube's kinds.
     Rules(rules::RuleFault),
-    /// Fault in what memkube's watches and reads show.
+    /// Fault in memkube's watches and reads.
     Seen(watch::WatchFault),
-    /// Fault: the server never drops its watch history.
+    /// Fault: the server keeps its watch history, so no watch gets 410.
     Remembers,
-    /// Fault: the server does not clean up deleted namespaces or garbage.
+    /// Fault: the server does not empty deleted namespaces, or does not collect garbage.
     Cleaning(Cleaning),
-    /// Fault in how memkube reads a request.
+    /// Fault in decoding a request.
     Request(request::Change),
-    /// Fault in the answer that a client gets from memkube.
+    /// Fault in the response that a client gets from memkube.
     Answer(answer::Change),
 }
 
@@ -60,7 +60,7 @@ pub enum Servers {
     Usual,
     /// Servers that soon drop their watch history.
     Forgetful,
-    /// Servers beside which controllers delete objects.
+    /// Servers with controllers that delete objects.
     Cleaned,
 }
 
@@ -88,7 +88,7 @@ impl PlantedFault {
         }
     }
 
-    /// Returns the part that has the fault, for messages: memkube itself, or its transport.
+    /// Returns the place of the fault for messages: memkube, the request or the response.
     #[must_use]
     pub fn place(&self) -> &'static str {
         match self.kind {

@@ -1,9 +1,9 @@
-//! Random cases for the conformance suite from a seed, and the smallest part of a case that still differs.
+//! Random cases for the conformance suite from a seed, and smaller cases made from a case by leaving out steps.
 //!
-//! A watch is open all the time, and its events are compared at the end.
+//! A watch is open during the whole case, and its events are compared at the end.
 //!
-//! A case uses few names in few kinds, so that calls concern the same objects. Creates find existing objects, writes have an
-//! old resourceVersion, and deletions wait for a finalizer.
+//! A case uses few names in few kinds, so that calls affect the same objects. So some creates find existing objects, some
+//! writes have an old resourceVersion, and some deletions wait for a finalizer.
 
 use super::script::{Action, Call, Case, Step};
 use std::fmt::Write as _;
@@ -73,7 +73,7 @@ impl Random {
     }
 }
 
-/// Returns the random case of a seed. Its steps keep their answers as `s<line>`, and later steps use them.
+/// Returns the random case of a seed. Steps store their responses under the names `s<line>`, and later steps use them.
 #[must_use]
 pub fn case(seed: u64) -> Case {
     let mut random = Random(fastrand::Rng::with_seed(seed));
@@ -82,7 +82,7 @@ pub fn case(seed: u64) -> Case {
     for line in 1..=CALLS {
         let line = usize::try_from(line).expect("a small number");
         let call = call(&mut random, kind, &kept);
-        // Lists are not kept: other writers advance their resourceVersion, so no later step may use it.
+        // Do not store lists: other writers advance the resourceVersion of a list, so no later step may use it.
         let is_list = call.method == "GET" && call.path.contains('?');
         let save = (!is_list).then(|| format!("s{line}"));
         kept.extend(save.clone());
@@ -93,7 +93,8 @@ pub fn case(seed: u64) -> Case {
     Case { theme: "random".to_owned(), title: format!("seed {seed}"), namespace, steps }
 }
 
-/// Returns a step that opens a watch for the whole case: of all objects, or of those with a label that calls add and remove.
+/// Returns a step that opens a watch for the whole case. The watch selects all objects, or objects with a label that calls add
+/// and remove.
 fn open(random: &mut Random, kind: &Kind) -> Step {
     let selection = random.pick(&["", "", "&labelSelector=q%3D1"]);
     let path = format!("{}?watch=1{selection}", kind.path);
@@ -101,7 +102,7 @@ fn open(random: &mut Random, kind: &Kind) -> Step {
     Step { line: 0, code: None, action: Action::Open("w".to_owned(), watch), save: None, differs: None }
 }
 
-/// Returns steps that create an object that no other call uses, and read the watch's events until that object.
+/// Returns steps that create the object `end`, and read the watch's events up to this object. No other call uses this object.
 fn read_to_the_end(kind: &Kind) -> [Step; 2] {
     let object = format!(r#"{{{}"metadata":{{"name":"end","labels":{{"q":"1"}}}},{}}}"#, kind.header, kind.bodies[0]);
     let create = Call::new("POST", kind.path, &object).expect("the verb is one");
@@ -119,8 +120,8 @@ fn call(random: &mut Random, kind: &Kind, kept: &[String]) -> Call {
         0..=3 => ("POST", kind.path.to_owned(), object),
         4 | 5 => ("PUT", item, object),
         6..=8 => ("MERGE", item, format!("{{{meta},{body}}}")),
-        // A status patch has no metadata: a real server would record its ownership in managedFields, which memkube does not
-        // have.
+        // Do not patch metadata together with the status: a real server would record this change in managedFields, and memkube
+        // has no managedFields.
         9 => ("MERGE", format!("{item}/status"), format!("{{{body}}}")),
         10 => ("JSON", item, json_patch(random)),
         11 | 12 => ("DELETE", item, delete_options(random, kept)),
@@ -132,8 +133,8 @@ fn call(random: &mut Random, kind: &Kind, kept: &[String]) -> Call {
     Call::new(verb, &path, &body).expect("the verbs are written above")
 }
 
-/// Returns JSON with a name and other metadata that a client may send. resourceVersions and UIDs are those of an earlier
-/// answer.
+/// Returns JSON with a name and other metadata that a client may send. resourceVersions and UIDs come from an earlier
+/// response.
 fn metadata(random: &mut Random, name: &str, kept: &[String]) -> String {
     let mut meta = format!(r#""metadata":{{"name":"{name}""#);
     if random.below(3) == 0 {
@@ -153,7 +154,7 @@ fn metadata(random: &mut Random, name: &str, kept: &[String]) -> String {
     meta
 }
 
-/// Returns the name of one of the last kept answers.
+/// Returns the name of one of the last three stored responses.
 fn earlier<'a>(random: &mut Random, kept: &'a [String]) -> &'a str {
     random.pick::<String>(&kept[kept.len().saturating_sub(3)..])
 }
@@ -189,7 +190,7 @@ fn with_parameter(random: &mut Random, path: &str) -> String {
     format!("{path}?{}", random.pick(&["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"]))
 }
 
-/// Returns the cases that remain if any one step is left out.
+/// Returns the cases that result from leaving out any one step.
 pub fn shorter(case: &Case) -> impl Iterator<Item = Case> + '_ {
     (0..case.steps.len()).rev().map(|left_out| {
         let mut case = case.clone();

@@ -14,36 +14,35 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// Answer of a server to one step, as it came.
+/// Response of a server to one step, before normalization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// HTTP status of the answer; 0 for events that are read from an open watch.
+    /// HTTP status of the response; 0 for events that are read from an open watch.
     pub code: u16,
-    /// Headers of the answer that a client can act on, as `name: value`, sorted by name.
+    /// Headers of the response that a client can act on, as `name: value`, sorted by name.
     pub headers: Vec<String>,
-    /// Body of the answer: an object, a text, or an array of events.
+    /// Body of the response: an object, a text, or an array of events.
     pub body: Value,
-    /// Body of the answer as bytes.
+    /// Body of the response as bytes.
     pub raw: Vec<u8>,
-    /// Time of the answer by the server's clock, in seconds since 1970; at most one second too early.
+    /// Time of the response by the server's clock, in seconds since 1970. The time may be up to one second too early.
     pub at_seconds: i64,
 }
 
-/// Answers of a server to a case.
+/// Responses of a server to a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseRun {
     /// Time at which the case started by the server's clock, in whole seconds since 1970.
     pub began_seconds: i64,
-    /// One answer for each step.
+    /// One response for each step.
     pub answers: Vec<Answer>,
 }
 
-/// Status code that stands for a step without any answer.
+/// Status code of a step that got no response.
 pub const NO_ANSWER: u16 = 1;
-/// Status code that stands for an open watch that did not deliver all requested events.
+/// Status code of a read from an open watch that did not get all requested events.
 pub const CUT_SHORT: u16 = 2;
-/// Headers that differ on any two servers or depend on the connection, so they are not compared. Priority and fairness is not
-/// tested here.
+/// Headers that the suite does not compare, because they differ on any two servers or depend on API Priority and Fairness.
 const UNSHARED: [&str; 3] = ["audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];
 
 impl Answer {
@@ -63,10 +62,10 @@ struct Runner<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// Runs a case on a server. Creates its namespace first, which is not one of the answers.
+/// Runs a case on a server. Creates the case's namespace first. This call is not part of the result.
 ///
 /// # Errors
-/// If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].
+/// If the namespace cannot be created. Other calls without a response get the code [`NO_ANSWER`].
 pub async fn run_case(client: &Client, case: &Case) -> anyhow::Result<CaseRun> {
     let mut runner = Runner { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
     let namespace = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", case.namespace);
@@ -163,7 +162,7 @@ impl Runner<'_> {
         let (name, path) = reference.split_once('.').unwrap_or((reference, ""));
         let kept = self.kept.get(name).with_context(|| format!("nothing is kept as {name}"))?;
         let pointer = if path.is_empty() { String::new() } else { format!("/{}", path.replace('.', "/")) };
-        // A field that a kept answer lacks becomes empty, which the next call's answer shows.
+        // A field that the stored response lacks becomes an empty text, so the next call's response shows the difference.
         Ok(match kept.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
@@ -190,7 +189,7 @@ fn shown(headers: &HeaderMap) -> Vec<String> {
     let shared = headers.iter().filter(|(name, _)| !UNSHARED.contains(&name.as_str()) && !of_connection.contains(name));
     let mut shown: Vec<String> =
         shared.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))).collect();
-    // A stable sort, so that headers with the same name stay in their order.
+    // Use a stable sort, so that headers with the same name keep their order.
     shown.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
     shown
 }

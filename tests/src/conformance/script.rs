@@ -1,30 +1,30 @@
 //! Cases of the conformance suite as text.
 //!
 //! ```text
-//! 201 POST {cm} {"metadata":{"name":"a"}} => a        the answer is kept as `a`
-//! 200 MERGE {cm}/a {"data":{"k":"${a.metadata.uid}"}}  and this is a part of it
+//! 201 POST {cm} {"metadata":{"name":"a"}} => a        the response is stored as `a`
+//! 200 MERGE {cm}/a {"data":{"k":"${a.metadata.uid}"}}  the body contains a field of the response `a`
 //!     accept: application/json                         a header of the line before
-//!     | ,"more of the body"                            more of its body
-//!     differs table-answers 406                        memkube's code, and the name in the docs
-//! 200 AWAIT {widget}                                    read again until the code is that
-//! 200 WATCH {cm}?watch=1&timeoutSeconds=1              read until the server ends it
-//! 200 OPEN w {cm}?watch=1                              read later
-//!     READ w 2                                         its next two events
-//!     READ w end                                       its events up to the first about the object `end`
-//!     READ w 1 => b                                    kept: `${b.0.object.metadata.resourceVersion}`
+//!     | ,"more of the body"                            more of the body of the line before
+//!     differs table-answers 406                        memkube's code, and the name in docs/memkube.md
+//! 200 AWAIT {widget}                                    repeat the GET until its code is 200
+//! 200 WATCH {cm}?watch=1&timeoutSeconds=1              read until the server ends the watch
+//! 200 OPEN w {cm}?watch=1                              open the watch `w`; later steps read it
+//!     READ w 2                                         the next two events of `w`
+//!     READ w end                                       the events of `w` up to the first about the object `end`
+//!     READ w 1 => b                                    stored: `${b.0.object.metadata.resourceVersion}`
 //! ```
 //!
-//! The number is the known code of the real server. Each case has a namespace of its own, `{ns}`.
+//! The number is the known status code of the real server. Each case has a separate namespace, `{ns}`.
 
 use anyhow::{Context as _, bail, ensure};
 use std::fmt;
 
-/// Case: steps that build on each other, in a namespace of their own.
+/// Case: steps that depend on each other, in a separate namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Name of the case's file.
+    /// Name of the table's file with the case, without extension.
     pub theme: String,
-    /// Behaviour that the case shows, as its title.
+    /// Title of the case: the behaviour that the case shows.
     pub title: String,
     pub namespace: String,
     pub steps: Vec<Step>,
@@ -35,38 +35,38 @@ pub struct Case {
 pub struct Step {
     /// Line of the step in its file, from 1.
     pub line: usize,
-    /// Status code that the real server is known to answer; `None` in random cases.
+    /// Known status code of the real server's response; `None` in random cases.
     pub code: Option<u16>,
     pub action: Action,
-    /// Name under which the answer is kept for later steps.
+    /// Name under which the response is stored for later steps.
     pub save: Option<String>,
-    /// Known difference between memkube's answer and the real server's.
+    /// Known difference between memkube's response and the real server's.
     pub differs: Option<Difference>,
 }
 
-/// Known difference between memkube's answer and the real server's.
+/// Known difference between memkube's response and the real server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Name of the difference in docs/memkube.md.
     pub name: String,
-    /// Status code of memkube's answer; `None` if it is the same as the real server's.
+    /// Status code of memkube's response; `None` if it is the same as the real server's.
     pub code: Option<u16>,
 }
 
 /// Action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sends a request with one answer.
+    /// Sends a request with one response.
     Send(Call),
-    /// Repeats a request until its answer has the code of the table: a server may need a moment for it.
+    /// Repeats a request until its response has the code of the table, because a server may need a moment.
     Await(Call),
-    /// Opens a watch and reads it until the server ends it.
+    /// Opens a watch and reads events until the server ends the watch.
     Watch(Call),
-    /// Opens a watch of this name, which later steps read.
+    /// Opens a watch with this name. Later steps read the watch.
     Open(String, Call),
     /// Reads this many events of an open watch.
     Read(String, usize),
-    /// Reads events of an open watch up to the first about the object with this name.
+    /// Reads events of an open watch (the first name) up to the first event about an object (the second name).
     ReadUntil(String, String),
 }
 
@@ -83,10 +83,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns a request with a verb of the table.
+    /// Returns a request with a verb of the table, such as `POST` or `MERGE`.
     ///
     /// # Errors
-    /// If there is no such verb.
+    /// If the verb does not exist.
     pub fn new(verb: &str, path: &str, body: &str) -> anyhow::Result<Self> {
         let (method, content_type) = match verb {
             "GET" | "AWAIT" | "WATCH" | "OPEN" => ("GET", ""),
@@ -106,7 +106,7 @@ impl Call {
     }
 }
 
-/// Abbreviations of paths in the table, and what they stand for.
+/// Abbreviations in the table, each with the path that replaces it.
 const SHORT: [(&str, &str); 9] = [
     ("{cm}", "/api/v1/namespaces/{ns}/configmaps"),
     ("{pod}", "/api/v1/namespaces/{ns}/pods"),
@@ -126,7 +126,7 @@ pub fn written_out(text: &str, namespace: &str) -> String {
     long.replace("{ns}", namespace)
 }
 
-/// Parses the cases of one theme.
+/// Parses the cases of one file of the table.
 ///
 /// # Errors
 /// If a line is malformed.
@@ -186,7 +186,7 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Splits a line into its text and the name under which the answer is kept.
+/// Splits a line into its text and the name under which the response is stored.
 fn kept_as(text: &str) -> (&str, Option<String>) {
     match text.rsplit_once(" => ") {
         Some((text, save)) => (text, Some(save.trim().to_owned())),

@@ -1,4 +1,4 @@
-//! Servers of the conformance suite, memkube and real ones, with the custom kinds that the table uses.
+//! Servers of the conformance suite: memkube and real servers, with the custom kinds that the table uses.
 
 use super::normal::normal;
 use super::run::run_case;
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 
-/// CRDs of custom kinds that cover the features of schemas.
+/// CRDs of custom kinds that use the features of structural schemas.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
-/// Number of cases to run at once on the real server: most of the time they wait for watches to end.
+/// Number of cases to run at once on the real server. Most of the time the cases wait for watches to end.
 const AT_ONCE: usize = 16;
 const MASTERS: &str = "system:masters";
 /// Bearer token of the admin, as [`ControlPlane`] creates it.
@@ -32,14 +32,15 @@ fn documents() -> Vec<String> {
     own.chain(all(Form::Full).iter().map(yaml)).collect()
 }
 
-/// Interval at which a server that soon drops its watch history compacts its store. A case must read recent history within it.
+/// Interval at which some servers compact their store, to drop watch history soon. A case that reads history must take less
+/// time.
 pub const COMPACTION: Duration = Duration::from_secs(5);
 
-/// Real API server with the custom kinds, for one test at a time. Each test uses namespaces of its own.
+/// Real API server with the custom kinds, for one test at a time. Each test uses separate namespaces.
 pub struct Real {
     pub server: Arc<ControlPlane>,
     _cleaners: Option<Process>,
-    // Last field, so that it is dropped last: the next test then gets its turn.
+    // Last field, because Rust drops it last: then the next test gets the server.
     _turn: Turn,
 }
 
@@ -78,8 +79,8 @@ pub fn admin() -> User {
     User::new(ADMIN).with_groups(vec![MASTERS.to_owned()])
 }
 
-/// Authorization policy of memkube: the group of masters may do everything, other users nothing, as on a real server without
-/// roles.
+/// Authorization policy of memkube: the group `system:masters` has all rights, and other users have none. A real server
+/// without roles does the same.
 struct OfMasters;
 
 impl OfMasters {
@@ -102,10 +103,10 @@ impl Policy for OfMasters {
     }
 }
 
-/// Starts memkube with the custom kinds. It must run on one thread with paused time: then watches end at once, and answers
-/// depend on the calls alone.
+/// Starts memkube with the custom kinds. Call this function on one thread with paused time: then watches end without waiting,
+/// and responses depend only on the calls.
 pub async fn ours() -> anyhow::Result<MemKube> {
-    // No controllers, because the real server runs without kube-controller-manager too.
+    // Run no controllers, because the real server of this table runs without kube-controller-manager.
     ours_cleaned_by(Cleaners { namespaces: false, garbage: false }).await
 }
 
@@ -142,7 +143,7 @@ pub async fn ours_forgetful() -> anyhow::Result<MemKube> {
     Ok(forgetting(ours().await?))
 }
 
-/// Gives a memkube a short watch history.
+/// Makes memkube compact its store every [`COMPACTION`], so that its watch history is short.
 #[must_use]
 pub fn forgetting(server: MemKube) -> MemKube {
     let forgetful = server.clone();
@@ -163,13 +164,13 @@ async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
     answer.map(drop).with_context(|| format!("memkube refuses {}", document.lines().take(6).collect::<String>()))
 }
 
-/// Runs cases on the real server, many at once. Returns the normalized answers.
+/// Runs cases on the real server, up to [`AT_ONCE`] at once. Returns the normalized responses.
 pub async fn run_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let results = futures::stream::iter(cases).map(|case| run_one(client, case));
     results.buffered(AT_ONCE).try_collect().await
 }
 
-/// Runs cases on memkube, one after the other. Returns the normalized answers.
+/// Runs cases on memkube, one after the other. Returns the normalized responses.
 pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let mut results = Vec::new();
     for case in cases {
@@ -178,7 +179,7 @@ pub async fn run_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec
     Ok(results)
 }
 
-/// Runs one case. Returns its normalized answers.
+/// Runs one case. Returns its normalized responses.
 pub async fn run_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
     let run = run_case(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
     Ok(normal(case, &run))

@@ -5,7 +5,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Open watch, with the part that has arrived and is not read yet.
+/// Open watch, with the bytes that have arrived and are not decoded yet.
 pub(super) struct Events {
     body: Body,
     read: Vec<u8>,
@@ -14,15 +14,15 @@ pub(super) struct Events {
 /// Events that a step has read from a watch.
 #[derive(Default)]
 pub(super) struct Taken {
-    /// Events in order. If some are missing, the last entry says why.
+    /// Events in order. If the read ended too early, the last entry contains the reason.
     pub(super) events: Vec<Value>,
-    /// Lines of the events as bytes.
+    /// Lines of the events as the server sent them.
     pub(super) raw: Vec<u8>,
-    /// True if all requested events have come.
+    /// True if all requested events have arrived.
     pub(super) whole: bool,
 }
 
-/// Event, and its line as bytes.
+/// Event, and its line as the server sent it.
 type Line = (Value, Vec<u8>);
 
 impl Events {
@@ -30,7 +30,7 @@ impl Events {
         Self { body, read: Vec::new() }
     }
 
-    /// Reads events until the server ends the watch. A broken connection becomes an event of its own.
+    /// Reads events until the server ends the watch. If the connection breaks, the last entry is the error.
     pub(super) async fn rest(&mut self, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
@@ -42,7 +42,7 @@ impl Events {
         }
     }
 
-    /// Reads this many events, or fewer if no more come in time.
+    /// Reads this many events. Returns fewer if no event arrives for the time `patience`.
     pub(super) async fn take(&mut self, count: usize, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         while taken.events.len() < count {
@@ -55,7 +55,7 @@ impl Events {
         Taken { whole: true, ..taken }
     }
 
-    /// Reads events up to the first about the object with this name.
+    /// Reads events up to the first event about the object with this name.
     pub(super) async fn until(&mut self, name: &str, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    /// Returns the next event, `None` at the end of the watch, or the reason why no event comes.
+    /// Returns the next event, `None` at the end of the watch, or the reason why no event arrived.
     async fn next_in(&mut self, patience: Duration) -> Result<Option<Line>, String> {
         match tokio::time::timeout(patience, self.next()).await {
             Ok(Ok(line)) => Ok(line),
@@ -89,7 +89,7 @@ impl Events {
                 return Ok(Some((serde_json::from_slice(&line)?, line)));
             }
             let Some(frame) = self.body.frame().await else {
-                // An answer that is no watch, such as an error, need not end in a line end.
+                // A response that is not a watch, such as an error, may end without a line end.
                 let rest = std::mem::take(&mut self.read);
                 return if rest.is_empty() { Ok(None) } else { Ok(Some((serde_json::from_slice(&rest)?, rest))) };
             };

@@ -1,5 +1,5 @@
-//! Tests that the table detects faults: each fault in memkube changes at least one answer. Without faults memkube alone gives
-//! the codes of the table, and the same bytes each time.
+//! Tests that the table detects faults: each fault in memkube changes at least one response. Other tests run memkube without
+//! faults: its codes are those of the table, and two runs return the same bytes.
 
 use super::compare::{Mark, differing, marks, unexpected};
 use super::pins;
@@ -51,7 +51,7 @@ fn two_runs_of_the_table_are_the_same_to_the_byte() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns bytes, codes, headers and times of the answers to these cases.
+/// Returns the responses to these cases before normalization: bytes, codes, headers and times.
 async fn raw(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<CaseRun>> {
     let mut results = Vec::new();
     for case in cases {
@@ -84,7 +84,7 @@ fn each_planted_fault_makes_the_table_fail() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Cases, and the answers of a memkube without faults to them.
+/// Cases, and the responses of a memkube without faults to these cases.
 type Healthy = (Vec<Case>, Vec<Vec<Value>>);
 
 fn healthy() -> anyhow::Result<Healthy> {
@@ -107,8 +107,8 @@ fn answered(cases: Vec<Case>, server: impl Future<Output = anyhow::Result<MemKub
     Ok((cases, answers))
 }
 
-/// Returns the first step at which the suite would fail if the real server answered as memkube without the fault does. Marked
-/// steps and missing answers do not count.
+/// Returns the first step whose response differs because of the fault, compared with a memkube without faults. Marked steps
+/// and missing responses do not count.
 async fn noticed(fault: &PlantedFault, (cases, healthy): &Healthy) -> anyhow::Result<Option<String>> {
     let client: Client = fault.client().await?;
     let (first, rest): (Vec<_>, Vec<_>) = cases.iter().zip(healthy).partition(|(case, _)| case.theme == fault.theme);

@@ -5,35 +5,34 @@ use crate::process::Process;
 use std::ffi::OsString;
 use xtask::controlplane::Program;
 
-/// Flags for leader election: a Lease long enough for a process that gets no processor time for some seconds.
+/// Flags for leader election. The Lease of 10 s is long enough for a process that gets no processor time for some seconds.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=10s",
     "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=300ms",
 ];
-/// Controllers that empty deleted namespaces and delete objects whose owners are gone.
+/// Controllers that empty deleted namespaces and collect garbage (objects whose owners do not exist).
 const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 
 impl ControlPlane {
-    /// Starts the controllers that finish the deletion of namespaces and collect garbage, as in every real cluster. They end
-    /// with the control plane, which was started without controllers. Call this after the CRDs are applied: the garbage
-    /// collector looks for new kinds only every 30 s.
+    /// Starts the controllers that finish the deletion of namespaces and collect garbage, as in every real cluster. The
+    /// controllers end with the control plane, which must run without other controllers. Call this function after the CRDs are
+    /// applied: the garbage collector looks for new kinds only every 30 s.
     pub async fn clean_up(&mut self) -> anyhow::Result<()> {
         self.controller_manager = Some(self.start_cleaners().await?);
         Ok(())
     }
 
-    /// Starts the same controllers as [`ControlPlane::clean_up`]. They end when the returned process is dropped.
+    /// Starts the controllers of [`ControlPlane::clean_up`]. The controllers end when the returned process is dropped.
     pub async fn start_cleaners(&self) -> anyhow::Result<Process> {
-        // Raises the default limit of 20 requests a second: emptying a namespace costs two requests for each kind.
+        // Raise the default limit of 20 requests a second: emptying a namespace takes two requests for each kind.
         let unhurried = [("--kube-api-qps", "1000"), ("--kube-api-burst", "1000")];
         self.start_controller_manager(&CLEANERS, &unhurried).await
     }
 
-    /// Starts another kube-controller-manager with these controllers, as installers start it: under its Lease in kube-system,
-    /// and each controller under its own service account. The control plane must have been started with the user
-    /// [`CONTROLLER_MANAGER`].
+    /// Starts kube-controller-manager with these controllers, as installers do: with a Lease in kube-system, and with a
+    /// service account for each controller. The user [`CONTROLLER_MANAGER`] must be among the users of the control plane.
     pub async fn start_elected_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let mut arguments = self.controller_manager_arguments(&controllers.join(","));
         arguments.extend(ELECTION.map(OsString::from));
@@ -42,8 +41,8 @@ impl ControlPlane {
         start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
     }
 
-    /// Starts another kube-controller-manager with these controllers and additional flags. It works as the admin and without a
-    /// Lease.
+    /// Starts kube-controller-manager with these controllers and additional flags. The process has the rights of the admin,
+    /// and no Lease.
     pub async fn start_controller_manager(
         &self,
         controllers: &[&str],
@@ -58,7 +57,7 @@ impl ControlPlane {
 
     fn controller_manager_arguments(&self, controllers: &str) -> Vec<OsString> {
         vec![
-            // No port, because nobody sends requests to kube-controller-manager.
+            // Open no port, because no test sends requests to kube-controller-manager.
             "--secure-port=0".into(),
             format!("--controllers={controllers}").into(),
             // Key that signs the tokens in Secrets, and the certificate authority that is added to them.

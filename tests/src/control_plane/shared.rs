@@ -1,13 +1,13 @@
-//! Control plane that all tests share that need a server but no fleet.
+//! Control plane for all tests that need a server but no fleet.
 
 use super::{ControlPlane, Options};
 use tokio::sync::OnceCell;
 
-/// Users of the [`shared`] control plane, which have no rights until a test binds a role to them. Each belongs to one test.
+/// Users of the [`shared`] control plane. A user has no rights until a test binds a role. Each user belongs to one test.
 pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
 
-/// Returns the control plane for tests that need a server but no fleet. All these tests share it. It runs the namespace
-/// controller, so the objects in a deleted namespace are deleted too.
+/// Returns the control plane for tests that need a server but no fleet. All these tests share the control plane. The namespace
+/// controller runs, so the objects in a deleted namespace are deleted too.
 pub async fn shared() -> anyhow::Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = || Options {

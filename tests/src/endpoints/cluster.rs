@@ -17,7 +17,7 @@ use kube::api::DeleteParams;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
 
-/// Kind of such a cluster. A test process has one of each.
+/// Kind of cluster for tests of the EndpointSlice controller. A test process has one cluster of each kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// kube-controller-manager runs, but not its EndpointSlice controller.
@@ -36,26 +36,27 @@ static CLUSTERS: [Shared; 2] =
     [const { Shared { control_plane: OnceCell::const_new(), turn: Mutex::const_new(()) } }; 2];
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
-/// Shared cluster, for as long as one test uses it.
+/// Shared cluster, while one test uses it.
 #[derive(Debug)]
 pub struct Cluster {
     pub control_plane: &'static ControlPlane,
     /// Namespace in the cluster that no other test uses.
     pub namespace: String,
-    // Last field, so that it is dropped last: the next test then gets its turn.
+    // Last field, because Rust drops it last: then the next test gets the cluster.
     turn: Turn,
 }
 
 impl Cluster {
-    /// Waits for the cluster of this kind. Creates a namespace whose name begins with `namespace`. The agent's account exists
-    /// and has the rights of `deploy/member-agent.yaml` and `deploy/endpointslices.yaml`.
+    /// Waits until no other test uses the cluster of this kind, and returns the cluster. Creates a namespace whose name begins
+    /// with `namespace`. The agent has a service account with the rights of `deploy/member-agent.yaml` and
+    /// `deploy/endpointslices.yaml`.
     pub async fn take(kind: Kind, namespace: &str) -> anyhow::Result<Self> {
         let shared = &CLUSTERS[kind as usize];
         let turn = Turn::of(&shared.turn).await;
         let control_plane = shared.control_plane.get_or_try_init(|| start(kind)).await?;
         // An earlier test may have revoked the agent's rights to EndpointSlices.
         manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
-        // The agent of an earlier test may have had no time to release its Leases.
+        // The agent of an earlier test may have been killed before it could release its Leases.
         let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
         let namespace = format!("{namespace}-t{}", TESTS.fetch_add(1, Ordering::Relaxed) + 1);
@@ -63,38 +64,40 @@ impl Cluster {
         Ok(Self { control_plane, namespace, turn })
     }
 
-    /// Creates a Node. Returns the workload of the cluster's namespace, without Services and pods.
+    /// Creates a Node. Returns a workload in the cluster's namespace that has no Services and pods yet.
     pub async fn workload(&self) -> anyhow::Result<Workload> {
         Workload::begin(self.control_plane.admin(), &self.namespace).await
     }
 
-    /// Starts a member agent that only makes EndpointSlices, with these flags, and waits until it is ready.
+    /// Starts a member agent that only runs the EndpointSlice controller, with these flags, and waits until the agent is
+    /// ready.
     pub async fn serve(&self, flags: &[(&str, &str)]) -> anyhow::Result<Agent> {
         self.agent(flags).await?.start_ready().await
     }
 
-    /// Returns settings for a member agent that only makes EndpointSlices, with these flags.
+    /// Returns settings for a member agent that only runs the EndpointSlice controller, with these flags.
     pub async fn agent(&self, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let spec = agent(self.control_plane).await?.within(&self.turn);
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 
-    /// Returns the same settings over a proxy, whose line records this agent's writes: replicas share a user.
+    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy. The line records the writes of this agent. The
+    /// audit log cannot do so, because replicas share a user.
     pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
         let kubeconfig = access.write_kubeconfig(self.control_plane.folder())?;
         Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
     }
 
-    /// Starts kube-controller-manager with these controllers, under its Lease. The next test waits until the process has ended,
-    /// even if this test drops it: otherwise its last writes would show up in the next test.
+    /// Starts kube-controller-manager with these controllers and a Lease. The next test begins after the process has ended, so
+    /// that the next test does not see its last writes.
     pub async fn start_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let process = self.control_plane.start_elected_controller_manager(controllers).await?;
         self.turn.outlasts(&process);
         Ok(process)
     }
 
-    /// Removes kube-controller-manager's Lease and other traces of it.
+    /// Removes all Leases in kube-system, so that the member agent finds no trace of kube-controller-manager.
     pub async fn forget_controller_manager(&self) -> anyhow::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.control_plane.admin(), "kube-system");
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
@@ -112,8 +115,8 @@ impl Cluster {
         Ok(ledger.of_user(user).filter(|entry| entry.namespace == self.namespace))
     }
 
-    /// Checks that the agent made exactly these writes in the test's namespace since a mark, without Events. Each is a count
-    /// and a line of [`Ledger`], without the namespace.
+    /// Checks that the agent made exactly these writes in the test's namespace since a mark, without Events. Each expected
+    /// entry is a count and a line of [`Ledger`], without the namespace.
     pub async fn agent_wrote(&self, mark: Mark, expected: &[(usize, &str)]) -> anyhow::Result<()> {
         let written = self.written_by(MEMBER_AGENT, mark).await?;
         let namespace = &self.namespace;
@@ -127,7 +130,8 @@ impl Cluster {
     }
 }
 
-/// Returns settings for a member agent that only makes EndpointSlices, with the account of `deploy/member-agent.yaml`.
+/// Returns settings for a member agent that only runs the EndpointSlice controller. The agent uses the service account of
+/// `deploy/member-agent.yaml`.
 pub async fn agent(control_plane: &ControlPlane) -> anyhow::Result<AgentSpec> {
     let name = format!("member-agent of {}", control_plane.name());
     Ok(with_long_leases(on_free_ports(AgentSpec::new("member-agent", &name)))
@@ -159,10 +163,10 @@ async fn start(kind: Kind) -> anyhow::Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// True if an agent's metrics say that it makes the slices of its cluster now.
+/// True if the agent's EndpointSlice controller is active, according to the agent's metrics.
 ///
 /// # Errors
-/// If the metrics do not say.
+/// If the metric is missing.
 pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
     let (_, metrics) = agent.get("/metrics").await?;
     let said = metrics.lines().find_map(|line| line.strip_prefix("fleetnet_endpointslices_serving "));
@@ -173,7 +177,7 @@ pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
     }
 }
 
-/// Waits until an agent makes the slices of its cluster (`expected` is true), or no longer does (false).
+/// Waits until the agent's EndpointSlice controller is active (`expected` is true) or inactive (false).
 pub async fn serves(agent: &Agent, expected: bool) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while is_serving(agent).await? != expected {

@@ -1,4 +1,4 @@
-//! EndpointSlices as text, sorted, a line for each: their endpoints, without names, labels and versions.
+//! EndpointSlices as text: a sorted line for each slice, with its endpoints, and without names, labels and versions.
 //!
 //! ```text
 //! IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1, 10.1.0.2 unready web-1
@@ -40,7 +40,7 @@ fn endpoint(endpoint: &Endpoint) -> String {
     drawn + &endpoint.hints.as_ref().map(hints).unwrap_or_default()
 }
 
-/// Returns the meaning of an endpoint's three conditions in words. An invalid combination is shown as it is.
+/// Returns the meaning of an endpoint's three conditions in words. An invalid combination of conditions is shown unchanged.
 fn conditions(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let known = match (conditions.ready, conditions.serving, conditions.terminating) {

@@ -1,4 +1,4 @@
-//! Services, pods and Nodes that a test creates, and waits for their slices: [`Workload`].
+//! [`Workload`]: Services, pods and Nodes that a test creates, and functions that wait for the Services' slices.
 
 use super::describe;
 use crate::eventually;
@@ -37,7 +37,7 @@ pub struct PodSketch {
 }
 
 impl PodSketch {
-    /// Returns a ready pod with the value `app` of the label `app` and these addresses, of either family.
+    /// Returns a ready pod with the label `app: <app>` and these IPv4 or IPv6 addresses.
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
@@ -58,7 +58,7 @@ impl PodSketch {
         Self { ready: false, ..self }
     }
 
-    /// Sets the time since which the pod is ready or not, in Kubernetes' format.
+    /// Sets the time of the last change of the pod's condition Ready, in RFC 3339 format.
     #[must_use]
     pub fn since(self, time: &str) -> Self {
         Self { since: Some(time.to_owned()), ..self }
@@ -79,7 +79,7 @@ impl PodSketch {
 }
 
 impl Workload {
-    /// Returns a workload with a Node, `node-<namespace>`, and nothing else.
+    /// Creates a Node, `node-<namespace>`. Returns a workload that has no Services and pods yet.
     pub async fn begin(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let (user, node) = (User::new(client.clone(), namespace), format!("node-{namespace}"));
         let workload = Self { user, node, client, namespace: namespace.to_owned() };
@@ -98,12 +98,13 @@ impl Workload {
         Ok(())
     }
 
-    /// Creates a Service with this name, which selects pods whose label `app` has that name, with port 80 (`http`) to 8080.
+    /// Creates a Service with port 80 (`http`) and target port 8080. The Service selects pods whose label `app` has the
+    /// Service's name.
     pub async fn service(&self, name: &str) -> anyhow::Result<Service> {
         self.service_with(name, json!({})).await
     }
 
-    /// Creates a Service as [`Self::service`] does, with this patch of its spec. Null removes a field.
+    /// Creates a Service as [`Self::service`] does, with this merge patch of its spec. Null removes a field.
     pub async fn service_with(&self, name: &str, spec: Value) -> anyhow::Result<Service> {
         self.labelled_service(name, json!({}), spec).await
     }
@@ -132,7 +133,7 @@ impl Workload {
         self.report(pod).await
     }
 
-    /// Creates ready pods `<service>-0` and so on with these addresses, which the Service selects.
+    /// Creates ready pods `<service>-0`, `<service>-1` and so on with these addresses. The Service selects these pods.
     pub async fn pods(&self, service: &str, addresses: &[&str]) -> anyhow::Result<()> {
         for (index, address) in addresses.iter().enumerate() {
             self.pod(&PodSketch::new(&format!("{service}-{index}"), service, &[address])).await?;
@@ -151,7 +152,8 @@ impl Workload {
         self.user.merge_status(&pod.name, status).await
     }
 
-    /// Deletes a pod, which then stays terminating: no kubelet reports that its containers have ended.
+    /// Deletes a pod with its grace period. The pod stays terminating, because no kubelet reports that its containers have
+    /// ended.
     pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.delete::<Pod>(name).await
     }
@@ -162,7 +164,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Deletes every slice in the namespace, as a user does by hand.
+    /// Deletes every slice in the namespace, as a user can do by hand.
     pub async fn delete_slices(&self) -> anyhow::Result<()> {
         let slices = self.user.api::<EndpointSlice>();
         slices.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
@@ -178,7 +180,7 @@ impl Workload {
     /// Returns the only slice of a Service.
     ///
     /// # Errors
-    /// If there is none or more than one.
+    /// If the Service has no slice or more than one.
     pub async fn slice(&self, service: &str) -> anyhow::Result<EndpointSlice> {
         let mut slices = self.slices(service).await?;
         let slice = slices.pop().filter(|_| slices.is_empty());
@@ -193,7 +195,7 @@ impl Workload {
         .await
     }
 
-    /// Waits until a Service has exactly one slice, whose labels are these and those with the Service's and the manager's name.
+    /// Waits until a Service has exactly one slice, with these labels and the labels of the Service's name and the manager.
     pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
         let all: BTreeMap<&str, &str> =
             [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
@@ -221,7 +223,7 @@ impl Workload {
         eventually::objects(&self.user.api(), &selection, &format!("{service} to have {what}"), condition).await
     }
 
-    /// Waits until the controller has handled all earlier requests: it then makes the slices of a new Service.
+    /// Waits until the controller has handled all earlier changes: creates a Service and waits for its slice.
     pub async fn settle(&self, marker: &str) -> anyhow::Result<()> {
         self.service(marker).await?;
         self.sees(marker, &["IPv4 no ports: nobody"]).await.map(drop)

@@ -1,4 +1,4 @@
-//! Backend with real control planes, and agents in processes of their own.
+//! Backend with real control planes, and agents in separate processes.
 
 use super::{AgentPlace, Backend, FleetSpec, Member};
 use crate::agent::{Agent, AgentSpec};
@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Fleet that the tests of a process share, for as long as one test uses it.
+/// Fleet of control planes with its agents, while one test uses it.
 #[derive(Debug)]
 pub struct OnProcesses {
     fleet: Fleet,
@@ -50,7 +50,7 @@ impl OnProcesses {
         Ok(spec)
     }
 
-    /// Returns the access of a member's agent to the hub, with a token of its own.
+    /// Returns access to the hub with the rights of a member's agent, and with a new token.
     pub async fn hub_access(&self, member: usize) -> anyhow::Result<Access> {
         self.fleet.hub.access(&self.fleet.members[member].hub_user).await
     }
@@ -60,12 +60,12 @@ impl OnProcesses {
         self.fleet.hub.audit()
     }
 
-    /// Returns a kubeconfig file for the hub, for a user who may do everything.
+    /// Returns a kubeconfig file for the hub, for a user with all rights.
     pub fn hub_kubeconfig(&self) -> anyhow::Result<PathBuf> {
         self.fleet.hub.admin_kubeconfig()
     }
 
-    /// Returns a kubeconfig file for a member cluster, for a user who may do everything.
+    /// Returns a kubeconfig file for a member cluster, for a user with all rights.
     pub fn member_kubeconfig(&self, member: usize) -> anyhow::Result<PathBuf> {
         self.fleet.members[member].control_plane.admin_kubeconfig()
     }
@@ -81,8 +81,8 @@ impl OnProcesses {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
     }
 
-    /// Deletes the Leases of a cluster's agent that was killed, so that its successor need not wait until they expire. That
-    /// wait has no influence on the result.
+    /// Deletes the Leases of a killed agent, so that the next agent need not wait until they expire. The results of tests do
+    /// not depend on this wait.
     pub async fn forget_leases(&self, place: AgentPlace) -> anyhow::Result<()> {
         let control_plane = match place {
             AgentPlace::Hub => &self.fleet.hub,
@@ -93,10 +93,10 @@ impl OnProcesses {
         Ok(())
     }
 
-    /// Stops the agent of a cluster as an operator does.
+    /// Stops the agent of a cluster gracefully, as an operator does.
     ///
     /// # Errors
-    /// If none runs, or it ends with an error.
+    /// If no agent runs in the cluster, or the agent ends with an error.
     pub async fn stop(&mut self, place: AgentPlace) -> anyhow::Result<()> {
         let agent = self.agents.remove(&place).context("an agent runs there")?;
         let ended = agent.terminate().await?;

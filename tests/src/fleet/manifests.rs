@@ -1,4 +1,4 @@
-//! Manifests of `deploy/`: the agents in these tests have exactly the rights that they have in production.
+//! Manifests of `deploy/`. The agents in these tests have exactly the rights that they have in production.
 
 use crate::control_plane::ControlPlane;
 use anyhow::Context as _;
@@ -6,20 +6,20 @@ use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
-/// Manifest of the hub agent, for the hub.
+/// Manifest to apply in the hub, for the hub agent.
 pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
-/// Manifest of a member agent, for its own cluster.
+/// Manifest to apply in a member cluster, for its member agent.
 pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
-/// Manifest with the additional rights of a member agent that makes its cluster's EndpointSlices.
+/// Manifest with the additional rights of a member agent that runs as the EndpointSlice controller.
 pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
 /// CRD of MemberAgent in its previous version, which has no field for the owner of a cluster id.
 pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/memberagents.yaml");
-/// Manifest of a member, for the hub.
+/// Manifest to apply in the hub for each member.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
-/// Cluster id in the manifest [`HUB_MEMBER`], which is replaced for each member.
+/// Cluster id in the manifest [`HUB_MEMBER`], which tests replace by the id of their member.
 const EXAMPLE: &str = "member-1";
 
-/// Returns `deploy/hub-member.yaml` for a member, edited as its first lines say.
+/// Returns `deploy/hub-member.yaml` with a member's cluster id, as the file's first lines request.
 #[must_use]
 pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)
@@ -102,7 +102,7 @@ mod tests {
             "count/memberagents.networking.fleet.azure.com": "4",
         });
         assert_eq!(quota["spec"], serde_json::json!({ "hard": expected }));
-        // The quota must count each kind of which a member may create objects.
+        // The quota must limit each kind of object that a member may create.
         let [role] = &of_kind(&of_member("west"), "Role")[..] else { panic!("one Role") };
         let creates = |rule: &&Value| rule["verbs"].as_array().is_some_and(|verbs| verbs.contains(&"create".into()));
         let rules = role["rules"].as_array().expect("rules").iter().filter(creates);

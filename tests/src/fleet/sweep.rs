@@ -1,4 +1,4 @@
-//! Removal of what an earlier test left in a cluster, finalizers included: no agent may be there to remove them.
+//! Removal of objects that an earlier test left in a cluster. Finalizers are removed too, because the agents may not run.
 
 use crate::control_plane::ControlPlane;
 use crate::fleet::FLEET_SYSTEM;
@@ -9,7 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind, ResourceExt as _};
 use kube::{Api, Client};
 use serde_json::json;
 
-/// Removes every object of our API group, the agents' Leases, and every Service and EndpointSlice except the API server's own.
+/// Removes all objects of our API group, the agents' Leases, and all Services and EndpointSlices except the API server's own.
 pub(super) async fn sweep(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let client = control_plane.admin();
     for definition in all(Form::Full) {
@@ -51,7 +51,7 @@ async fn remove_all(
     Ok(())
 }
 
-/// Removes an object with its finalizers. An object that is already gone is no error.
+/// Removes an object with its finalizers. Succeeds if the object does not exist any more.
 async fn remove(api: &Api<DynamicObject>, object: &DynamicObject) -> kube::Result<()> {
     let name = object.name_any();
     if !object.finalizers().is_empty() {

@@ -39,7 +39,7 @@ impl Action {
         Self::DeleteImport,
     ];
 
-    /// Actions that need features beyond the Go form, and changes of rights.
+    /// Actions on features beyond the Go form, and changes of rights.
     pub const OF_RULES: [Self; 6] = [
         Self::Enrich,
         Self::TurnHeadless,
@@ -49,7 +49,7 @@ impl Action {
         Self::AllowImport,
     ];
 
-    /// Creates what the action needs. The fleet has settled once its agents are quiet.
+    /// Creates the objects that the action needs. The fleet has settled once its agents make no more writes.
     pub async fn prepare(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         match self {
             Self::Export => Ok(()),
@@ -136,7 +136,7 @@ impl Action {
     }
 }
 
-/// Makes a Service headless: it must be deleted and created again, because an existing Service cannot change.
+/// Makes a Service headless. An existing Service cannot become headless, so it is deleted and created again.
 async fn turn_headless(exporter: &User) -> anyhow::Result<()> {
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.delete::<Service>("app").await?;

@@ -1,4 +1,5 @@
-//! Scenarios of the announcements in a MemberAgent, by member agent and hub agent, and their effects.
+//! Scenarios of the announcements in a MemberAgent and their effects. Member agents and the hub agent write announcements
+//! there.
 
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;
@@ -14,7 +15,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 const IMPORTER: AgentPlace = AgentPlace::Member(1);
-/// Version that the agents announce, which is also this crate's.
+/// Version that the agents announce. All crates of the workspace have the same version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
 
@@ -25,7 +26,7 @@ pub fn member_agents<B: Backend>(env: &Environment<B>, member: usize) -> Api<Mem
     env.hub(&env.members[member].hub_namespace)
 }
 
-/// Returns the hub agent's counts in a MemberAgent, if it has written them.
+/// Returns the hub agent's counts in a MemberAgent; `None` before the hub agent has written all counts.
 #[must_use]
 pub fn shares(agent: &MemberAgent) -> Option<Shares> {
     let status = agent.status.as_ref()?;
@@ -91,7 +92,7 @@ pub async fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_wit
     rich::is_exported(&env, &rich::in_hub()).await?;
     exports_affinity(&env, true).await?;
 
-    // Play a hub agent that announces no features: stop the real one and write its status.
+    // Simulate a hub agent that announces no features: stop the real hub agent and write its status.
     env.backend.stop_agent(AgentPlace::Hub).await?;
     let mark = env.backend.mark().await?;
     let in_hub = User::new(env.backend.hub(), &from);
@@ -111,7 +112,7 @@ pub async fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_wit
     exports_affinity(&env, true).await
 }
 
-/// Waits until the InternalServiceExport of `app` has session affinity, or has none.
+/// Waits until the InternalServiceExport of `app` has session affinity (`expected` is true) or has none (false).
 async fn exports_affinity(env: &Environment<impl Backend>, expected: bool) -> anyhow::Result<()> {
     let exports = env.hub::<InternalServiceExport>(&env.members[0].hub_namespace);
     let says = |export: &InternalServiceExport| {
@@ -134,7 +135,7 @@ pub async fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return
     let mut routes = importer.routes("app");
     routes.are(&["10.1.0.1:8080", "fd00:1::1:8080"]).await?;
 
-    // Play an importing agent that announces no features: stop the real one and write its announcement.
+    // Simulate an importing agent that announces no features: stop the real agent and write its announcement.
     env.backend.stop_agent(IMPORTER).await?;
     let mark = env.backend.mark().await?;
     let in_hub = User::new(env.backend.hub(), &to);

@@ -1,4 +1,5 @@
-//! Scenarios of the fields that pass from exporter to importer, and of the Go form if an agent announces no features.
+//! Scenarios of the fields that the agents copy from exporter to importer. Without announced features the agents write the Go
+//! form.
 
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
@@ -48,7 +49,8 @@ pub async fn all_supported_fields_arrive_and_each_change_of_them_costs_the_usual
     Ok(())
 }
 
-/// Changes exported fields, each of which costs the same writes, and other fields, which cost none.
+/// Changes exported fields and other fields of slices. Each change of an exported field costs the same writes, other changes
+/// cost none.
 async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importer: &User) -> anyhow::Result<()> {
     let six = |addresses: &[&str]| {
         let endpoints: Value = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
@@ -82,7 +84,7 @@ async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importe
     Ok(())
 }
 
-/// Changes the session affinity, which costs one write for each object that has it between exporter and importer.
+/// Changes the session affinity. The change costs one write for each object between exporter and importer that has this field.
 async fn session_affinity_changes(
     env: &Environment<impl Backend>,
     exporter: &User,
@@ -129,7 +131,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
 
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
-    // An import of type LoadBalancer: a headless Service cannot have a load balancer, but the import works without one.
+    // This import has type LoadBalancer. A headless Service cannot have a load balancer, but the import works anyway.
     importer.import("app", "app", Consume::LoadBalancer).await?;
     let named =
         json!([{"addresses": ["10.1.0.1"], "hostname": "db-0"}, {"addresses": ["10.1.0.2"], "hostname": "db-1"}]);
@@ -142,8 +144,8 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     let import = serde_json::to_value(imports.get("app").await?)?;
     assert_eq!(import["status"]["type"], "Headless");
 
-    // A headless Service cannot get an address later, so its user, and the agent for the derived Service, delete it and create
-    // it again.
+    // A headless Service cannot get a cluster IP later. So the test deletes the Service and creates it again, and the agent
+    // does the same with the derived Service.
     exporter.delete::<Service>("app").await?;
     exporter.create_service("app").await?;
     let is_ordinary = |service: &Service| shape(service) == (Some("LoadBalancer".to_owned()), None);

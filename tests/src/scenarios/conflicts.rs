@@ -1,4 +1,5 @@
-//! Scenarios of several clusters that export one Service: users see the winner, and a conflict ends with its cause.
+//! Scenarios of several clusters that export one Service. Users see the accepted export, and a conflict ends when its cause
+//! ends.
 
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::counts;
@@ -29,14 +30,14 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees("app", &["10.1.0.1"]).await?;
     assert_eq!(env.ledger(&mark).await?, conflict(&env));
 
-    // The export in conflict gives way: it changes to the winner's port.
+    // Change the port of the conflicted export to the accepted export's port: the conflict ends.
     let with_port = |port: u16| json!({"spec": {"ports": [{"name": "http", "port": port, "targetPort": 8080}]}});
     second.merge::<Service>("app", with_port(80)).await?;
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
 
-    // The export whose ports changed last is in conflict until the other is removed. Taking a mark lets time pass on a paused
-    // clock; otherwise both changes would have the same time.
+    // The export whose ports changed last is conflicted until the other export is removed. On a paused clock, taking a mark
+    // lets time pass. Without the mark both changes would have the same time.
     let _ = env.backend.mark().await?;
     first.merge::<Service>("app", with_port(82)).await?;
     first.sees_export("app", "Conflict", "True", "ConflictFound").await?;
@@ -47,7 +48,7 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees_derived_port("app", 82).await?;
     second.sees("app", &["10.1.0.1"]).await?;
 
-    // Exports of a headless Service and of one that is not headless conflict too.
+    // An export of a headless Service conflicts with an export of an ordinary Service.
     second.delete::<Service>("app").await?;
     let mut headless = rich::headless_service("app");
     headless["spec"]["ports"][0]["port"] = json!(82);
@@ -63,7 +64,7 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees("app", &["10.2.0.1"]).await.map(drop)
 }
 
-/// Returns the expected writes for an export that is in conflict from the start.
+/// Returns the expected writes for an export that is conflicted from the start.
 fn conflict<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let (loser, user) = (&env.members[1].hub_namespace, &env.namespace);
     let of_hub = counts(&[

@@ -1,5 +1,5 @@
-//! Scenarios of the CRDs in `deploy/crds`: a server accepts them, also over those of the Go agents, and rejects objects that
-//! they forbid.
+//! Scenarios of the CRDs in `deploy/crds`. A server accepts these CRDs, also as an update of the Go agents' CRDs. The server
+//! then rejects invalid objects.
 
 mod cases;
 mod objects;
@@ -63,7 +63,7 @@ fn committed() -> anyhow::Result<Vec<String>> {
     paths.iter().map(|path| std::fs::read_to_string(path).with_context(|| path.display().to_string())).collect()
 }
 
-/// Waits until the server uses the new CRDs, which takes a moment after they are applied.
+/// Waits until the server uses the new CRDs. The server needs a moment after the CRDs are applied.
 async fn heeded(client: &Client) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while let Err(error) = create(client, &objects::MULTI_CLUSTER_SERVICE, cluster_ip()).await {
@@ -97,7 +97,7 @@ async fn create(client: &Client, kind: &Kind, value: Value) -> kube::Result<()> 
     client.request::<Value>(request).await.map(drop)
 }
 
-/// Makes each invalid change of the kind's valid object, and compares the server's errors with the expected ones.
+/// Applies each invalid change to the kind's valid object, and compares the server's errors with the expected errors.
 async fn refuses(client: Client, kind: &Kind, cases: &[cases::Case]) -> anyhow::Result<()> {
     assert!(cases.len() >= 5, "at least five bad objects per kind");
     let mut surprises = Vec::new();

@@ -1,5 +1,5 @@
-//! Scenarios of deletions that Kubernetes carries out: of namespaces with all their objects, and of objects with those that
-//! they own. On real servers kube-controller-manager does it; memkube does it at once.
+//! Scenarios of deletions by Kubernetes: all objects in a deleted namespace, and the objects that a deleted object owns. On
+//! real servers kube-controller-manager deletes these objects some time later. memkube deletes them at once.
 
 use crate::audit::FleetMark;
 use crate::environment::{AgentPlace, Backend, Environment};
@@ -14,8 +14,8 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Most failed writes of agents while a namespace is being deleted, which takes up to half a minute on a real server. More
-/// would be a loop without back-off.
+/// Limit for the agents' failed writes while a namespace is being deleted, which takes up to 30 s on a real server. An agent
+/// without back-off would make more failed writes.
 const REFUSED_AT_MOST: usize = 10;
 
 /// Deletes a namespace and waits until it is gone.
@@ -31,7 +31,7 @@ async fn begin(client: Client, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that few of the agents' writes since a mark failed.
+/// Checks that at most [`REFUSED_AT_MOST`] of the agents' writes since a mark failed.
 async fn few_were_refused(env: &Environment<impl Backend>, mark: &FleetMark) -> anyhow::Result<()> {
     let ledger = env.backend.since(mark).await?;
     let ledger = ledger.objects();
@@ -100,7 +100,8 @@ pub async fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members(
     few_were_refused(&env, &mark).await
 }
 
-/// With its namespace in the hub, the member's agent also loses its account there.
+/// Scenario: an exporter's namespace in the hub is deleted. The namespace contains the account of the member's agent, so the
+/// agent loses its rights too.
 pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -111,7 +112,8 @@ pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_i
     eventually::gone(&env.hub::<ServiceImport>(&env.namespace), "app").await
 }
 
-/// The distributed slices have the finalizer of the member's agent, which loses the right to remove it.
+/// Scenario: an importer's namespace in the hub is deleted. The distributed slices have a finalizer of the member's agent, and
+/// the agent loses the right to remove this finalizer.
 pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -129,8 +131,8 @@ pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     eventually::object(&imports, "app", "the ServiceImport without claims", is_unclaimed).await.map(drop)
 }
 
-/// Checks that a deleted MultiClusterService is removed with all that was created for it, for this propagation policy. A new
-/// one with its name imports again.
+/// Checks that all objects of a deleted MultiClusterService are removed, with this propagation policy. A new
+/// MultiClusterService with the same name must import again.
 async fn is_unimported(env: &Environment<impl Backend>, importer: &User, how: &DeleteParams) -> anyhow::Result<()> {
     let mcs = importer.api::<MultiClusterService>();
     let mark = env.backend.mark().await?;
@@ -173,8 +175,8 @@ pub async fn a_service_export_is_removed_with_any_propagation_of_its_deletion(
     Ok(())
 }
 
-/// The slices of a Service with a selector belong to the Service: the garbage collector deletes them after it, or before it is
-/// gone.
+/// Scenario: the slices of a Service with a selector have the Service as owner. The garbage collector deletes these slices
+/// after the Service, or before the Service with foreground deletion.
 pub async fn a_deleted_service_is_removed_with_its_slices_and_their_exports(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -202,7 +204,7 @@ pub async fn a_deleted_service_is_removed_with_its_slices_and_their_exports(
     Ok(())
 }
 
-/// A restore from a backup gives objects other UIDs, so that owner references name an owner that does not exist.
+/// Scenario: after a restore from a backup, objects have new UIDs, so an owner reference names an owner that does not exist.
 pub async fn a_service_import_without_its_owner_is_garbage_collected_and_created_again(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! Scenarios of make before break: slices are replaced, and importers have endpoints at every moment.
+//! Scenarios of handover (make-before-break): slices are replaced, and importers have endpoints at every moment.
 
 use crate::environment::{Backend, Environment};
 use crate::eventually;
@@ -10,15 +10,15 @@ use kube::api::WatchParams;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port: it creates slices with
-/// the new port first, then deletes the old ones.
+/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port. The controller creates
+/// slices with the new port first, then deletes the old slices.
 pub async fn recreate_slices(exporter: &User, old: &str, new: &str, address: &str, port: u16) -> anyhow::Result<()> {
     exporter.create_slice_with_port("app", new, &[address], port).await?;
     exporter.delete::<EndpointSlice>(old).await
 }
 
-/// First the pods' named port changes, which the Service does not show, then the Service's port too. Last, the endpoints move
-/// to another slice, and the empty slice stays.
+/// Scenario with three changes. First only the pods' named port changes, which is not visible in the Service. Then the
+/// Service's port changes too. Last, the endpoints move to another slice, and the empty slice stays.
 pub async fn recreated_slices_leave_no_moment_without_endpoints(env: Environment<impl Backend>) -> anyhow::Result<()> {
     env.export_and_import(&["10.1.0.1"]).await?;
     let (exporter, importer) = (env.user(0), env.user(1));
@@ -42,7 +42,8 @@ pub async fn recreated_slices_leave_no_moment_without_endpoints(env: Environment
     slices_are_left_in_the_hub(&env, 2).await
 }
 
-/// Waits until the hub has this many slices of the first member and has distributed as many to the second.
+/// Waits until the hub has this many slices of the first member, and distributed slices of the same number for the second
+/// member.
 pub async fn slices_are_left_in_the_hub(env: &Environment<impl Backend>, count: usize) -> anyhow::Result<()> {
     let ours = format!("-{}-", env.namespace);
     let what = format!("{count} slices of {}", env.namespace);

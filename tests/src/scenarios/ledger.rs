@@ -3,13 +3,13 @@
 use crate::environment::Environment;
 use std::collections::BTreeMap;
 
-/// Returns lines of a ledger with their counts, in the form of [`crate::audit::Ledger::counts`].
+/// Returns the lines of an expected ledger with their counts, in the form of [`crate::audit::Ledger::counts`].
 pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
     lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
 }
 
-/// Returns the expected writes for this many changes of slices that the first member exports and the second imports: in the
-/// hub, the exporter and the importer.
+/// Returns the expected writes in the hub, the exporter and the importer for this many changes of imported slices. The first
+/// member exports the slices, and the second member imports them.
 pub(super) fn changes<B>(env: &Environment<B>, count: usize) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     [

@@ -1,5 +1,5 @@
-//! Scenarios of the main job: Services exported in one member are imported in others, with the number of writes that
-//! ARCHITECTURE.md states. An audit log has every write of an agent, so the ledgers here are exact.
+//! Scenarios of the main job: members import Services that another member exports. The scenarios check the numbers of writes
+//! that ARCHITECTURE.md states. An audit log has every write of an agent, so the ledgers are exact.
 
 mod ledgers;
 
@@ -118,7 +118,7 @@ pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cos
     ]});
     exporter.merge::<EndpointSlice>("app-1", not_ready).await?;
 
-    // When this change has arrived, the agents have seen everything before it.
+    // When the importer has this change, the agents have handled all earlier changes.
     exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
     env.user(1).sees("app", &["10.1.0.2"]).await?;
     assert_eq!(env.ledger(&mark).await?, changes(&env, 1));
@@ -267,8 +267,8 @@ pub async fn a_service_deleted_and_created_again_is_exported_again(
     env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
 }
 
-/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. Events of the API server there
-/// do not count.
+/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. The API server's Events do
+/// not count.
 async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
     let what = format!("Events with the reasons {reasons:?}");
     let are_there = |objects: &BTreeMap<String, Event>| {

@@ -1,4 +1,5 @@
-//! Marker: a Service of its own in a scenario. When a change of it has arrived, the agents have handled everything before.
+//! Marker: an additional Service in a scenario. When the importer has a change of the marker, the agents have handled all
+//! earlier changes.
 
 use crate::audit::Ledger;
 use crate::environment::{Backend, Environment};
@@ -6,10 +7,10 @@ use crate::user::{Consume, User};
 use anyhow::ensure;
 
 pub const MARKER: &str = "marker";
-/// Writes for one change of the marker: one in the hub for the export, one in the hub for the import, one in the importer.
+/// Number of writes for one change of the marker: for the exported slice, the distributed slice and the imported slice.
 const CHANGE: usize = 3;
 
-/// Service of the marker, exported by the first member and imported by the second.
+/// Service of the marker. The first member exports the Service, and the second member imports it.
 pub struct Marker {
     exporter: User,
     importer: User,
@@ -37,9 +38,11 @@ impl Marker {
         self.importer.sees(MARKER, &[&address]).await.map(drop)
     }
 
-    /// Checks that a change of the marker costs its own writes and no others, so that the fleet has settled.
+    /// Checks that a change of the marker costs [`CHANGE`] writes and that there are no other writes, so the fleet has
+    /// settled.
     pub async fn is_settled(&mut self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
-        // Agents may still be making writes for earlier actions. Once a change of the marker has arrived, those are made.
+        // Agents may still be making writes for earlier actions. When a change of the marker has arrived, these writes are
+        // done.
         self.change().await?;
         let mark = env.backend.mark().await?;
         self.change().await?;

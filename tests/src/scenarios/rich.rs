@@ -1,4 +1,4 @@
-//! Service that uses every feature, and the content that its exporter, the hub and its importer must have.
+//! Service that uses every feature, and the expected content of its slices in the hub and in the importer.
 
 use crate::environment::{Backend, Environment};
 use crate::eventually;
@@ -17,8 +17,8 @@ pub const SIXES: &str = "app-6";
 /// Timeout of the Service's session affinity.
 pub const AFFINITY_SECONDS: i32 = 600;
 
-/// Creates the Service `app` with session affinity and a slice of each family. Each slice has a ready endpoint with a host name
-/// and a zone, one that drains, and one that does not serve.
+/// Creates the Service `app` with session affinity and a slice of each family. Each slice has three endpoints: a ready
+/// endpoint with a host name and a zone, a draining endpoint, and an endpoint that is not serving.
 pub async fn create(exporter: &User) -> anyhow::Result<()> {
     let mut service = sticky();
     service["metadata"] = json!({"name": "app"});
@@ -92,13 +92,13 @@ pub fn ready() -> Value {
     json!({"ready": true, "serving": true, "terminating": false})
 }
 
-/// Returns the conditions of a draining endpoint: it serves existing clients and gets no new ones.
+/// Returns the conditions of a draining endpoint: the endpoint serves existing connections and gets no new connections.
 #[must_use]
 pub fn draining() -> Value {
     json!({"ready": false, "serving": true, "terminating": true})
 }
 
-/// Returns the content that the Service's slices must have in the hub.
+/// Returns the expected content of the Service's slices in the hub.
 #[must_use]
 pub fn in_hub() -> Vec<Value> {
     vec![
@@ -116,13 +116,13 @@ pub fn in_hub() -> Vec<Value> {
     ]
 }
 
-/// Returns the content that these slices must have in the Go form.
+/// Returns the expected content of the Service's slices in the hub in the Go form.
 #[must_use]
 pub fn in_go_form() -> Vec<Value> {
     vec![slice("IPv4", json!([{"addresses": ["10.1.0.1"]}]))]
 }
 
-/// Returns the content that the Service's slices must have in an importer.
+/// Returns the expected content of the Service's slices in an importer.
 #[must_use]
 pub fn imported() -> Vec<Value> {
     vec![
@@ -137,7 +137,7 @@ pub fn imported() -> Vec<Value> {
     ]
 }
 
-/// Returns a slice of the Service with its ports, in the form in which slices are compared.
+/// Returns the comparable content of a slice of the Service, with the Service's ports.
 #[must_use]
 pub fn slice(family: &str, endpoints: Value) -> Value {
     json!({"addressType": family, "endpoints": endpoints, "ports": ports()})

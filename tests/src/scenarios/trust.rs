@@ -1,5 +1,5 @@
-//! Scenarios of limited trust in a member: who may export from a namespace, who may import from it, and what a member can
-//! forge.
+//! Scenarios of limited trust in a member: which members may export from a namespace or import from it, and which objects a
+//! member can forge.
 
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;
@@ -17,8 +17,8 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Sets the annotation of the users' namespace in the hub that lists its exporters or importers (`members`). `None` allows all
-/// clusters.
+/// Sets the annotation on the users' namespace in the hub that lists the allowed exporters or importers (`members`). `None`
+/// allows all clusters.
 pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Option<&str>) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{members}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
@@ -27,12 +27,12 @@ pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Opti
     Ok(())
 }
 
-/// Returns a user in a member's namespace of the hub.
+/// Returns a user with all rights in a member's namespace of the hub.
 fn in_hub(env: &Environment<impl Backend>, member: usize) -> User {
     User::new(env.backend.hub(), &env.members[member].hub_namespace)
 }
 
-/// Waits until the condition of the InternalServiceExport of `app` has this status and reason.
+/// Waits until the condition of the InternalServiceExport of `app` in the hub has this status and reason.
 async fn hub_says(
     env: &Environment<impl Backend>,
     status: &str,
@@ -231,7 +231,8 @@ pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_repo
     Ok(())
 }
 
-/// Plays somebody with the credentials of the second member, whose agent does not run, who writes to that member's namespace.
+/// Scenario: somebody has the credentials of the second member, whose agent does not run, and writes objects to that member's
+/// namespace in the hub.
 pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

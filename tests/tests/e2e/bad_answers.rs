@@ -1,5 +1,5 @@
-//! Tests of faults that only a real connection can have. A TLS handshake gets no answer, connections break or fall silent,
-//! tokens come late or are revoked. `sim/tests/bad_answers_on_memkube/` tests all others.
+//! Tests of faults that only a real connection can have: a TLS handshake gets no response, connections break or become silent,
+//! tokens appear late or are revoked. `sim/tests/bad_answers_on_memkube/` tests the other faults.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::{Agent, AgentSpec};
@@ -22,16 +22,16 @@ use tokio::time::{Instant, sleep};
 const FLEET: FleetSpec = FleetSpec::of(2);
 const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
-/// Place of the exporter's agent, which writes to the hub when a slice changes.
+/// Place of the exporter's agent. This agent writes to the hub when a slice changes.
 const EXPORTER: AgentPlace = AgentPlace::Member(0);
-/// Number of changes that must make the expected writes and no others, as proof that the fleet has settled.
+/// Number of changes that must make the expected writes and no others. The fleet has settled if all of them do.
 const SETTLED_CHANGES: usize = 5;
 
-/// Fleet that has exported, imported and settled.
+/// Fleet that has exported and imported a Service and makes no more writes.
 struct Settled {
     env: Environment<OnProcesses>,
     marker: Marker,
-    /// State of the fleet after a change without faults, to compare with.
+    /// State of the fleet after the same change without faults. A test compares the state of its fleet with this state.
     expected: Snapshot,
     /// Access of the exporter's agent to the hub. The agent itself is stopped.
     hub: Access,
@@ -55,7 +55,7 @@ async fn changed(env: &Environment<OnProcesses>, addresses: &[&str]) -> anyhow::
     env.user(1).sees("app", addresses).await.map(drop)
 }
 
-/// Returns settings for the exporter's agent. Its previous process has released its Leases.
+/// Returns settings for the exporter's agent. The caller has stopped the previous process, which released its Leases.
 async fn exporter(env: &Environment<OnProcesses>) -> anyhow::Result<AgentSpec> {
     env.backend.spec(EXPORTER, None).await
 }
@@ -66,8 +66,8 @@ async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
-/// Asserts that the change has arrived, that the fleet is like one without faults, and that no agent writes any more. The
-/// exporter's agent must be the same process as before.
+/// Asserts that the change has arrived, that the fleet is in the expected state, and that no agent makes more writes. The
+/// exporter's agent must be the same process as before the fault.
 async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { env, mut marker, expected, .. } = settled;
     env.user(1).sees("app", &AFTER).await?;
@@ -88,7 +88,8 @@ async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asserts that the log has at most `most` warnings at first, and then one a second: a hub that is down must not fill the log.
+/// Asserts that the log has at most `most` warnings plus one for each second since `since`: while the hub is down, the agent
+/// must not fill the log.
 fn few_complaints(agent: &Agent, since: Instant, most: usize) -> anyhow::Result<()> {
     let complaints = agent.log().lines().iter().filter(|line| line.contains("WARN")).count();
     let most = most + usize::try_from(since.elapsed().as_secs())?;
@@ -110,7 +111,7 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
         env.user(1).sees("app", &BEFORE).await?;
         few_complaints(&agent, began, 20)?;
 
-        // Existing silent connections stay silent; new connections are served.
+        // Existing connections stay silent; new connections reach the server.
         gate.set_state(Gate::Open);
         recovers(settled, agent).await
     })
@@ -158,7 +159,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let agent = exporter(env).await?.start_ready().await?;
         changed(env, &["10.1.0.4"]).await?;
 
-        // The role becomes that of an older hub, which has no MemberAgents.
+        // Change the role into the role of an older hub, which has no MemberAgents.
         let roles: Api<Role> = env.hub(&env.members[0].hub_namespace);
         let allowed = roles.get("fleetnet-member-agent").await?;
         let mut older = allowed.clone();
@@ -168,7 +169,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let mark = env.backend.mark().await?;
         let replaced = roles.replace("fleetnet-member-agent", &PostParams::default(), &older).await?;
 
-        // The first heartbeat comes within 10 s, the others about 1, 2 and 4 s after the previous one.
+        // The agent sends the first heartbeat within 10 s, and repeats a denied heartbeat after about 1, 2 and 4 s.
         let deadline = Deadline::start();
         while heartbeats(env, &mark, 403).await? < 4 {
             deadline.check().context("four heartbeats that are denied")?;

@@ -1,5 +1,5 @@
-//! Test of the bench as a program. The run is tiny, so its times mean nothing, but its counts are exact and its JSON is
-//! complete.
+//! Test of the bench as a program. The run is so small that its times have no meaning, but its counts are exact and its JSON
+//! is complete.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::turn::Turn;
@@ -7,7 +7,7 @@ use fleetnet_tests::{binaries, run};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Numbers of Services, and of slices of each, with `--smoke`.
+/// Numbers of Services and of slices for each Service with the flag `--smoke`.
 const SERVICES: u64 = 2;
 const SLICES: u64 = 2;
 
@@ -18,7 +18,7 @@ async fn print(arguments: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("it prints letters")
 }
 
-/// Runs the bench with a command that starts control planes of its own. Returns its output.
+/// Runs the bench with a command that starts separate control planes. Returns the output.
 async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
     let _turn = Turn::with_own_servers().await;
     print(arguments).await
@@ -28,8 +28,8 @@ async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
 fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
-    // Expected writes for each Service and its slices: by users, and by agents as in the ledgers of a first export and a first
-    // import.
+    // Expected writes for each Service with its slices. The agents' part is the sum of the ledgers of a first export and a
+    // first import.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
     let writes = &report["import"]["writes"];
     assert_eq!(writes["users"], by_users, "{writes}");

@@ -1,4 +1,4 @@
-//! Test of the conformance table on a real kube-apiserver and on memkube: the same codes, reasons and bodies.
+//! Test that the calls of the conformance table get the same codes, reasons and bodies from a real kube-apiserver and memkube.
 
 use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
@@ -10,7 +10,7 @@ use fleetnet_tests::conformance::{
 use fleetnet_tests::run;
 use memkube::MemKube;
 
-/// Runs the cases on both servers and compares their answers. `table` is the name of the file with the known differences.
+/// Runs the cases on both servers and compares their responses. `table` is the name of the file with the known differences.
 fn compared(
     table: &str,
     cases: &[Case],

@@ -1,4 +1,4 @@
-//! Test of random sequences of calls on a real kube-apiserver and on memkube: the same answers.
+//! Test that random sequences of calls get the same responses from a real kube-apiserver and memkube.
 
 use anyhow::{bail, ensure};
 use fleetnet_tests::conformance::compare::compare;
@@ -10,13 +10,13 @@ use kube::Client;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Number of random sequences, each with a seed of its own.
+/// Number of random sequences, each with a different seed.
 const CASES: u64 = 200;
 /// Environment variable with the first seed, to try other sequences: `CONFORMANCE_SEED=4711`.
 const SEED_VARIABLE: &str = "CONFORMANCE_SEED";
 
-/// Least number of answers and events of each class: a comparison of 404s alone shows nothing. Seed 1 gives about twice as
-/// many.
+/// Smallest allowed number of responses and events of each class: a comparison of 404s only has no value. Seed 1 gives about
+/// twice as many.
 const LEAST: &[(&str, usize)] = &[
     ("GET 2xx", 100),
     ("GET 4xx", 40),
@@ -37,7 +37,7 @@ const LEAST: &[(&str, usize)] = &[
     ("DELETED", 25),
 ];
 
-/// Counts the answers by verb and class of status codes, by status code, and the watch events by type.
+/// Returns the number of responses for each verb and class of status codes, for each status code, and of watch events by type.
 fn counted(cases: &[Case], answers: &[Vec<Value>]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |what: String| *counts.entry(what).or_default() += 1;
@@ -93,7 +93,8 @@ fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     })
 }
 
-/// Removes steps from a case for as long as the answers still differ. Returns the smallest case and its differences.
+/// Removes steps from a case as long as the responses of the servers still differ. Returns the smallest case and its
+/// differences.
 fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)> {
     let mut smallest = case.clone();
     let mut tries = 0;
@@ -115,7 +116,7 @@ fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)>
     }
 }
 
-/// Runs a case again, in a namespace of its own. Returns the differences.
+/// Runs a case again in a new namespace on both servers. Returns the differences.
 fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
     let mut case = case.clone();
     case.namespace = format!("{}-{tries}", case.namespace);

@@ -196,7 +196,7 @@ fn a_wait_that_times_out_shows_the_last_state() -> anyhow::Result<()> {
         let api: Api<Namespace> = Api::all(shared().await?.admin());
         let selection = WatchParams::default().fields("metadata.name=default");
         let (mut limit, mut is_seen) = (Duration::from_millis(500), false);
-        // Repeat if the wait ended before the watch answered: its message then shows nothing.
+        // Repeat if the time limit passed before the first watch event, because the message then shows no state.
         let message = loop {
             let see = |_: &_| {
                 is_seen = true;
@@ -214,7 +214,7 @@ fn a_wait_that_times_out_shows_the_last_state() -> anyhow::Result<()> {
     })
 }
 
-/// True if a process runs. A process that has ended and that its parent has not yet collected does not count.
+/// True if a process runs. False for a zombie: it has ended, but its parent has not yet collected the exit status.
 fn alive(pid: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
         return false;

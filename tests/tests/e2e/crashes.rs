@@ -1,6 +1,6 @@
 //! Tests of agents that crash at a write, on real API servers. For each kind of write, an agent crashes at one such write and
-//! another agent starts in its place. The fleet must end like a fleet without crashes, and then make no more writes. On memkube
-//! every single write is tried, before and after its commit.
+//! a new agent starts. The final state must be the same as without crashes, and the agents must then make no more writes. The
+//! tests of `sim` on memkube try every single write, with a crash before and after its commit.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
-/// Time limit of these tests: each crash takes some seconds.
+/// Time limit of these tests. A test has many crashes, and each crash takes some seconds.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// Crash point: a kind of write of one agent, and an action that causes it.
@@ -27,7 +27,7 @@ struct Point {
     stop: Stop,
 }
 
-/// Fleet on which actions run one after the other, each in a namespace of its own.
+/// Fleet on which actions run one after the other, each action in a new namespace.
 struct CrashTest {
     env: Environment<OnProcesses>,
     marker: Marker,
@@ -48,7 +48,7 @@ impl CrashTest {
         Ok(())
     }
 
-    /// Restarts the agent of a cluster, so that it makes its requests through proxies with this line.
+    /// Restarts the agent of a cluster. The new agent makes its requests through proxies with this line.
     async fn restart_over(&mut self, place: AgentPlace, line: &Line) -> anyhow::Result<()> {
         self.env.backend.stop(place).await?;
         let spec = self.env.backend.spec(place, Some(line)).await?;
@@ -76,7 +76,7 @@ impl CrashTest {
         Ok((take_snapshot(&self.env).await?, points))
     }
 
-    /// Runs the action with a crash of an agent at a write, starts another agent, and compares the resulting state with
+    /// Runs the action, with a crash of an agent at a write. Starts a new agent, and compares the resulting state with
     /// `expected`.
     async fn with_crash(&mut self, point: &Point, expected: &Snapshot) -> anyhow::Result<()> {
         self.next().await?;
@@ -105,12 +105,13 @@ impl CrashTest {
     }
 }
 
-/// Returns a line for proxies that do not count the writes for changes of the marker.
+/// Returns a line for proxies that ignore the writes for changes of the marker.
 fn line() -> Line {
     Line::but_for(Some(MARKER))
 }
 
-/// Returns one crash point for each kind of write of each agent, in turn before and after the commit.
+/// Returns one crash point for each kind of write of each agent. The points alternate between crashes before and after the
+/// commit.
 fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
     let mut known = BTreeSet::new();
     let new = points.into_iter().filter(|point| known.insert((point.place, point.stop.write.clone())));

@@ -1,4 +1,4 @@
-//! Tests of writers that undo the agents' writes, on real API servers, which record writers in `metadata.managedFields`.
+//! Tests of other writers that undo the agents' writes. Only real API servers record writers in `metadata.managedFields`.
 
 use fleetnet_api::crd::MultiClusterService;
 use fleetnet_tests::environment::{Environment, FleetSpec, OnProcesses};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Returns status and message of the condition `Disputed`.
+/// Returns reason and message of the condition `Disputed` if its status is True.
 fn says(import: &MultiClusterService) -> Option<(&str, &str)> {
     let conditions = import.status.as_ref()?.conditions.as_ref()?;
     let disputed = conditions.iter().find(|condition| condition.type_ == "Disputed" && condition.status == "True")?;
@@ -32,7 +32,7 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
         let theirs = Patch::Merge(json!({"endpoints": [{"addresses": ["10.1.0.1"], "hints": hints}]}));
         let has_hints = |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|it| it.hints.is_some());
 
-        // Undo each repair until the agent pauses its repairs.
+        // Undo each repair by the agent until the agent pauses its repairs.
         let deadline = Deadline::start();
         let mut repairs = 0;
         loop {
@@ -49,7 +49,8 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
             repairs += 1;
             deadline.check()?;
         }
-        // The agent created the slice, so its first repair repeats no earlier write and does not count as one.
+        // The agent counts a repair only if it repeats an earlier write. The agent created the slice, so the first repair does
+        // not count.
         assert!((10..=11).contains(&repairs), "{repairs} repairs");
 
         let imports = importer.api::<MultiClusterService>();
@@ -62,7 +63,8 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
         assert_eq!((reason, message), ("WritesUndone", &*expected));
         assert_eq!(importer.sees_event("MultiClusterService", "WritesUndone", &expected).await?, 1);
 
-        // The other writer stops. A minute after its last repair, the agent repairs the slice again, and its content stays.
+        // The test makes no more changes. A minute after its last repair, the agent repairs the slice again, and the slice
+        // keeps this content.
         let repaired = |slice: &EndpointSlice| !has_hints(slice);
         eventually::object(&slices, &name, "the hints to be gone", repaired).await.map(drop)
     })

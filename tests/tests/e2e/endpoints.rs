@@ -1,5 +1,5 @@
-//! Tests of the member agent's EndpointSlice controller on a real kube-apiserver, beside a real kube-controller-manager: those
-//! of upstream's integration tests and conformance suite, and our own.
+//! Tests of the member agent's EndpointSlice controller, with a real kube-apiserver and a real kube-controller-manager. The
+//! requirements are those of upstream's integration tests and conformance suite, and our own.
 
 mod auto;
 mod bad_input;
@@ -11,7 +11,7 @@ mod large;
 
 use fleetnet_tests::agent::Agent;
 
-/// Flag with which the agent makes slices even if another controller does too.
+/// Flag with which the agent's EndpointSlice controller is always active, even if another controller is active too.
 const ON: (&str, &str) = ("--endpointslices", "on");
 
 /// Waits until an agent logs a line that contains all of these texts.

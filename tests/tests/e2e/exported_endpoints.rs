@@ -1,4 +1,4 @@
-//! Tests of a member agent that makes the EndpointSlices of its cluster and exports them, in one process.
+//! Tests of a member agent that runs the EndpointSlice controller and exports the resulting slices, in one process.
 
 use fleetnet_tests::agent::Agent;
 use fleetnet_tests::endpoints::{PodSketch, Workload, serves};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const CHANGES: usize = 20;
 const BOTH: [&str; 2] = ["10.1.0.1", "10.1.0.2"];
 
-/// Fleet of two members. The second imports `app` of the first, which has two pods.
+/// Fleet of two members. The second member imports the Service `app` of the first member. The Service has two pods.
 struct Setup {
     fleet: Fleet,
     exporter: Workload,

@@ -1,4 +1,4 @@
-//! Tests of the harness's fleets: control planes that tests use in turn.
+//! Tests of the harness's fleets: control planes that tests use one after the other.
 
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};

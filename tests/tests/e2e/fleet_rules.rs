@@ -1,4 +1,4 @@
-//! Tests of the rules of the fleet on real API servers, with agents in processes of their own.
+//! Tests of the rules of the fleet on real API servers, with agents in separate processes.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
@@ -18,8 +18,8 @@ where
 
 fleetnet_tests::fleet_rule_tests!(run_scenario);
 
-/// Returns a line of kubectl's table with `|` between its cells, which are aligned with the headline. Ages become a
-/// placeholder.
+/// Returns a line of kubectl's table with `|` between its cells. The cells are aligned with the headline. A placeholder
+/// replaces ages.
 fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
     let starts: Vec<usize> = Regex::new(r"\S+")?.find_iter(headline).map(|title| title.start()).collect();
     let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
@@ -37,7 +37,7 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
     fleetnet_tests::run(async {
         let mut env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
         env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
-        // The counts are updated at a renewal, which every agent makes when it starts.
+        // The hub agent updates the counts when a member agent renews its MemberAgent. A member agent does so when it starts.
         for place in [AgentPlace::Member(0), AgentPlace::Member(1)] {
             env.backend.stop_agent(place).await?;
             env.backend.start_agent(place).await?;
@@ -75,7 +75,7 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
     })
 }
 
-/// Returns the lines of printed tables without empty ones, in the form of [`cells`].
+/// Returns the lines of tables that kubectl printed, without empty lines, in the form of [`cells`].
 fn tables(printed: &str) -> anyhow::Result<Vec<String>> {
     let mut headline = "";
     let mut lines = Vec::new();

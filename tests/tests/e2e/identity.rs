@@ -1,5 +1,6 @@
-//! Tests of two clusters with one id, on real API servers with agents in processes of their own. One writes to the hub; the
-//! other waits, and takes over when it may. The tests on memkube have every way to take over, and the long waits.
+//! Tests of two clusters with one cluster id, on real API servers with agents in separate processes. One cluster's agent
+//! writes to the hub. The second agent waits, and takes over when it may. The tests on memkube cover all ways to take over and
+//! the long waits.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -27,10 +28,10 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// Name of this test in docs/install.md, where a marker names it.
+/// Name of this test. A marker in docs/install.md names the test that runs the commands below the marker.
 const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop";
 
-/// Commands of docs/install.md for two clusters with one id, to run in the test.
+/// Commands of docs/install.md for two clusters with one cluster id. The test runs these commands.
 struct Guide {
     kubectl: Kubectl,
     member: String,
@@ -40,7 +41,8 @@ struct Guide {
 }
 
 impl Guide {
-    /// Returns the guide's commands with this member's id in place of `member`.
+    /// Returns the guide's commands for a member. [`Self::run`] replaces `west`, the cluster id in the guide, by the member's
+    /// id.
     async fn about(fleet: &Fleet, member: &Member) -> anyhow::Result<Self> {
         let [looks, takes_over] = &commands(GUIDE, "install.md", "console")?[..] else { bail!("two blocks") };
         let folder = TempDir::with_prefix("fleetnet-identity-")?;
@@ -64,7 +66,7 @@ impl Guide {
     }
 }
 
-/// Returns the command in the Event about two clusters with one id.
+/// Returns the command in the message of the Event about two clusters with one cluster id.
 async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
     let events = in_default.api::<Event>().list(&ListParams::default()).await?;
     let found = events.items.into_iter().find(|event| event.reason.as_deref() == Some("ClusterIdInUse"));
@@ -73,13 +75,13 @@ async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
     Ok(command.to_owned())
 }
 
-/// Gives an agent a Lease that lasts longer than the test freezes the agent.
+/// Gives an agent a Lease of 120 s, so that the Lease does not expire while the test freezes the agent.
 fn with_a_long_lease(agent: AgentSpec) -> AgentSpec {
     let agent = agent.flag("--leader-election-lease-duration", "120s").flag("--leader-election-renew-deadline", "100s");
     agent.flag("--leader-election-retry-period", "10s")
 }
 
-/// Waits until an agent is not ready, for a reason that contains all of these words.
+/// Waits until an agent is not ready, for a reason that contains all of these texts.
 async fn is_blocked(agent: &Agent, why: &[&str]) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
@@ -108,7 +110,7 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         let users = [first, other, second].map(|member| User::new(member.control_plane.admin(), &work));
         let (of_first, of_second) = (uid(first).await?, uid(second).await?);
 
-        // The second cluster owned the id before, and imported `db`.
+        // At first the second cluster owns the cluster id, and imports `db`.
         let _hub = fleet.hub_agent().await?.start_ready().await?;
         let _other = fleet.member_agent(other).await?.start_ready().await?;
         let before = fleet.member_agent(second).await?.start_ready().await?;
@@ -125,8 +127,8 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
 
-        // The second cluster writes nothing to the hub. While the owner is frozen, all writes in their name would be the
-        // second's.
+        // The second cluster's agent must write nothing to the hub. Freeze the owner's agent, so that any write with their
+        // common user name comes from the second agent.
         owner.freeze().await?;
         let mark = fleet.hub.audit().mark().await?;
         let waiting = fleet.member_agent(second).await?.start().await?;
@@ -149,14 +151,14 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[2].sees("db", &["10.2.0.1"]).await.context("it removes nothing that it imported")?;
         owner.thaw().await?;
 
-        // The command in the Event has no `--context`: the user runs it with the hub as current context.
+        // The command in the Event has no `--context`, so the user must run the command with the hub as current context.
         let in_hub = Kubectl::with(fleet.hub.admin_kubeconfig()?).await?;
         in_hub.script(&command_of_the_event(&in_default).await?).await?;
         users[1].sees("app", &["10.9.0.2"]).await?;
         waiting.ready().await?;
         is_blocked(&owner, &[&of_first, &of_second]).await?;
 
-        // Half a minute after its owner announced a stop, the other cluster takes over.
+        // 30 s after the owner announced its stop, the other cluster takes over.
         waiting.terminate().await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
         owner.ready().await

@@ -1,4 +1,4 @@
-//! Tests of agents as processes with servers in memory, over HTTPS: their connections, flags and ends.
+//! Tests of agent processes with memkube over HTTPS: connections, flags and the ends of processes.
 
 mod connections;
 mod controllers;

@@ -1,5 +1,5 @@
-//! Test of the commands of the guides in `docs/`, with the real kubectl on real API servers; then of the agents with the
-//! settings of their Deployments.
+//! Test of the commands of the guides in `docs/`, with the real kubectl on real API servers. The test then runs the agents
+//! with the settings of their Deployments.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
@@ -19,12 +19,12 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Id of the member in the guide.
+/// Cluster id of the member in the guide.
 const MEMBER: &str = "west";
 /// Namespace of the users in the guide.
 const USERS: &str = "work";
 
-/// Name of this test in the documents, where markers name it.
+/// Name of this test. Markers in the documents name the test that runs the commands below the marker.
 const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 
 /// Returns the code blocks of a document in `docs` that this test must run, in a language (`sh` or `console`).
@@ -47,7 +47,7 @@ pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Re
     Ok(blocks)
 }
 
-/// Returns a kubeconfig with the contexts that the guide uses. The last one is current.
+/// Returns a kubeconfig with the contexts that the guide uses. The last context is the current one.
 pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String> {
     let (mut contexts, mut servers, mut users) = (Vec::new(), Vec::new(), Vec::new());
     for (name, control_plane) in clusters {
@@ -66,14 +66,14 @@ pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Re
     Ok(config.to_string())
 }
 
-/// Starts an agent with the arguments, environment, files and account of its Deployment.
+/// Starts an agent with the arguments, environment, files and service account of its Deployment.
 async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
     let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
     let template = deployments.get(name).await?.spec.template;
     let pod = template.spec.context("a template has a spec")?;
     let account = pod.service_account_name.as_deref().context("the pods have an account")?;
     let user = format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}");
-    // In a pod the agent finds its account in files. Here it gets a kubeconfig instead.
+    // In a pod, the agent reads the credentials of its service account from files. Here the agent gets a kubeconfig instead.
     let mut spec = AgentSpec::new(name, name).flag("--kubeconfig", control_plane.kubeconfig(&user).await?);
     let [container] = &pod.containers[..] else { bail!("one container") };
     for argument in container.args.iter().flatten() {
@@ -92,7 +92,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) 
     spec.start_ready().await
 }
 
-/// Writes the files that the pod would mount into a folder that stands for `/`.
+/// Writes the files that the pod would mount. `folder` replaces the root folder of the container.
 async fn mount(control_plane: &ControlPlane, pod: &PodSpec, folder: &Path) -> anyhow::Result<()> {
     let mounts = pod.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
     for mount in mounts {
@@ -128,7 +128,7 @@ async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::R
 fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let _turn = Turn::with_own_servers().await;
-        // One controller fills the Secrets for tokens, the other finishes the deletion of namespaces.
+        // The first controller fills the Secrets for tokens. The second controller finishes the deletion of namespaces.
         let controllers = ["serviceaccount-token-controller", "namespace-controller"].map(str::to_owned).to_vec();
         let hub = Options { name: "hub".to_owned(), controllers: controllers.clone(), ..Options::default() };
         let member = Options { name: MEMBER.to_owned(), controllers, ..Options::default() };

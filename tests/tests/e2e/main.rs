@@ -1,4 +1,4 @@
-//! End-to-end tests, in one binary, so that they share their control planes.
+//! End-to-end tests, in one program, so that they share their control planes.
 
 mod bad_answers;
 mod bench_smoke;

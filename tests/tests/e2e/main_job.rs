@@ -1,4 +1,4 @@
-//! Tests of the main job on real API servers, with agents in processes of their own.
+//! Tests of the main job on real API servers, with agents in separate processes.
 
 use fleetnet_tests::environment::{Environment, FleetSpec, OnProcesses};
 

@@ -1,4 +1,4 @@
-//! Tests of make before break on real API servers, with agents in processes of their own.
+//! Tests of handover (make-before-break) on real API servers, with agents in separate processes.
 
 use anyhow::Context as _;
 use fleetnet_tests::audit::Ledger;
@@ -32,7 +32,7 @@ fn a_real_quota_that_denies_the_new_slice_keeps_the_old_one_until_it_is_lifted()
         let mut routes = env.user(1).routes("app");
         routes.are(&["10.1.0.1:8080"]).await?;
 
-        // No controller counts objects in this cluster, so the quota is used up for as long as its status says so.
+        // No controller counts objects in this cluster, so the quota stays used up until the test changes its status.
         let quotas: Api<ResourceQuota> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
         let used_up = json!({"count/endpointslices.discovery.k8s.io": "1"});
         let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": used_up}});

@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
-/// Applies the Go form of the CRDs, as a rollback does. Deletes CRDs that the Go form lacks, and waits until the server uses
-/// the others.
+/// Applies the Go form of the CRDs, as a rollback does. Deletes the CRD of MemberAgent, which the Go form does not have. Waits
+/// until the server uses the other CRDs.
 async fn roll_back(client: &Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let member_agents = "memberagents.networking.fleet.azure.com";
@@ -46,7 +46,7 @@ async fn roll_back(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// True if the server prunes a field that only fleetnet's full form of the CRDs has.
+/// True if the server uses the Go form of the CRDs: it then prunes a field that only fleetnet's full form has.
 async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
     let object = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -85,10 +85,10 @@ fn with_definitions_in_the_go_form_every_action_completes_and_settles_and_their_
 }
 
 const MEMBER_AGENTS: &str = "memberagents.networking.fleet.azure.com";
-/// Interval between two renewals of a MemberAgent.
+/// Interval between two renewals of a MemberAgent by its member agent.
 const RENEWAL: Duration = Duration::from_secs(10);
 
-/// Returns the fields of `spec` and `status` in a CRD of MemberAgent.
+/// Returns the names of the fields of `spec` and `status` in a CRD of MemberAgent.
 fn fields(definition: &CustomResourceDefinition) -> anyhow::Result<BTreeSet<String>> {
     let schema = serde_json::to_value(&definition.spec.versions[0].schema)?;
     let mut fields = BTreeSet::new();
@@ -105,8 +105,8 @@ fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
     Ok(serde_json::from_value(serde_json::to_value(previous)?)?)
 }
 
-/// Waits for this many writes to the MemberAgent of each member from now on. Returns the time from the first to the last of
-/// them.
+/// Waits for this many writes to the MemberAgent of each member from now on. Returns, for each member, the time from the first
+/// to the last of these writes.
 async fn writes(env: &Environment<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
     let audit = env.backend.hub_audit();
     let mark = audit.mark().await?;
@@ -136,7 +136,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
         let present = definitions.get(MEMBER_AGENTS).await?;
         let previous = previous_member_agents()?;
         let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
-        // This test names each new field below. Extend it when the list grows.
+        // The code below refers to each new field. Extend this test when the list grows.
         ensure!(new == ["spec.clusterUid", "spec.leaderIdentity"], "{new:?} are new");
         definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
         eventually::gone(&definitions, MEMBER_AGENTS).await?;
@@ -157,12 +157,13 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
         }
         marker.is_settled(&env).await?;
-        // After the next renewal the hub agent's counts no longer change. From then on there are only renewals: four in 30 s.
+        // After the next renewal the hub agent's counts do not change any more. Then the only writes are renewals, four in 30
+        // s.
         writes(&env, 2).await?;
         let spans = writes(&env, 4).await?;
         ensure!(spans.iter().all(|span| *span > RENEWAL * 2), "four writes in {spans:?}");
 
-        // With the present CRD the fields return with the next renewal.
+        // After the upgrade to the present CRD, the next renewal writes the new fields again.
         env.backend.stop_agent(AgentPlace::Member(1)).await?;
         roll_forward(&env.backend.hub(), &present).await?;
         let first = env.members[0].clone();
@@ -174,7 +175,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
     })
 }
 
-/// Applies a CRD over an earlier version of it.
+/// Replaces the spec of a CRD by a newer one.
 async fn roll_forward(client: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let spec = kube::api::Patch::Merge(json!({"spec": definition.spec}));

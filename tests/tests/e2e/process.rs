@@ -1,4 +1,4 @@
-//! Tests of the harness's processes, under a supervisor.
+//! Tests of the harness's processes, each of which runs under a supervisor.
 
 use anyhow::Context as _;
 use fleetnet_tests::eventually::Deadline;
@@ -85,11 +85,11 @@ fn a_kill_takes_what_the_process_had_started_with_it() -> anyhow::Result<()> {
         let child: i32 = process.log().find("its child", |line| line.parse().ok()).await?;
         process.signal(Signal::Kill).await?;
         assert_eq!(process.wait().await?, Ended::Killed(9));
-        // The log ends when its last writers have ended: the child and, with this process value, the supervisor.
+        // The log is complete when its last writers have closed their output: the child and the supervisor. `end` ends both.
         let log = process.log().clone();
         process.end().await?;
         log.ended().await?;
-        // The child closes its files before it has ended, so wait for that too.
+        // The child closes its output before it has ended, so wait until the child has ended too.
         let deadline = Deadline::start();
         while Path::new(&format!("/proc/{child}")).exists() && !zombie(child) {
             deadline.check()?;

@@ -1,4 +1,4 @@
-//! Tests of races between two members on a real API server with the hub agent alone: both claim a Service within one second.
+//! Tests of races between two members that claim a Service within one second. Only the hub agent runs, on a real API server.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, InternalServiceImport, ServiceImport};
@@ -17,16 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Milliseconds between the first claim and the second, used in turn.
+/// Milliseconds between the first claim and the second. The races use these values in turn.
 const GAPS: [u64; 6] = [0, 5, 10, 15, 20, 25];
 const RECORD: &str = "networking.fleet.azure.com/service-in-use-by";
 
-/// Namespaces of the members in the hub. The second claimer is first by name, so that a tie that the name decides shows.
+/// Namespaces of the members in the hub. If the order of names decided a tie, the second claimer would win, and the test would
+/// fail.
 const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";
 
-/// Every state of every object of a kind since a moment, in order, from a watch.
+/// States of all objects of a kind since a moment, in order, from a watch.
 struct History<K> {
     states: Arc<Mutex<Vec<K>>>,
     watching: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -55,7 +56,7 @@ where
         Ok(Self { states, watching })
     }
 
-    /// Returns all states until the first for which `is_last` is true.
+    /// Returns all states up to the first for which `is_last` is true.
     async fn until(self, what: &str, is_last: impl Fn(&K) -> bool) -> anyhow::Result<Vec<K>> {
         let deadline = Deadline::start();
         while !self.states.lock().iter().any(&is_last) {
@@ -68,7 +69,7 @@ where
     }
 }
 
-/// Outcome of all races with both claims in one second.
+/// Outcome of all races in which both claims were created within one second.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     races: usize,
@@ -80,7 +81,7 @@ struct Outcome {
     answers_taken_away: usize,
 }
 
-/// True if a state is followed by its absence: something that was granted is gone.
+/// True if the state changes from true to false at some time: a member has lost a granted claim.
 fn was_lost(states: &[bool]) -> bool {
     states.windows(2).any(|pair| pair == [true, false])
 }
@@ -125,7 +126,8 @@ impl Hub {
         Ok(api.create(&PostParams::default(), &claim).await?)
     }
 
-    /// Runs races. Returns the Services whose two claims were created within one second; others do not count.
+    /// Runs races until this number counts. A race counts if both claims were created within one second. Returns the Services
+    /// of these races.
     async fn race(&self, races: usize) -> anyhow::Result<Vec<usize>> {
         let mut counted = Vec::new();
         for service in 0..2 * races {
@@ -205,7 +207,8 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
         objects.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
     })
     .await?;
-    // A claim made now is answered after three writes, one after the other. By then all effects of the races are visible.
+    // The hub agent handles a claim with three writes, one after the other. When a new claim is handled, all effects of the
+    // races are visible.
     hub.export(services).await?;
     hub.claim(FIRST, services).await?;
     let is_last_claim = |claim: &InternalServiceImport| claim.name_any() == hub.name(services) && is_answered(claim);
@@ -219,7 +222,7 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
     Ok(hub.outcome(&counted, &imports, &claims))
 }
 
-/// Returns the expected outcome: the first claim is granted, the second never is, and nothing is removed.
+/// Returns the expected outcome: the first claim is granted, the second claim never is, and nothing is removed.
 fn fair(races: usize) -> Outcome {
     Outcome { races, first_recorded_in_the_end: races, first_answered_in_the_end: races, ..Outcome::default() }
 }

@@ -1,4 +1,4 @@
-//! Tests of the parts of `fleetnet sandbox` that need other programs: `--real`, and kubectl with a sandbox.
+//! Tests of `fleetnet sandbox` that need other programs: the flag `--real`, and kubectl with a sandbox.
 
 use anyhow::Context as _;
 use fleetnet_tests::process::{Ended, Process, Signal, Spec};
@@ -49,7 +49,7 @@ async fn kubectl(kubeconfig: &Path, home: &Path, arguments: &[&str]) -> anyhow::
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// A Service and its ServiceExport, as a user writes them.
+/// A Service and its ServiceExport, as a user would write them.
 const EXPORT: &str = "
 apiVersion: v1
 kind: Service

@@ -1,10 +1,10 @@
-//! Tests that a missing or malformed setting ends an agent with one line that names it, and exit code 2.
+//! Tests that a missing or malformed setting ends an agent with exit code 2. The agent prints one line that names the setting.
 
 use anyhow::Context as _;
 use fleetnet_tests::{binaries, run};
 use std::process::Stdio;
 
-/// Environment variables for all cases. A case may add some, or remove one with an empty value.
+/// Environment variables for all cases. A case may add variables, or remove a variable with an empty value.
 const MEMBER: [(&str, &str); 3] =
     [("MEMBER_CLUSTER_NAME", "member-1"), ("HUB_SERVER_URL", "https://127.0.0.1:1"), ("CONFIG_PATH", "/nowhere/token")];
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_period_seconds: Option<i64>,
-    /// True if the request has `orphanDependents=false`. If the object still exists, the answer is then 202 instead of
+    /// True if the request has `orphanDependents=false`. If the object still exists, the response is then 202 instead of
     /// 200.
     pub(crate) waits: bool,
     propagation: Option<Propagation>,

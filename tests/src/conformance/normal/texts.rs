@@ -10,13 +10,14 @@ pub(super) struct Patterns {
     pub(super) time: Regex,
     /// resourceVersion of a client's request or of an object.
     pub(super) version: Regex,
-    /// Newest resourceVersion of the server, or one in a YAML document, which may be that of a list.
+    /// Newest resourceVersion of the server, or a resourceVersion in a YAML document. The latter may be the version of a list.
     pub(super) current: Regex,
-    /// Two resourceVersions: the client's, and the oldest that the server still has.
+    /// Two resourceVersions in an error: the version that the client requested, and the oldest version that the server still
+    /// has.
     pub(super) too_old: Regex,
     pub(super) quoted: Regex,
-    /// Generated name in the table's only rejected create with generateName: no object has the name, so it is found by this
-    /// pattern.
+    /// Generated name in the table's only rejected create with generateName. No object has this name, so only a pattern can
+    /// find the name.
     pub(super) refused_name: Regex,
 }
 
@@ -33,7 +34,7 @@ pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// Returns an object that a message quotes with its fields sorted. Values that are quoted as text are escaped twice.
+/// Returns an object in a message with its fields sorted. If the message quotes the object as a string, it is escaped twice.
 pub(super) fn ordered(found: &Captures<'_>) -> String {
     let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
     let value = unescaped.as_deref().unwrap_or(&found[1]);

@@ -1,13 +1,13 @@
-//! Normalization of times, of which only the plausibility is compared.
+//! Normalization of times. The suite does not compare times exactly, but checks that they are plausible.
 
 use super::super::run::CaseRun;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tolerance for comparing two clocks in whole seconds, and for the time that an answer takes.
+/// Tolerance for comparing two clocks in whole seconds, and for the duration of a request.
 const SLACK_SECONDS: i64 = 2;
-/// Greatest plausible age of anything on a server that was started for the table.
+/// Greatest plausible age of an object on a server that was started for the conformance suite.
 const OLDEST_SECONDS: i64 = 3_600;
 
 /// Parses a time into seconds since 1970; `None` if the text is no time.
@@ -15,15 +15,15 @@ pub(in super::super) fn seconds(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }
 
-/// Times found in the answers of a case so far.
+/// Times found in the responses of a case so far.
 #[derive(Default)]
 pub(super) struct Times {
     began_seconds: i64,
-    /// Time of the current answer, in seconds.
+    /// Time of the current response, in seconds.
     now_seconds: i64,
     /// First creationTimestamp seen for each UID.
     created: BTreeMap<String, String>,
-    /// UIDs of objects that the case itself created.
+    /// UIDs of objects that the case created.
     own: BTreeSet<String>,
     /// First deletionTimestamp seen for each UID and grace period.
     deleted: BTreeMap<(String, i64), String>,
@@ -38,12 +38,12 @@ impl Times {
         times
     }
 
-    /// Sets the time of the answers that are normalized next.
+    /// Sets the response time for the next call of [`Self::form`] or [`Self::stamp`].
     pub(super) fn at(&mut self, seconds: i64) {
         self.now_seconds = seconds;
     }
 
-    /// Returns the placeholder for a time anywhere in an answer.
+    /// Returns the placeholder for a time anywhere in a response.
     pub(super) fn form(&self, text: &str, with_micros: bool) -> &'static str {
         match seconds(text) {
             Some(at) if at > self.now_seconds + SLACK_SECONDS => "<time to come>",
@@ -53,7 +53,7 @@ impl Times {
         }
     }
 
-    /// Replaces an object's own times by placeholders. Times of a dry run are not remembered.
+    /// Replaces an object's creationTimestamp and deletionTimestamp by placeholders. Times of a dry run are not recorded.
     pub(super) fn stamp(&mut self, meta: &Value, written: &mut Map<String, Value>, dry_run: bool) {
         let Some(uid) = meta["uid"].as_str() else { return };
         if let Some(created) = meta["creationTimestamp"].as_str() {

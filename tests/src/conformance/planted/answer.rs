@@ -1,4 +1,4 @@
-//! Faults in the answers that a client gets from memkube: a missing header, another time or another text.
+//! Faults in the responses that a client gets from memkube: a missing header, another time or another text.
 
 use super::BoxError;
 use bytes::Bytes;
@@ -11,19 +11,19 @@ use memkube::Service;
 use regex::{Captures, Regex};
 use std::task::{Context, Poll};
 
-/// Part of memkube's answer that a fault can change.
+/// Part of memkube's response that a fault can change.
 pub(super) struct Answered {
     /// Method of the request.
     method: Method,
     headers: HeaderMap,
-    /// Whole body of the answer, or one event of a watch.
+    /// Whole body of the response, or one event of a watch.
     text: String,
 }
 
-/// Function that changes an answer.
+/// Function that changes a response.
 pub(super) type Change = fn(&mut Answered);
 
-/// Faults in answers: name, theme that should detect it, and change.
+/// Faults in responses: description, file of the table that should detect the fault, and change.
 pub(super) const ALL: [(&str, &str, Change); 6] = [
     ("updates move creationTimestamp", "verbs", |answered| {
         if answered.method == Method::PUT || answered.method == Method::PATCH {
@@ -58,10 +58,10 @@ impl Answered {
     }
 }
 
-/// Body of the answer that a client gets.
+/// Body of the response that a client gets.
 type Seen = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Service that runs memkube and changes its answers.
+/// Service that runs memkube and changes its responses.
 #[derive(Clone)]
 pub(super) struct FaultyAnswers {
     inner: Service,

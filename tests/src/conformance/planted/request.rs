@@ -1,4 +1,4 @@
-//! Faults in how memkube reads a request: it ignores a parameter, a header or a member of the body.
+//! Faults in decoding a request: memkube ignores a parameter, a header or a member of the body.
 
 use super::BoxError;
 use futures::future::BoxFuture;
@@ -15,14 +15,14 @@ pub(super) struct Asked {
     path: String,
     /// Query parameters, each as encoded `name=value`.
     query: Vec<String>,
-    /// Body of the request as JSON. Null if there is none, or one that is not JSON.
+    /// Body of the request as JSON; null if the request has no body, or the body is not JSON.
     body: Value,
 }
 
 /// Function that changes a request.
 pub(super) type Change = fn(&mut Asked);
 
-/// Faults in reading requests: name, theme that should detect it, and change.
+/// Faults in decoding requests: description, file of the table that should detect the fault, and change.
 pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
     ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
@@ -65,7 +65,7 @@ impl Asked {
         }
     }
 
-    /// Changes a list or watch of all namespaces into one of a single namespace.
+    /// Changes a list or watch of all namespaces into a list or watch of a single namespace.
     fn take_one_namespace(&mut self, watches: bool) {
         let is_watch = self.query.iter().any(|pair| pair.starts_with("watch="));
         for (all, plural) in [("/api/v1", "configmaps"), ("/apis/conformance.test/v1", "widgets")] {
@@ -127,7 +127,7 @@ impl FaultyRequests {
         };
         let body = asked.body.clone();
         (self.change)(&mut asked);
-        // Pass on an unchanged body byte by byte: encoding it again would lose duplicate JSON members.
+        // Forward an unchanged body byte by byte: encoding the body again would lose duplicate JSON members.
         let bytes = if asked.body == body { bytes.to_vec() } else { serde_json::to_vec(&asked.body)? };
         parts.uri = Uri::try_from(format!("{}?{}", asked.path, asked.query.join("&")))?;
         (parts.method, parts.headers) = (asked.method, asked.headers);

@@ -1,4 +1,4 @@
-//! Faults in the rules of memkube's kinds: one rule is left out.
+//! Faults in the rules of memkube's kinds: each fault disables one rule.
 
 use memkube::object::Object;
 use memkube::status::FieldError;
@@ -7,7 +7,7 @@ use memkube::strategy::{Effect, Findings, Generation, ListMerge, Undecodable};
 use memkube::{Context, Definition, Status, Strategy};
 use serde_json::Value;
 
-/// Rule to leave out, for all kinds.
+/// Rule that the fault disables, for all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleFault {
     Decoding,
@@ -33,7 +33,7 @@ pub(super) enum RuleFault {
     Dependents,
 }
 
-/// Faults in rules: name, theme that should detect it, and the rule to leave out.
+/// Faults in rules: description, file of the table that should detect the fault, and rule to disable.
 pub(super) const ALL: [(&str, &str, RuleFault); 21] = [
     ("bodies are not decoded", "verbs", RuleFault::Decoding),
     ("defaults are not set", "builtin", RuleFault::Defaults),
@@ -58,7 +58,7 @@ pub(super) const ALL: [(&str, &str, RuleFault); 21] = [
     ("a delete does not ask what becomes of what is owned", "deletion", RuleFault::Dependents),
 ];
 
-/// Returns the rules of a kind without the one that the fault leaves out.
+/// Returns the rules of a kind without the rule that the fault disables.
 pub(super) fn with_fault(fault: RuleFault, _: &Definition, rules: Box<dyn Strategy>) -> Box<dyn Strategy> {
     Box::new(FaultyRules { fault, rules })
 }

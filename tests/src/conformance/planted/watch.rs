@@ -1,4 +1,4 @@
-//! Faults in what memkube's reads and watches show.
+//! Faults in memkube's reads and watches.
 
 use memkube::Call;
 use memkube::faults::{Fate, Fault, Faults, State, WatchFaults, WatchedEvent};
@@ -19,7 +19,7 @@ pub(super) enum WatchFault {
     Breaks,
 }
 
-/// Faults in reads and watches: name, theme that should detect it, and fault.
+/// Faults in reads and watches: description, file of the table that should detect the fault, and fault.
 pub(super) const ALL: [(&str, &str, WatchFault); 5] = [
     ("watches do not show deletions", "watches", WatchFault::LosesDeletions),
     ("watches lose an event", "watches", WatchFault::LosesSecond),

@@ -1,4 +1,4 @@
-//! Invalid objects: how each differs from a valid one, and the server's error.
+//! Invalid objects: the difference of each object from a valid one, and the server's expected error.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ pub(super) struct Case {
 }
 
 pub(super) enum Change {
-    /// Gives the object this name.
+    /// Sets the object's name.
     Name(String),
     /// Applies this merge patch to the object.
     Object(Value),
-    /// Applies this merge patch to the object's status, without `status` around it.
+    /// Applies this merge patch to the object's status. The patch has no field `status`.
     Status(Value),
 }
 
@@ -45,7 +45,7 @@ fn status(patch: Value, refusal: &'static str) -> Case {
     Case { change: Change::Status(patch), refusal }
 }
 
-/// Returns a case with one valid condition in the status that `patch` makes invalid.
+/// Returns a case whose status has one condition: a valid condition that `patch` makes invalid.
 fn condition(patch: Value, refusal: &'static str) -> Case {
     let mut condition = good_condition();
     if let (Some(condition), Value::Object(patch)) = (condition.as_object_mut(), patch) {
@@ -97,7 +97,7 @@ pub(super) fn service_export() -> Vec<Case> {
     ]
 }
 
-/// Returns invalid statuses, the same for ServiceImport and InternalServiceImport.
+/// Returns cases with an invalid status. They apply to ServiceImport and to InternalServiceImport.
 fn import_status() -> Vec<Case> {
     vec![
         status(json!({"type": "NodePort"}), "status.type: Unsupported value: \"NodePort\""),
@@ -116,7 +116,7 @@ pub(super) fn service_import() -> Vec<Case> {
     cases
 }
 
-/// Returns invalid specs, the same for EndpointSliceExport and EndpointSliceImport.
+/// Returns cases with an invalid spec. They apply to EndpointSliceExport and to EndpointSliceImport.
 fn slice_spec() -> Vec<Case> {
     vec![
         object(json!({"spec": null}), "spec: Required value"),

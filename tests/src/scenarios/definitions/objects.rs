@@ -1,8 +1,8 @@
-//! Valid object of each kind, from which the invalid ones are made.
+//! Valid object of each kind. The tests of invalid objects change it.
 
 use serde_json::{Value, json};
 
-/// Kind, and the content of a valid object of it.
+/// Kind of object, with the content of a valid object.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) kind: &'static str,

@@ -1,4 +1,4 @@
-//! Expected writes for the main job: in the hub, in the exporter, in the importer.
+//! Expected writes of the main job. Each ledger has three parts: writes in the hub, in the exporter and in the importer.
 
 use crate::environment::Environment;
 use crate::scenarios::ledger::counts;
@@ -24,7 +24,7 @@ pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Returns the expected writes for the first import of that Service.
+/// Returns the expected writes for the first import of a Service with one exported slice.
 pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;

@@ -1,5 +1,5 @@
-//! Tests of `--endpointslices=auto` while a kube-controller-manager comes and goes. `beside.rs` tests that the agent writes
-//! nothing beside an active one. Both use one cluster and are separate tests, so that neither waits for the other.
+//! Tests of `--endpointslices=auto` while a kube-controller-manager starts and stops. `beside.rs` tests that the agent writes
+//! no slices while another controller is active. The tests use two clusters, so that they can run at the same time.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::audit::{Ledger, Mark};
@@ -17,7 +17,8 @@ use kube::Api;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Time without activity of another controller after which the agent makes slices (`--endpointslices-takeover-after`).
+/// Time without activity of another controller after which the agent's controller becomes active
+/// (`--endpointslices-takeover-after`).
 pub(super) const AFTER: Duration = Duration::from_secs(10);
 pub(super) const AUTO: [(&str, &str); 2] = [("--endpointslices", "auto"), ("--endpointslices-takeover-after", "10s")];
 /// User name of kube-controller-manager's EndpointSlice controller.
@@ -25,7 +26,7 @@ const THEIRS: &str = "system:serviceaccount:kube-system:endpointslice-controller
 /// Name of kube-controller-manager's Lease.
 const LEASE: &str = "kube-controller-manager";
 
-/// Cluster with kube-controller-manager, which has published two Services.
+/// Cluster with kube-controller-manager, which has created the slices of two Services.
 pub(super) struct Setup {
     pub(super) cluster: Cluster,
     pub(super) workload: Workload,
@@ -38,7 +39,7 @@ impl Setup {
         let workload = cluster.workload().await?;
         let leases = Api::namespaced(cluster.control_plane.admin(), "kube-system");
         let setup = Self { cluster, workload, leases };
-        // Otherwise the agent would wait until the Lease of an earlier test expires.
+        // Without this, the agent would wait until the Lease of an earlier test expires.
         setup.cluster.forget_controller_manager().await?;
         let controller_manager = setup.start_controller_manager().await?;
         for (service, addresses) in [("web", &["10.1.0.1", "10.1.0.2"]), ("api", &["10.1.1.1", "10.1.1.2"])] {
@@ -54,7 +55,7 @@ impl Setup {
         self.cluster.start_controller_manager(&["endpointslice-controller"]).await
     }
 
-    /// Returns the time at which kube-controller-manager last renewed its Lease.
+    /// Returns the time of the last renewal of kube-controller-manager's Lease.
     async fn renewal(&self) -> anyhow::Result<Option<MicroTime>> {
         Ok(renewal(&self.leases.get(LEASE).await?))
     }
@@ -66,7 +67,7 @@ impl Setup {
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// Returns the writes to slices since a mark, by kube-controller-manager and by the agent.
+    /// Returns the writes of slices since a mark, first by the agent and then by kube-controller-manager.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);
@@ -80,7 +81,7 @@ impl Setup {
     }
 }
 
-/// Returns the age of a Lease's renewal. The clock of this machine wrote it.
+/// Returns the time since a Lease was renewed. The clock of this machine wrote the time of the renewal.
 fn age(renewal: &MicroTime) -> anyhow::Result<Duration> {
     #[expect(clippy::disallowed_methods, reason = "kube-controller-manager writes the time of day")]
     let now = Timestamp::now();
@@ -91,7 +92,7 @@ fn renewal(lease: &Lease) -> Option<MicroTime> {
     lease.spec.as_ref()?.renew_time.clone()
 }
 
-/// Routes of the Service `web` while one of its pods becomes ready and not ready in turn.
+/// Watch of the Service `web`, one of whose pods becomes ready and not ready in turn.
 pub(super) struct Flapping {
     routes: Routes,
     is_ready: bool,
@@ -103,7 +104,7 @@ impl Flapping {
         Self { routes: workload.routes("web"), is_ready: true, changes: 0 }
     }
 
-    /// Changes the readiness of the pod and waits until its slice shows the change.
+    /// Changes the readiness of the pod, and waits until the pod's slice shows the change.
     pub(super) async fn change(&mut self, setup: &Setup) -> anyhow::Result<()> {
         self.is_ready = !self.is_ready;
         self.changes += 1;

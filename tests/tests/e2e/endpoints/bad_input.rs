@@ -1,4 +1,4 @@
-//! Tests of malformed input that only a real server can show.
+//! Tests of malformed input and missing rights. Only a real server shows their effects.
 
 use super::{ON, says};
 use anyhow::{Context as _, ensure};
@@ -41,7 +41,7 @@ fn a_pod_with_an_address_that_slices_may_not_have_does_not_block_the_others() ->
         let published = ["IPv4 http 8080/TCP: 10.1.0.1 ready good", "IPv6 http 8080/TCP: 2001:db8::1 ready good"];
         workload.sees("web", &published).await?;
 
-        // An existing slice with a bad address is written without it, so its write does not fail.
+        // The agent leaves the bad address out of an existing slice, so the server accepts the write.
         workload.pod(&PodSketch::new("better", "web", &["10.1.0.2", "fe80::2"])).await?;
         workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good, 10.1.0.2 ready better", published[1]]).await?;
         let written = cluster.written_by(MEMBER_AGENT, mark).await?;
@@ -74,8 +74,8 @@ fn edits_by_hand_in_a_slice_are_repaired() -> anyhow::Result<()> {
             workload.sees_labels("web", &[("tier", "front")]).await.context(what)?;
         }
 
-        // A slice with another manager's label belongs to that manager. If one of our slices gets such a label, the agent
-        // creates another slice in its place.
+        // A slice whose label names another manager belongs to that manager. If a slice of the agent gets such a label, the
+        // agent creates a replacement.
         edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "somebody-else"}}})).await?;
         workload.sees("web", &[published, published]).await?;
         edit(json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})).await?;
@@ -165,7 +165,7 @@ async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
                 "name": if resource == "leases" { "kube-controller-manager" } else { "" },
             }},
         }))?;
-        // The server enforces revoked rights a moment later.
+        // The server enforces the revocation a moment later, so wait for it.
         while may.create(&PostParams::default(), &review).await?.status.context("an answer")?.allowed {
             deadline.check().with_context(|| format!("{resource} may still be read"))?;
             sleep(POLL).await;

@@ -43,7 +43,7 @@ const BY_NAME: [&str; 2] = [
     "IPv4 http 3001/TCP, https 3000/TCP: 10.1.0.2 published pod-2",
 ];
 
-/// Waits until two Services have the slices of their pods, and no others.
+/// Waits until two Services have slices with exactly their pods.
 async fn are_published(workload: &Workload) -> anyhow::Result<()> {
     workload.sees("by-number", &BY_NUMBER).await?;
     workload.sees("by-name", &BY_NAME).await?;
@@ -90,7 +90,8 @@ fn slices_deleted_by_hand_right_after_a_restart_that_wrote_nothing_come_back() -
         let (cluster, workload) = take("restart").await?;
         let flags = [ON, ("--max-endpoints-per-slice", "2")];
         let agent = cluster.serve(&flags).await?;
-        // Create the pods before the Service: a controller that sees pods one after the other may put them into other slices.
+        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the pods may be in other
+        // slices.
         workload.pods("web", &["10.1.0.1", "10.1.0.2", "10.1.0.3"]).await?;
         workload.service("web").await?;
         let published = [

@@ -11,10 +11,10 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use tokio::sync::watch;
 
-/// Name of the Lease whose holder makes the slices.
+/// Name of the Lease whose holder runs the active EndpointSlice controller.
 const LEASE: &str = "fleetnet-endpointslices";
-/// Flags of the replicas. A replica waits after the last renewal that it saw, and then observes before it serves: 30 s
-/// together. That is far longer than the test's steps meanwhile, even on a busy machine.
+/// Flags of the replicas. After the leader's last renewal, another replica needs 30 s until its controller is active: it
+/// waits, and then observes the slices. The test's steps in this time are much shorter, even on a busy machine.
 const FLAGS: [(&str, &str); 6] = [
     ("--endpointslices", "auto"),
     ("--endpointslices-takeover-after", "15s"),
@@ -25,10 +25,10 @@ const FLAGS: [(&str, &str); 6] = [
 ];
 /// Addresses of pods that are ready all the time.
 const STEADY: [&str; 4] = ["10.1.0.1:8080", "10.1.0.3:8080", "10.1.0.5:8080", "10.1.0.6:8080"];
-/// Addresses of pods that become ready and not ready in turn, in two of the three slices.
+/// Addresses of pods that become ready and not ready in turn. The pods are in two of the three slices.
 const RESTLESS: [&str; 2] = ["10.1.0.2:8080", "10.1.0.4:8080"];
 
-/// Pods of the test, two of which become ready and not ready in turn.
+/// Pods of the test. Two of them become ready and not ready in turn.
 struct Pods<'a>(&'a Workload);
 
 impl Pods<'_> {
@@ -38,7 +38,7 @@ impl Pods<'_> {
         self.0.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
     }
 
-    /// Changes the first of these two pods until `stop`, and reports the number of changes.
+    /// Changes the readiness of the first of the two pods until `stop` is true. Publishes the number of changes in `changes`.
     async fn flap(&self, changes: &watch::Sender<usize>, stop: &watch::Sender<bool>) -> anyhow::Result<()> {
         while !*stop.borrow() {
             let change = *changes.borrow() + 1;
@@ -49,7 +49,7 @@ impl Pods<'_> {
     }
 }
 
-/// Returns the expected routes if the two changing pods have this readiness.
+/// Returns the expected addresses if the two changing pods have this readiness.
 fn routed(restless: [bool; 2]) -> Vec<&'static str> {
     let ready = RESTLESS.into_iter().zip(restless).filter(|(_, is_ready)| *is_ready);
     STEADY.into_iter().chain(ready.map(|(address, _)| address)).collect()
@@ -60,7 +60,7 @@ async fn lease(cluster: &Cluster) -> anyhow::Result<LeaseSpec> {
     eventually::exists(&leases, LEASE).await?.spec.context("a Lease says who holds it")
 }
 
-/// Waits until this many more changes were made.
+/// Waits until this many more changes of readiness were made.
 async fn more(changes: &watch::Sender<usize>, count: usize) -> anyhow::Result<()> {
     let enough = *changes.borrow() + count;
     let (mut seen, deadline) = (changes.subscribe(), Deadline::start());
@@ -78,7 +78,7 @@ async fn is_published(workload: &Workload) -> anyhow::Result<bool> {
     Ok(of_it.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(true))
 }
 
-/// Asserts that the controller publishes changes, and that each of several changes in a row costs one write.
+/// Asserts that the controller publishes changes, and that each of several consecutive changes costs one write.
 async fn at_work(cluster: &Cluster, pods: &Pods<'_>, routes: &mut Routes) -> anyhow::Result<()> {
     let mark = cluster.mark().await?;
     for is_ready in [false, true, false, true] {
@@ -95,7 +95,8 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
         cluster.forget_controller_manager().await?;
         let (workload, line) = (cluster.workload().await?, Line::default());
         let addresses = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6"];
-        // Create the pods before the Service: a controller that sees pods one after the other may put them into other slices.
+        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the pods may be in other
+        // slices.
         workload.pods("web", &addresses).await?;
         workload.service("web").await?;
         let leader = cluster.serve(&FLAGS).await?;
@@ -120,7 +121,8 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
             anyhow::Ok(killed_at)
         };
         let ((), killed_at) = tokio::try_join!(pods.flap(&changes, &stop), kill)?;
-        // Requests of the killed replica may reach the server after its end. Taking a mark waits for them.
+        // Requests of the killed replica may reach the server after the replica has ended. A mark waits until they have a
+        // response.
         let nobody = cluster.mark().await?;
         let of_killed = cluster.written_by(MEMBER_AGENT, mark).await?;
         assert!((1..=killed_at + 1).contains(&of_killed.count()), "{killed_at} changes:\n{of_killed}");

@@ -7,7 +7,7 @@ use fleetnet_tests::run;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use serde_json::{Value, json};
 
-/// Label with the zone of a Node, for topology-aware routing.
+/// Label of a Node with its zone, which topology-aware routing uses.
 const ZONE: &str = "topology.kubernetes.io/zone";
 /// Label of slices of headless Services.
 const HEADLESS: &str = "service.kubernetes.io/headless";
@@ -85,7 +85,7 @@ async fn endpoints(workload: &Workload, name: &str, labels: Value) -> anyhow::Re
     made.await.map(drop)
 }
 
-/// Returns the managers of a Service's slices.
+/// Returns the managers of a Service's slices, from the label `endpointslice.kubernetes.io/managed-by`.
 async fn managers(workload: &Workload, service: &str) -> anyhow::Result<Vec<String>> {
     let slices = workload.slices(service).await?.into_iter();
     let labels = slices.map(|slice| slice.metadata.labels.unwrap_or_default());
@@ -158,7 +158,7 @@ fn a_service_of_two_families_has_a_slice_for_each_with_that_family_s_addresses()
     })
 }
 
-/// Step of a test: settings of the Service, and the expected text of its only slice after address and pod.
+/// Step of a test: settings of the Service, and the expected end of its only slice's text form.
 struct Step {
     distribution: Option<&'static str>,
     mode: Option<&'static str>,
@@ -199,8 +199,8 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
             let expected =
                 format!("IPv4 http 8080/TCP: 10.1.0.1 ready web-0 {expected}").replace("NODE", &workload.node);
             let what = format!("after step {index}: {expected}");
-            // The controller writes the label and the other changes at once, so a slice with this label shows the result of
-            // this step.
+            // The controller writes the label in the same write as the other changes. So a slice with the label of this step
+            // has all changes of this step.
             let made = workload.sees_all("web", &what, |objects| {
                 let of_this_step = |labels: &std::collections::BTreeMap<_, _>| labels.get("step") == Some(&index);
                 objects.values().all(|slice| slice.metadata.labels.as_ref().is_some_and(of_this_step))

@@ -10,14 +10,14 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of pods: ten full slices and one that is half full.
+/// Number of pods: they fill ten slices of 100 endpoints, and half of an eleventh.
 const PODS: usize = 1_050;
-/// Number of the pod that becomes not ready, and ready again.
+/// Number of the pod that becomes not ready and then ready again.
 const FLAPPING: usize = 777;
 /// Number of pods that are created or removed in parallel.
 const AT_ONCE: usize = 16;
 
-/// Pods of the Service `web`, with the number of times that each was created.
+/// Pods of the Service `web`. `generation` has, for each pod, how often it was created again.
 struct Pods<'a> {
     workload: &'a Workload,
     generation: Vec<usize>,
@@ -34,7 +34,7 @@ impl<'a> Pods<'a> {
         PodSketch::new(&format!("web-{pod}"), "web", &[&self.address(pod)])
     }
 
-    /// Returns the address of a pod, which changes each time that the pod is created.
+    /// Returns the address of a pod. The address changes each time the pod is created again.
     fn address(&self, pod: usize) -> String {
         format!("10.{}.{}.{}", self.generation[pod] + 1, pod / 200, pod % 200 + 1)
     }
@@ -58,7 +58,7 @@ impl<'a> Pods<'a> {
         self.make(pods.iter().copied()).await
     }
 
-    /// Waits until all pods except `without` are published. Returns their slices.
+    /// Waits until the slices have exactly the pods except `without`. Returns the slices.
     async fn are_published_but(&self, without: &[usize]) -> anyhow::Result<Slices> {
         let expected: BTreeSet<String> =
             (0..PODS).filter(|pod| !without.contains(pod)).map(|pod| self.address(pod)).collect();
@@ -104,7 +104,7 @@ fn pod(endpoint: &k8s_openapi::api::discovery::v1::Endpoint) -> Option<usize> {
     endpoint.target_ref.as_ref()?.name.as_deref()?.strip_prefix("web-")?.parse().ok()
 }
 
-/// Returns the lengths of ten full slices, followed by others.
+/// Returns the expected numbers of endpoints: ten full slices, followed by others.
 fn ten_full_and(others: &[usize]) -> Vec<usize> {
     [&[100; 10], others].concat()
 }
@@ -134,7 +134,7 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
         cluster.agent_wrote(mark, &[(2, "update endpointslices")]).await?;
         slices = flapped;
 
-        // Remove 50 pods of one slice while the agent runs. No other slice contains any of them.
+        // Remove 50 pods of one slice while the agent runs. No other slice contains these pods.
         let fifty = slices.full()[3][..50].to_vec();
         let mark = cluster.mark().await?;
         pods.remove(&fifty).await?;
@@ -154,7 +154,7 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
         assert!((2..=most).contains(&written.count()), "one where a pod begins to go, is gone, comes:\n{written}");
         routes.always_had(&but(&all, &[&fifty[..], &[FLAPPING]].concat()))?;
 
-        // Remove five pods of each of ten slices at once.
+        // Remove and create again five pods of each of ten slices while no agent runs.
         let fifty: Vec<usize> = new_slices.full().iter().flat_map(|slice| slice[40..45].to_vec()).collect();
         assert_eq!(agent.terminate().await?, Ended::Exited(0), "{}", agent.log().tail());
         pods.remove(&fifty).await?;

@@ -20,7 +20,7 @@ fn the_hub_is_reached_by_a_kubeconfig() -> anyhow::Result<()> {
     })
 }
 
-/// Returns settings for an agent that trusts another certificate authority than the hub's.
+/// Returns settings for an agent that trusts a certificate authority that did not sign the hub's certificate.
 fn with_a_wrong_authority(own: &Server, hub: &Server) -> AgentSpec {
     member_agent(own)
         .variable("HUB_SERVER_URL", hub.url())
@@ -33,7 +33,8 @@ fn a_certificate_of_another_authority_is_accepted_with_tls_insecure_only() -> an
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let strict = with_a_wrong_authority(&own, &hub).start().await?;
-        // The same agent connects to the same server below, so here only the certificate prevents it.
+        // Below, the agent connects to the same server with the right authority. So here the wrong certificate is the only
+        // obstacle.
         let refused =
             |line: &str| (line.contains(r#""cluster":"hub""#) && line.contains("client error (Connect)")).then_some(());
         strict.log().find("that it cannot connect", refused).await?;

@@ -1,4 +1,4 @@
-//! Tests of `--controllers`: each part of the member agent runs as a process of its own. It does its part and nothing else.
+//! Tests of `--controllers`: each part of the member agent runs in a separate process, and makes only the writes of this part.
 
 use super::server::{AGENT, Server, hub_agent, member_agent, member_agent_of};
 use anyhow::Context as _;
@@ -23,10 +23,10 @@ const MEMBER_LEASES: [&str; 2] =
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
-/// Writes of one process: in its own cluster, and in the hub.
+/// Writes of one process: in the member cluster, and in the hub.
 type Written = [Vec<String>; 2];
 
-/// Hub, and a member that imports its own export.
+/// Hub, and a member that imports a Service that it exports.
 struct Clusters {
     own: Server,
     hub: Server,
@@ -45,7 +45,7 @@ impl Clusters {
         Ok(Self { own, hub, user })
     }
 
-    /// Creates objects that give each part something to do.
+    /// Creates objects for which each part of the member agent must make writes.
     async fn all_is_asked_for(&self) -> anyhow::Result<()> {
         self.user.create_service("app").await?;
         self.user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
@@ -61,7 +61,7 @@ impl Clusters {
         workload.pods(name, &["10.1.0.7"]).await
     }
 
-    /// Runs a process with these parts until `sees` returns, stops it, and returns its writes.
+    /// Runs a process with these parts until `sees` returns, and stops the process. Returns the writes of the process.
     async fn runs(&self, parts: &str, sees: impl AsyncFn() -> anyhow::Result<()>) -> anyhow::Result<Written> {
         let before = [self.own.written(), self.hub.written()];
         let spec = member_agent_of(&self.own, &self.hub);
@@ -77,11 +77,11 @@ fn owned(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// Returns the writes between two counts, as lines with their number.
+/// Returns the writes between two counts, as lines with the number of writes.
 fn since(before: &BTreeMap<String, u64>, now: BTreeMap<String, u64>) -> Vec<String> {
     let new = now.into_iter().map(|(name, count)| (count - before.get(&name).copied().unwrap_or_default(), name));
     let seen = new.filter(|(count, _)| *count > 0);
-    // Heartbeats have no number, because it depends on how long the process ran.
+    // The line of heartbeats has no number, because the number depends on how long the process ran.
     let shown = seen.map(|(count, name)| if name.contains("memberagents") { name } else { format!("{count} {name}") });
     shown.map(|line| line.replace(".networking.fleet.azure.com", "").replace(".discovery.k8s.io", "")).collect()
 }

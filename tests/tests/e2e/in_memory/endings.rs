@@ -1,4 +1,4 @@
-//! Tests of how agents end: their exit codes, and their Leases.
+//! Tests of the ways in which agents end: exit codes, and Leases.
 
 use super::server::{Server, member_agent_of};
 use anyhow::{Context as _, ensure};
@@ -68,7 +68,7 @@ fn a_clean_stop_ends_with_0_and_releases_the_leases() -> anyhow::Result<()> {
     })
 }
 
-/// Fault: heartbeats take effect but get no answer, so that the agent has a write in flight.
+/// Fault: the server executes heartbeats but sends no response, so that the agent has a write in flight.
 struct Silent;
 
 impl Faults for Silent {

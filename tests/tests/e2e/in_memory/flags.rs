@@ -1,4 +1,4 @@
-//! Tests of effects of flags that are visible from outside the process.
+//! Tests of flags whose effects are visible from outside the process.
 
 use super::server::{Server, knows_all, member_agent_of};
 use fleetnet_tests::run;

@@ -1,4 +1,4 @@
-//! Simulated cluster: a memkube with the CRDs of the fleet, served over HTTPS.
+//! Simulated cluster: a memkube with the CRDs of the fleet, reachable over HTTPS.
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
@@ -37,7 +37,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server. Its keys depend on the name: servers with two names have different certificate authorities.
+    /// Starts a server. The keys depend on the name, so servers with different names have different certificate authorities.
     pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
         let folder = TempDir::with_prefix("fleetnet-in-memory-")?;
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
@@ -71,8 +71,8 @@ impl Server {
         self.https.authority_pem()
     }
 
-    /// Returns the path of a file in the folder: `kubeconfig`, `hub-agent.kubeconfig`, `token` or `ca.crt`. The last two are as
-    /// a pod's service account has them.
+    /// Returns the path of a file in the folder: `kubeconfig`, `hub-agent.kubeconfig`, `token` or `ca.crt`. `token` and
+    /// `ca.crt` are the files of a service account in a pod.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -81,7 +81,7 @@ impl Server {
         self.folder.path().to_owned()
     }
 
-    /// Returns the holder of each Lease; empty if the Lease was released.
+    /// Returns the holder of each Lease; an empty text if the Lease was released.
     pub(crate) async fn holders(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let leases = self.leases().list(&ListParams::default()).await?;
         let holder = |lease: Lease| {
@@ -96,8 +96,7 @@ impl Server {
         self.memkube.client(User::new("admin"))
     }
 
-    /// Returns the numbers of the member agents' writes that the server accepted so far, by kind of write, without Leases and
-    /// Events.
+    /// Returns the number of the member agents' accepted writes for each kind of write, without Leases and Events.
     pub(crate) fn written(&self) -> BTreeMap<String, u64> {
         let counts = self.memkube.audit().counts.into_iter();
         let of_agents = counts.filter(|(kind, _)| &*kind.user == AGENT && kind.verb.writes() && kind.code < 300);
@@ -120,7 +119,7 @@ impl Server {
     }
 }
 
-/// Returns settings for a hub agent in this cluster.
+/// Returns settings for a hub agent in this simulated hub.
 pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
     AgentSpec::new("hub-agent", "hub-agent")
         .flag("--kubeconfig", hub.file("hub-agent.kubeconfig"))
@@ -128,14 +127,14 @@ pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
         .flag("--health-probe-bind-address", "127.0.0.1:0")
 }
 
-/// Returns settings for a member agent in this cluster, without a hub.
+/// Returns settings for a member agent in this simulated cluster, without a hub.
 pub(crate) fn member_agent(own: &Server) -> AgentSpec {
     on_free_ports(AgentSpec::new("member-agent", "member-agent"))
         .variable("MEMBER_CLUSTER_NAME", MEMBER)
         .flag("--kubeconfig", own.file("kubeconfig"))
 }
 
-/// Returns settings for a member agent that reaches the hub by a kubeconfig.
+/// Returns settings for a member agent that reaches the hub with a kubeconfig.
 pub(crate) fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
     member_agent(own).flag("--hub-kubeconfig", hub.file("kubeconfig"))
 }

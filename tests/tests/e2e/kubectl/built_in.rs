@@ -91,7 +91,7 @@ fn client_side_apply_creates_changes_and_removes_fields_that_are_no_longer_set()
     })
 }
 
-/// kubectl sends these objects as protobuf.
+/// Test of `kubectl create` with flags. kubectl sends these objects as protobuf.
 #[test]
 fn create_makes_objects_from_its_flags() -> anyhow::Result<()> {
     run(async {
@@ -245,7 +245,7 @@ fn get_prints_names_and_ages_though_the_server_makes_no_tables() -> anyhow::Resu
                 ),
             ])
             .await?;
-        // The age depends on kubectl's wall clock, so it is not compared.
+        // Do not compare the age, which depends on kubectl's wall clock.
         let table = cluster.print("get cm,svc").await?;
         let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         let names: Vec<(usize, Option<&str>)> = words.iter().map(|line| (line.len(), line.first().copied())).collect();

@@ -1,4 +1,4 @@
-//! A memkube that is served over HTTPS, and the real kubectl for it.
+//! memkube over HTTPS, and the real kubectl with a kubeconfig for it.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::kubectl::{Kubectl, Outcome};
@@ -74,7 +74,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a kubectl that runs until it is dropped.
+    /// Starts a kubectl that runs until the returned value is dropped.
     pub(crate) fn follow(&self, line: &str) -> anyhow::Result<Following> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut child = self.kubectl.command(&words).stdin(Stdio::null()).stderr(Stdio::inherit()).spawn()?;
@@ -82,13 +82,13 @@ impl Cluster {
         Ok(Following { child, lines })
     }
 
-    /// Shuts the server down; its data stays.
+    /// Shuts the server down gracefully.
     pub(crate) async fn end(self) {
         self.https.end().await;
     }
 }
 
-/// Running kubectl, such as one that watches.
+/// Running kubectl, for example one with `--watch`.
 pub(crate) struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -101,7 +101,7 @@ impl Following {
         line.context("kubectl has ended")
     }
 
-    /// Waits until kubectl ends. Returns its exit code and its last lines.
+    /// Waits until kubectl ends. Returns its exit code and the lines that were not read yet.
     pub(crate) async fn end(mut self) -> anyhow::Result<(i32, Vec<String>)> {
         let mut rest = Vec::new();
         while let Some(line) = timeout(EVENTUALLY, self.lines.next_line()).await.context("kubectl goes on")?? {

@@ -20,7 +20,7 @@ kind: MultiClusterService
 metadata: {name: web}
 spec: {serviceImport: {name: web}}
 ";
-/// Patch of the status, without spaces, because the steps split commands at spaces.
+/// Patch of the status. It has no spaces, because the steps split commands at spaces.
 const VALID: &str = concat!(
     r#"{"status":{"conditions":[{"type":"Valid","status":"True","reason":"ServiceIsValid","message":"","#,
     r#""lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#
@@ -51,7 +51,7 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
                     &said("patched"),
                 ),
                 ("replace -f -", EXPORT_LABELLED, 0, &said("replaced")),
-                // A replace does not change the status.
+                // `kubectl replace` does not change the status.
                 (
                     "get svcexport web -o jsonpath={.metadata.labels}:{.status.conditions[0].reason}",
                     "",
@@ -75,8 +75,8 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
     })
 }
 
-/// Returns kubectl's output for a MultiClusterService with one bad field. The server cannot check the kind's rules then, and
-/// says so.
+/// Returns kubectl's output for a MultiClusterService with one bad field. In this case the server cannot check the kind's CEL
+/// rules, and the output says so.
 fn invalid(field: &str) -> String {
     format!(
         "The MultiClusterService \"web\" is invalid: \n* {field}\n* <nil>: Invalid value: null: some validation rules \

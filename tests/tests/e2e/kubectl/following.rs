@@ -10,7 +10,7 @@ const HELD: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["ex.io/hold"]}}"#;
 const EVENTS: &str = r#"--output-watch-events -o jsonpath={.type}:{.object.metadata.name}:{.object.data.a}{"\n"}"#;
 
-/// Waits until kubectl has started its watch, which its output does not show.
+/// Waits until kubectl has started its watch. kubectl's output does not show the start.
 async fn until_watched(cluster: &Cluster) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while cluster.server.open_watches() == 0 {

@@ -1,4 +1,4 @@
-//! Tests of kubectl's requests about the server itself, and of requests that the server rejects.
+//! Tests of kubectl's requests about the server, such as versions, and of requests that the server rejects.
 
 use super::cluster::{Cluster, USER};
 use anyhow::{Context as _, ensure};
