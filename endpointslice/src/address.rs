@@ -1,4 +1,4 @@
-//! Addresses of pods in the form that slices need: one family, canonical, and accepted by the API.
+//! Conversion of pod addresses to the form that slices need: sorted by family, canonical, and valid for the API.
 
 use crate::model::AddressType;
 use crate::text::Text;
@@ -34,13 +34,13 @@ pub enum BadAddress {
     Forbidden,
 }
 
-/// Returns the family and the canonical form of an address (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Text that is
-/// canonical already, as nearly always, is returned without a copy.
+/// Returns the family and the canonical form of an address (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Nearly all
+/// texts are canonical already; such a text is returned without a copy.
 ///
 /// # Errors
 /// Returns the reason why the address is not valid in an EndpointSlice.
 pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
-    // The standard library parses only canonical IPv4 addresses, so this one needs no new text.
+    // The standard library parses only canonical IPv4 addresses, so `text` is canonical already.
     if let Ok(address) = text.parse() {
         return if is_forbidden_v4(address) { Err(BadAddress::Forbidden) } else { Ok((Family::V4, text.clone())) };
     }
@@ -87,7 +87,7 @@ fn is_forbidden_v6(address: Ipv6Addr) -> bool {
     address.is_unspecified() || address.is_loopback() || address.is_unicast_link_local() || address.is_multicast()
 }
 
-/// Returns `address` as text. Reuses `given` without an allocation if it is equal.
+/// Returns `address` as text. Returns `given` without an allocation if `given` is the same text.
 fn printed(address: Ipv6Addr, given: &Text) -> Text {
     let mut rest = Matching(given);
     if write!(rest, "{address}").is_ok() && rest.0.is_empty() {
@@ -96,7 +96,7 @@ fn printed(address: Ipv6Addr, given: &Text) -> Text {
     address.to_string().into()
 }
 
-/// Writer that compares what is written with the beginning of a text, and fails if they differ.
+/// Writer that compares the written characters with a text, and fails at the first difference.
 struct Matching<'a>(&'a str);
 
 impl std::fmt::Write for Matching<'_> {

@@ -1,4 +1,4 @@
-//! Backend of a Service ([`Backend`]): the addresses, conditions and ports of a pod, or of anything else that serves the
+//! Backend of a Service ([`Backend`]): the addresses, conditions and ports of a pod, or of another object behind the
 //! Service.
 
 mod pods;
@@ -13,7 +13,8 @@ use crate::text::Text;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Backend of a Service, from which an endpoint is made. Controllers whose backends are not pods construct these themselves.
+/// Backend of a Service, from which endpoints are made. A controller whose backends are not pods constructs these values
+/// itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Backend {
     /// IPv4 addresses in canonical form ([`crate::address::canonical`]).
@@ -30,13 +31,13 @@ pub struct Backend {
     pub node_name: Option<Text>,
     /// Zone of the backend's Node.
     pub zone: Option<Text>,
-    /// Ports that the backend serves. Backends that serve the same ports should share one list, which makes comparisons fast.
+    /// Ports of the backend. Backends with the same ports should share one list, because a shared list is fast to compare.
     pub ports: PortList,
 }
 
 impl Backend {
-    /// Returns the backend that an endpoint describes, in a slice of `family` with these ports. Used when nothing else is known
-    /// of the backend.
+    /// Returns the backend that an existing endpoint describes. The endpoint is in a slice of `family` with these `ports`.
+    /// Use this if the object behind the endpoint, such as a pod, cannot be read.
     #[must_use]
     pub fn of_endpoint(endpoint: &Endpoint, family: Family, ports: &[EndpointPort]) -> Self {
         let Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints: _ } = endpoint.clone();
@@ -79,7 +80,8 @@ impl Backend {
         (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
     }
 
-    /// True if `endpoint`, which has the same key, needs no change to show this backend ([`Item::stands_for`]).
+    /// True if `endpoint` needs no change to publish this backend ([`Item::stands_for`]). The key of `endpoint` must equal
+    /// the key of this backend.
     #[must_use]
     pub fn is_shown_by(&self, endpoint: &Endpoint) -> bool {
         endpoint.conditions == self.conditions
@@ -103,8 +105,8 @@ impl Backend {
 
 /// Identity of an endpoint: addresses in any order, hostname, and namespace and name of the target.
 ///
-/// The target's UID, Node, zone and conditions may change: a pod recreated with the same name and address keeps its position.
-/// Pods that share an address are several endpoints (kubernetes/kubernetes #115907).
+/// The target's UID, Node, zone and conditions are not part of the key. So a pod that is created again with the same name and
+/// address keeps its position in the slice. Pods that share an address are several endpoints (kubernetes/kubernetes #115907).
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointKey<'a> {
     addresses: &'a [Text],
@@ -161,8 +163,8 @@ impl Item for Endpoint {
         EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
-    /// Compares the rest of the endpoint: its key is equal already. Ignores hints, which are set later, and the target's
-    /// resourceVersion, which changes with everything about the target.
+    /// Compares the fields that are not part of the key, because the keys are equal already. Ignores hints, which are set
+    /// later, and the target's resourceVersion, which changes with every write of the target.
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name

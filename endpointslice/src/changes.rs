@@ -10,8 +10,8 @@ use thiserror::Error;
 /// Changes of a pod that slices depend on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PodChange {
-    /// True if the pod's endpoint changed: addresses, readiness, deletion, or the end of the pod (kube-controller-manager
-    /// ignores the last).
+    /// True if the pod's addresses, readiness or deletion time changed, or if the pod has ended (kube-controller-manager
+    /// ignores the end of a pod).
     pub endpoint: bool,
     /// True if the pod's labels, hostname or subdomain changed, so that other Services may select it.
     pub labels: bool,
@@ -19,7 +19,7 @@ pub struct PodChange {
 
 impl PodChange {
     /// Returns the changes from pod `old` to `new`. A new Node or resourceVersion alone does not count: a pod does not move
-    /// between Nodes, and every other field is compared itself.
+    /// between Nodes, and slices do not contain the resourceVersion.
     #[must_use]
     pub fn between(old: &Pod, new: &Pod) -> Self {
         let endpoint = old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
@@ -32,7 +32,8 @@ impl PodChange {
         Self { endpoint, labels }
     }
 
-    /// Returns the Services to plan again. `old` selected the pod before the change, `new` select it now.
+    /// Returns the Services to plan again. `old` are the Services that selected the pod before the change, and `new` the
+    /// Services that select the pod now.
     #[must_use]
     pub fn services(self, old: BTreeSet<Text>, new: BTreeSet<Text>) -> BTreeSet<Text> {
         match self {

@@ -1,4 +1,4 @@
-//! Settings in which controllers that use this library may differ ([`Config`]).
+//! Settings of a controller that uses this library ([`Config`]).
 
 use crate::limits::{LABEL_VALUE_BYTES_MAX, MAX_ENDPOINTS_DEFAULT, MAX_ENDPOINTS_RANGE};
 use crate::names::CONTROLLER_NAME;
@@ -6,41 +6,43 @@ use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// Settings of a controller. The defaults are those of kube-controller-manager 1.35, with one exception: other writers'
-/// metadata on a slice survives when the slice is recycled.
+/// Settings of a controller that uses this library. The defaults equal the behaviour of kube-controller-manager 1.35, except
+/// for [`Config::keep_foreign_metadata`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     controller_name: Text,
     max_endpoints_per_slice: usize,
-    /// Slices to keep for a Service without endpoints.
+    /// Placeholder slices of a Service without endpoints: always or never.
     pub placeholder: Placeholder,
-    /// True to recycle: reuse a slice that would be deleted for one that would be created, which is one write instead of two.
+    /// True to recycle slices: a slice that would be deleted is updated instead to the content of a slice that would be
+    /// created. This is one write instead of two.
     pub recycle: bool,
-    /// True to keep other writers' annotations and finalizers on a slice that is recycled. kube-controller-manager loses them
+    /// True to keep other writers' annotations and finalizers on a recycled slice. kube-controller-manager removes them
     /// (kubernetes/kubernetes #108267).
     pub keep_foreign_metadata: bool,
-    /// Labels that other writers add to slices of this controller, for example a hook. The plan neither removes them nor counts
-    /// them as a difference, unless the Service has them too.
+    /// Keys of labels that other writers, or a hook, may set on slices of this controller. A plan does not remove or correct
+    /// such a label, unless the Service has a label with the same key.
     pub foreign_labels: BTreeSet<Text>,
-    /// True to repair the headless label of a slice when nothing else changes.
+    /// True to correct a wrong headless label of a slice, even if the slice needs no other change.
     pub repair_headless_label: bool,
     /// True to remove the slices of a Service that no longer has a selector (kubernetes/kubernetes #118376).
     pub clean_up_without_selector: bool,
     /// True to remove the slices of a Service that became an ExternalName.
     pub clean_up_external_name: bool,
-    /// True to publish no endpoint for a pod that lacks a port which the Service names. Otherwise the pod is in a slice with
-    /// fewer ports (kubernetes/ingress-nginx #9141).
+    /// True to publish no endpoint for a pod that lacks a named target port of the Service. If false, the endpoint is in a
+    /// slice without that port (kubernetes/ingress-nginx #9141).
     pub leave_out_pods_without_named_port: bool,
-    /// Writer of the hints: this library or somebody else.
+    /// Writer of the endpoints' hints: this library, or another writer.
     pub hints: HintPolicy,
 }
 
-/// Slices to keep for a Service without endpoints.
+/// Setting for the placeholder slices of a Service without endpoints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Placeholder {
-    /// One slice of each address type, without ports and endpoints. It shows consumers that the Service was processed.
+    /// One slice of each address type, without ports and endpoints. The slice shows consumers that the controller has
+    /// processed the Service.
     Always,
-    /// No slice.
+    /// A Service without endpoints has no slices.
     Never,
 }
 
@@ -49,14 +51,14 @@ pub enum Placeholder {
 pub enum HintPolicy {
     /// This library sets the hints, and removes hints that the Service does not ask for.
     Managed,
-    /// Somebody else sets the hints. New endpoints have none, and a difference in hints alone never causes a write.
+    /// Another writer sets the hints. New endpoints have no hints, and a difference in hints alone never causes a write.
     Ignored,
 }
 
 /// Invalid value for a [`Config`].
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum ConfigError {
-    /// The limit of endpoints per slice is outside of what the API supports.
+    /// The limit of endpoints per slice is not in [`MAX_ENDPOINTS_RANGE`].
     #[error("a slice may be limited to 1 to 1000 endpoints, not to {0}")]
     MaxEndpoints(usize),
     /// The controller's name is not valid as a label value.
@@ -77,7 +79,7 @@ impl Config {
         Ok(Self { controller_name, ..Self::default() })
     }
 
-    /// Limits slices to this number of endpoints.
+    /// Sets the maximum number of endpoints per slice.
     ///
     /// # Errors
     /// If the limit is not in [`MAX_ENDPOINTS_RANGE`].
@@ -95,7 +97,7 @@ impl Config {
         &self.controller_name
     }
 
-    /// Returns the largest number of endpoints of a slice. A slice that already has more keeps them.
+    /// Returns the maximum number of endpoints per slice. A slice that already has more endpoints keeps them.
     #[must_use]
     pub const fn max_endpoints_per_slice(&self) -> usize {
         self.max_endpoints_per_slice

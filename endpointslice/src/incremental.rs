@@ -3,23 +3,23 @@
 //! ```text
 //!  set_pod, remove_pod ─────┐                    ┌─► touched slices and unplaced endpoints ─► packer ─┐
 //!  set_slice, remove_slice ─┼─► pods, holders ───┤                                                   ├─► Plan
-//!  set_service ─────────────┘   fill levels      └─► what is out of the ordinary ─► full plan ────────┘
+//!  set_service ─────────────┘   fill levels      └─► special cases, see below ────► full plan ────────┘
 //! ```
 //!
-//! For one Service the state is: the desired endpoint of each pod, the slice that has it, and the number of endpoints of each
-//! slice. A change of a pod touches the slices that have its endpoint. Only touched slices and endpoints without a slice are
-//! compared, with the same packer and the same last steps as [`crate::plan()`].
+//! The state of a Service consists of the desired endpoint of each pod, the slice that contains this endpoint, and the number
+//! of endpoints of each slice. A change of a pod marks the slices with its endpoint as touched. A plan compares only touched
+//! slices and endpoints without a slice, with the same packer and the same last steps as [`crate::plan()`].
 //!
-//! The result equals a full plan over the same pods and over slices sorted by name. It only does not list untouched slices as
-//! unchanged. A full plan is made in these cases:
+//! The result equals a full plan over the same pods and over slices sorted by name, except that untouched slices are not listed
+//! as unchanged. In these cases a full plan over all slices is necessary:
 //!
 //! - A pod has endpoints in two slices.
 //! - A slice has ports that no pod serves, belongs to an earlier Service, or has another address type.
 //! - A placeholder is needed or must be removed.
 //! - Hints depend on all slices.
 //!
-//! Writes are not recorded. A written slice comes back through [`Incremental::set_slice`], from the answer of the API server or
-//! from the watch. Until then the same plan is returned again.
+//! The state does not record planned writes. After a write, pass the stored slice to [`Incremental::set_slice`], from the
+//! response of the API server or from the watch. Until then the next plan has the same writes again.
 
 mod family;
 mod keys;
@@ -40,15 +40,15 @@ use keys::PortKeys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// State of one Service, from which its slices are planned change by change.
+/// State of one Service. After a change, a plan from this state costs in proportion to the change.
 #[derive(Debug)]
 pub struct Incremental {
     service: Arc<Service>,
     config: Arc<Config>,
     pods: HashMap<Text, KnownPod>,
-    /// Pods for which no endpoint is made, or of which one address is omitted.
+    /// Names of the pods for which no endpoint is made, or of which an address is omitted.
     skipped: BTreeSet<Text>,
-    /// Shared lists of ports, so that equal lists are seldom compared item by item.
+    /// Distinct lists of ports. Equal lists share one allocation, so that they are seldom compared item by item.
     keys: PortKeys,
     families: Vec<FamilyState>,
     /// Slices of address types that the Service does not have, by name.
@@ -56,7 +56,7 @@ pub struct Incremental {
     full_plans: u64,
 }
 
-/// Plan that the state has not recorded yet, so it can still be dropped.
+/// Plan that [`Incremental::accept`] has not recorded yet, so that the caller can still drop it.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     /// Plan to apply.
@@ -93,7 +93,7 @@ impl Incremental {
         }
     }
 
-    /// Returns the Service as last set.
+    /// Returns the Service that was last set.
     #[must_use]
     pub const fn service(&self) -> &Arc<Service> {
         &self.service
@@ -105,7 +105,8 @@ impl Incremental {
         self.full_plans
     }
 
-    /// Replaces the Service by its new state. All of its pods are converted again, and all of its slices compared again.
+    /// Sets the changed Service. `pods` are all pods that it selects now. Converts all pods again, and the next plan compares
+    /// all slices.
     pub fn set_service<'a>(
         &mut self,
         service: Arc<Service>,
@@ -123,7 +124,7 @@ impl Incremental {
     }
 
     /// Sets a configuration with additional labels of other writers. `config` may differ only in [`Config::foreign_labels`],
-    /// which must contain all previous ones.
+    /// which must contain all previous labels.
     pub fn set_foreign_labels(&mut self, config: Arc<Config>) {
         self.config = config;
     }
@@ -138,8 +139,8 @@ impl Incremental {
         self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
     }
 
-    /// Keeps the endpoints of an undecodable pod as the slices show them, until the pod is set or removed. Returns true if
-    /// there are any.
+    /// Keeps the endpoints that slices have of an undecodable pod, until the pod is set or removed. Returns true if there are
+    /// such endpoints.
     pub fn keep_pod(&mut self, name: &Text) -> bool {
         let mut shown = self.families.iter().filter_map(|family| family.shown(name));
         let Some(mut backend) = shown.next() else { return false };
@@ -169,7 +170,7 @@ impl Incremental {
         self.pods.insert(name.clone(), known);
     }
 
-    /// Removes a pod that is gone or that the Service no longer selects.
+    /// Removes a pod that was deleted or that the Service no longer selects.
     pub fn remove_pod(&mut self, name: &str) {
         let Some((name, known)) = self.pods.remove_entry(name) else { return };
         self.skipped.remove(&name);
@@ -211,7 +212,7 @@ impl Incremental {
         }
     }
 
-    /// Removes a slice that is gone.
+    /// Removes a slice that was deleted.
     pub fn remove_slice(&mut self, name: &str) {
         for family in &mut self.families {
             family.remove_slice(name, &self.pods);
@@ -219,7 +220,7 @@ impl Incremental {
         self.unsupported.remove(name);
     }
 
-    /// Returns the slices as last set, sorted by name.
+    /// Returns the slices that were last set, sorted by name.
     #[must_use]
     pub fn slices(&self) -> Vec<Arc<EndpointSlice>> {
         let mut slices: Vec<_> = self.families.iter().flat_map(FamilyState::slices).cloned().collect();
@@ -228,7 +229,7 @@ impl Incremental {
         slices
     }
 
-    /// Returns the same plan as [`crate::plan_pods`], and records it.
+    /// Returns a plan with the same writes as [`crate::plan_pods`], and accepts it ([`Self::accept`]).
     pub fn plan(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
         let proposal = self.propose(trigger_time, hints);
         self.accept(&proposal);
@@ -249,7 +250,8 @@ impl Incremental {
         Proposal { plan, is_full }
     }
 
-    /// Records a proposal, so that the next plan does not compare the same slices again. The state must not have changed since.
+    /// Records that the unchanged slices of a proposal need no write, so that the next plan does not compare them again. The
+    /// state must not have changed since [`Self::propose`].
     pub fn accept(&mut self, proposal: &Proposal) {
         if proposal.is_full {
             self.full_plans += 1;

@@ -1,8 +1,8 @@
 //! Plans the EndpointSlices that a Service should have, separately from writing them.
 //!
-//! Kubernetes publishes the backends of a Service in EndpointSlices. The controller in kube-controller-manager that makes them
-//! from pods computes and writes in one step. Here the two are separate, as KEP-3685 proposes: a **plan** is a value that you
-//! can inspect, change, veto or drop, and then **apply**.
+//! Kubernetes publishes the backends of a Service in EndpointSlices. The EndpointSlice controller of kube-controller-manager
+//! computes slices and writes them in one step. This library separates the two steps, as KEP-3685 proposes. The first step
+//! returns a **plan**: a value that you can inspect, change, veto or drop. The second step is to **apply** the plan.
 //!
 //! ```text
 //!    Pod ──┐                            ┌──────────────── Config
@@ -15,30 +15,35 @@
 //!                         └── Incremental: the same plan from what changed
 //! ```
 //!
-//! - [`plan_pods`] returns a [`Plan`] for the pods that a Service selects. [`plan()`] does so for [`Backend`]s that are not
-//!   pods. Both are pure: no clock, no I/O, no random order. The plan is empty if the slices are up to date.
-//! - [`packer`] assigns endpoints to slices. It is independent of Kubernetes: it packs items into bounded buckets and changes
-//!   few buckets.
-//! - A plan can be printed ([`std::fmt::Display`]) and given more metadata ([`Plan::change_metadata`]). A hook can remove
-//!   writes from it ([`Plan::veto`]).
-//! - [`apply`](apply()) writes it through a [`SliceWriter`] in phases: creates, updates, deletes. Nothing is removed if an
-//!   addition failed. An update is a merge patch of owned fields, so data that others wrote on a slice survives.
-//! - [`Incremental`] keeps the state of one Service and plans from changes. A change of one pod among thousands costs the one
-//!   slice that has its endpoint.
-//! - Independent parts: [`hints`] (topology), [`trigger`] (time of the change), [`tracker`] (own writes that the watch has not
-//!   shown yet), and metrics behind the feature `metrics`.
+//! - [`plan_pods`] returns a [`Plan`] for the pods that a Service selects. [`plan()`] returns a [`Plan`] for [`Backend`]s
+//!   that are not pods. Both functions are pure: no clock, no I/O, no random order. The plan is empty if the slices are up
+//!   to date.
+//! - [`packer`] assigns endpoints to slices. The module is independent of Kubernetes: it packs items into buckets of limited
+//!   size and changes few buckets.
+//! - Hooks can change a plan before it is applied: add metadata to slices ([`Plan::change_metadata`]) and remove writes
+//!   ([`Plan::veto`]). A plan can also be printed ([`std::fmt::Display`]).
+//! - [`apply`](apply()) writes a plan through a [`SliceWriter`] in phases: creates, then updates, then deletes. If a create
+//!   or update fails, no slice is deleted. An update can be sent as a merge patch of owned fields, so data of other writers
+//!   on the slice survives.
+//! - [`Incremental`] keeps the state of one Service and plans from changes. A change of one pod among thousands costs one
+//!   write: of the slice with the pod's endpoint.
+//! - Independent parts: [`hints`] (topology), [`trigger`] (time of the change that a write publishes), [`tracker`] (own
+//!   writes that the watch has not shown yet), and metrics behind the feature `metrics`.
 //! - Hooks, [`apply`](apply()), merge patches and [`tracker`] need the feature `apply`.
-//! - [`model`] is deserialized directly from the API server's JSON. The feature `k8s-openapi` adds conversions from and to the
-//!   types of that crate.
+//! - The types of [`model`] are deserialized directly from the API server's JSON. The feature `k8s-openapi` adds conversions
+//!   from and to the types of the crate `k8s-openapi`.
 //!
-//! Behaviour is that of Kubernetes 1.35, including the number of writes. The differences are intentional:
+//! Slices and the number of writes are the same as with kube-controller-manager 1.35, except for these intentional
+//! differences:
 //!
-//! - Placement is deterministic.
-//! - A list of ports that is null equals an empty one (kubernetes/kubernetes #133474).
-//! - Recycled slices keep the annotations and finalizers of others (kubernetes/kubernetes #108267).
-//! - Addresses that the API would reject are left out instead of blocking the Service.
-//! - Slices of an address type that the Service no longer has stay until the new ones exist.
-//! - A placeholder of an earlier Service of the same name does not count as a placeholder of the current one.
+//! - The placement of endpoints in slices is deterministic.
+//! - A null list of ports equals an empty list (kubernetes/kubernetes #133474).
+//! - A recycled slice (reused instead of deleted) keeps the annotations and finalizers of other writers
+//!   (kubernetes/kubernetes #108267).
+//! - An address that the API would reject is left out, so that it does not block the other endpoints of the Service.
+//! - Slices of an address type that the Service no longer has stay until the slices of its present address types exist.
+//! - A placeholder (a slice without endpoints) of an earlier Service of the same name does not count as a placeholder of the
+//!   current Service.
 //!
 //! # Example
 //!
@@ -51,7 +56,7 @@
 //! use serde_json::{from_value, json};
 //! use std::{convert::Infallible, num::NonZeroUsize, sync::Arc, sync::Mutex};
 //!
-//! /// Writer to memory, in place of one that sends requests to an API server.
+//! /// Writer that stores slices in memory. A real writer sends requests to an API server.
 //! #[derive(Default)]
 //! struct Memory(Mutex<Vec<EndpointSlice>>);
 //!
@@ -112,7 +117,7 @@
 //!   + 10.0.0.2 web-2 not ready
 //! ");
 //!
-//! // Between plan and apply: more metadata, and a rule of your own.
+//! // Hooks between plan and apply: add an annotation, and forbid deletes.
 //! plan.change_metadata(|metadata| {
 //!     metadata.annotations.insert("example.com/made-for", "web");
 //! });
@@ -121,12 +126,12 @@
 //!     Write::Create(_) | Write::Update(_) => Veto::Allow,
 //! });
 //!
-//! // Apply. Writes to memory complete at once; elsewhere, await this.
+//! // Apply. Writes to memory complete at once. With a real writer, await the future instead.
 //! let memory = Memory::default();
 //! let applied = apply(&plan, &memory, NonZeroUsize::MIN).now_or_never().expect("memory is at hand");
 //! assert!(applied.is_success());
 //!
-//! // Slices that are up to date cause no write.
+//! // The next plan is empty, because the slices are up to date.
 //! let existing: Vec<_> = memory.0.lock().unwrap().iter().cloned().map(Arc::new).collect();
 //! assert_eq!(existing[0].endpoints[0].zone.as_deref(), Some("a"));
 //! let request = PlanRequest { existing: &existing, ..request };
@@ -176,7 +181,7 @@ pub use template::SliceTemplate;
 pub use text::Text;
 pub use text_map::TextMap;
 
-/// Holder of the README's example, so that doc tests compile it.
+/// Includes the README, so that doc tests compile and run its example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,34 +1,35 @@
-//! Limits of this crate. [`MAX_ENDPOINTS_RANGE`] is a limit of the API; the others bound memory.
+//! Limits of this crate: limits that the Kubernetes API sets, and limits of the crate's memory.
 
 use std::ops::RangeInclusive;
 
-/// Smallest and largest permitted value of the limit of endpoints in a slice. The API rejects slices with more than 1000
-/// endpoints.
+/// Permitted values of the configured limit of endpoints per slice. The API rejects slices with more than 1000 endpoints.
 pub const MAX_ENDPOINTS_RANGE: RangeInclusive<usize> = 1..=1000;
 
-/// Default limit of endpoints in a slice, as in kube-controller-manager.
+/// Default limit of endpoints per slice, as in kube-controller-manager.
 pub(crate) const MAX_ENDPOINTS_DEFAULT: usize = 100;
 
-/// Longest value of a label in the API, in bytes.
+/// Maximum length of a label value in the Kubernetes API, in bytes.
 pub(crate) const LABEL_VALUE_BYTES_MAX: usize = 63;
 
-/// Nodes with cached hints at most, above the size of the largest clusters. The cache is cleared when it is full, which happens
-/// only after many Nodes were replaced.
+/// Maximum number of Nodes in the cache of hints, above the size of the largest clusters. A full cache is cleared, which
+/// happens only after many Nodes were replaced.
 pub(crate) const HINT_NODES_MAX: usize = 16_384;
 
-/// Zones with cached hints at most, above the number in the largest regions. The cache is cleared when it is full.
+/// Maximum number of zones in the cache of hints, above the number of zones in the largest regions. A full cache is cleared.
 pub(crate) const HINT_ZONES_MAX: usize = 1024;
 
-/// Events about hints that are stored if the caller does not take them. The oldest are dropped.
+/// Maximum number of stored events about hints. If the caller does not take the events, the oldest events are dropped.
 pub(crate) const HINT_EVENTS_MAX: usize = 1024;
 
-/// Texts that each thread keeps for sharing: enough for the Nodes and labels of a large cluster, in 64 KiB.
+/// Number of recent texts that each thread caches, so that equal texts share one allocation. This number suffices for the
+/// Nodes and labels of a large cluster, and the table takes 64 KiB.
 pub(crate) const SHARED_TEXTS: usize = 4096;
 
-/// Unused lists of ports that a Service may keep. Searching for fewer of them would cost more than it saves.
+/// Number of unused lists of ports that the state of a Service may contain. A lower limit would cost more time to search
+/// unused lists than it saves memory.
 pub(crate) const UNUSED_PORT_LISTS: usize = 16;
 
-/// Events recorded while writes are pending, at most. Beyond that the oldest deletion is forgotten and a change is reported at
-/// once, which costs at most one needless plan.
+/// Maximum number of watch events that the tracker of own writes records for a Service while writes are pending. Beyond this
+/// limit the tracker forgets the oldest deletion, and reports a change at once, which costs at most one needless plan.
 #[cfg(feature = "apply")]
 pub(crate) const TRACKED_EVENTS_MAX: usize = 1024;

@@ -4,11 +4,11 @@ use crate::model::Node;
 use crate::text::Text;
 use hashbrown::HashMap;
 
-/// Nodes of a cluster by name. One instance serves all Services.
+/// Known Nodes of a cluster by name, with their zones. All Services can share one instance.
 #[derive(Clone, Debug, Default)]
 pub struct NodeZones(HashMap<Text, Option<Text>>);
 
-/// Node that is known to exist.
+/// Known Node, returned by [`NodeZones::find`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KnownNode<'a> {
     /// Zone of the Node, if it has one.

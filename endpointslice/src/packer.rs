@@ -1,13 +1,14 @@
-//! Packs items into bounded buckets and changes few buckets.
+//! Packs items into buckets of limited size and changes few buckets.
 //!
-//! The problem occurs in any kind of fan-out: many items are published in objects of limited size. Each write of an object
-//! costs every reader, and items are added and removed one at a time.
+//! For EndpointSlices, an item is an endpoint and a bucket is a slice. Every reader of slices receives every write of a slice.
+//! So the addition or removal of an endpoint should change few slices.
 //!
-//! [`pack`] follows the three steps of KEP-752's algorithm. It never moves an item and never rebalances:
+//! [`pack`] follows the three steps of KEP-752's algorithm. The algorithm never moves an item between buckets:
 //!
 //! 1. Keep every item where it is.
 //! 2. Fill buckets that must be written anyway.
-//! 3. Fill at most one bucket that need not be written, and create new buckets for the rest.
+//! 3. Create new buckets for the remaining items. If the last items fit in a bucket that need not be written, fill this one
+//!    bucket instead.
 //!
 //! The packing is deterministic: the same items and buckets in the same order give the same result.
 
@@ -38,8 +39,8 @@ pub struct Bucket<'a, I> {
 }
 
 impl<I> Bucket<'_, I> {
-    /// Decides what happens to the bucket. `touched` is true if its items change; `kept` returns the items that it should have
-    /// then.
+    /// Returns what happens to the bucket. `touched` is true if the items of the bucket change. `kept` returns the items that
+    /// the bucket should have after the change.
     pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
         // fault Z3.1: !touched && !self.must_change ~> false
         if !touched && !self.must_change {
@@ -57,7 +58,7 @@ pub enum Fate<I> {
     Unchanged,
     /// The bucket must be written with these items.
     Changed(Vec<I>),
-    /// The bucket has no item that is still needed.
+    /// None of the bucket's items is wanted any more.
     Emptied,
 }
 
@@ -76,8 +77,8 @@ pub struct Packing<I> {
     pub wanted: usize,
 }
 
-/// Packs the items `wanted` into `buckets` of at most `max` items. A bucket that has more keeps them. Of items with the same
-/// key the last counts.
+/// Packs the items `wanted` into `buckets` of at most `max` items. A bucket that already has more items keeps them. Of several
+/// wanted items with the same key, only the last counts.
 ///
 /// # Panics
 /// If `max` is 0, because no bucket could have an item.
@@ -93,7 +94,7 @@ pub fn pack<I: Item>(wanted: Vec<I>, buckets: &[Bucket<'_, I>], max: usize) -> P
     Packing { fates, created, added, removed, wanted: count }
 }
 
-/// Step 1: items stay in the bucket where they are.
+/// Step 1 of [`pack`]: keeps every wanted item in the bucket that already contains it.
 fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate<I>>, usize) {
     let mut removed = 0;
     let mut kept = Vec::new();
@@ -114,7 +115,8 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
     (fates.collect(), removed)
 }
 
-/// Steps 2 and 3: puts the remaining items into buckets that change anyway, then into at most one other, then into new ones.
+/// Steps 2 and 3 of [`pack`]: puts the remaining items into buckets that change anyway, then into new full buckets. The last
+/// items go into an unchanged bucket with enough room, or else into a new bucket.
 pub(crate) fn place<I: Item>(
     rest: Vec<I>,
     buckets: &[Bucket<'_, I>],
@@ -156,7 +158,7 @@ fn fullest_first<I>(fates: &mut [Fate<I>]) -> Vec<&mut Vec<I>> {
     changed
 }
 
-/// Returns the unchanged bucket with the least room among those that have room for all remaining items.
+/// Returns the unchanged bucket with the least room among the unchanged buckets that have room for all remaining items.
 fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize, max: usize) -> Option<usize> {
     let unchanged = fates.iter().zip(buckets).enumerate().filter(|(_, (fate, _))| matches!(fate, Fate::Unchanged));
     let fitting = unchanged.filter_map(|(index, (_, bucket))| {
@@ -167,7 +169,7 @@ fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize,
     fitting.min().map(|(_, index)| index)
 }
 
-/// Items to pack, by key.
+/// Items to pack, with an index by key.
 struct Wanted<I> {
     items: Vec<I>,
     taken: Vec<bool>,
@@ -194,7 +196,8 @@ impl<I: Item> Wanted<I> {
         Self { taken: vec![false; items.len()], items, table, hasher }
     }
 
-    /// Takes the wanted item with the same key, unless another bucket has taken it already.
+    /// Marks the wanted item with the key of `item` as placed and returns its index. Returns `None` if there is no such item,
+    /// or if it is placed already.
     fn take(&mut self, item: &I) -> Option<usize> {
         let key = item.key();
         let hash = self.hasher.hash_one(&key);
@@ -210,8 +213,8 @@ impl<I: Item> Wanted<I> {
     }
 }
 
-/// Removes repeated items. `again` has pairs of a key's first and later position. The last item with the key moves to the first
-/// position.
+/// Removes items with repeated keys: of the items with one key, only the last stays, at the position of the first. Each pair in
+/// `again` has the position of the first item with a key, and the position of a later item with this key.
 fn without_repetition<I: Clone>(mut items: Vec<I>, again: &[(usize, usize)]) -> Vec<I> {
     for &(first, later) in again {
         items[first] = items[later].clone();

@@ -6,7 +6,7 @@
 //!                          existing slices ────┘
 //! ```
 //!
-//! [`plan`] is a pure function: the same request, backends and hints give the same plan. After a plan is applied, the next one
+//! [`plan`] is a pure function: the same request, backends and hints give the same plan. After a plan is applied, the next plan
 //! is empty unless the input changed.
 
 mod diff;
@@ -41,8 +41,8 @@ use thiserror::Error;
 pub struct PlanRequest<'a> {
     /// Service whose slices are planned.
     pub service: &'a Service,
-    /// Existing slices. The plan ignores those of other managers and Services, and those that are being deleted
-    /// (kubernetes/kubernetes #108267), so extra slices do no harm.
+    /// Existing slices. The plan ignores slices of other managers or Services, and slices that are being deleted
+    /// (kubernetes/kubernetes #108267). So this list may contain more than the slices of the Service.
     pub existing: &'a [Arc<EndpointSlice>],
     /// Time of the change that this plan publishes, for the trigger-time annotation. `None` removes the annotation from every
     /// slice that is written (kubernetes/kubernetes #74294).
@@ -58,11 +58,12 @@ pub struct Plan {
     pub service: ServiceName,
     /// Changes by address type. The address types are independent of each other.
     pub families: Vec<FamilyPlan>,
-    /// Slices of address types that the Service no longer has. They are deleted after all families succeeded.
+    /// Existing slices of address types that the Service no longer has. These slices are deleted after all writes of `families`
+    /// succeeded.
     pub unsupported: Vec<Arc<EndpointSlice>>,
     /// Pods and addresses for which no endpoint is made.
     pub skipped: Vec<Skipped>,
-    /// Writes that a hook removed.
+    /// Writes that a hook removed from the plan.
     #[cfg(feature = "apply")]
     pub vetoed: Vec<Vetoed>,
 }
@@ -83,7 +84,7 @@ pub struct FamilyPlan {
     pub draft: Draft,
     /// Number of slices that are not created because the Service is being deleted (kubernetes/kubernetes #91287).
     pub suppressed_creates: usize,
-    /// Numbers for metrics.
+    /// Numbers of endpoints and slices, for metrics.
     pub stats: Stats,
 }
 
@@ -92,16 +93,16 @@ pub struct FamilyPlan {
 pub struct Stats {
     /// Number of endpoints that were in no slice before.
     pub added: usize,
-    /// Number of endpoints removed from slices whose ports are still served.
+    /// Number of endpoints removed from slices. Slices with ports that no backend has any more do not count.
     pub removed: usize,
-    /// Numbers after the plan, for each list of ports.
+    /// Numbers of endpoints and slices after the plan, for each list of ports.
     pub groups: Vec<GroupStats>,
 }
 
 /// Numbers about the slices of one list of ports.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GroupStats {
-    /// List of ports, in the order of the first slice or backend.
+    /// List of ports, in the order of the backends.
     pub ports: Arc<[EndpointPort]>,
     /// Number of endpoints that these slices should have.
     pub endpoints: usize,
@@ -171,8 +172,7 @@ pub fn plan(
 
 /// Plans the slices of a Service from the pods that it selects.
 ///
-/// A Service without a selector and an ExternalName keep their slices unless the configuration removes them, because another
-/// controller may manage them.
+/// For a Service without a selector or of type ExternalName the plan is empty, unless [`Config`] asks to remove its slices.
 #[must_use]
 pub fn plan_pods<'a>(
     request: &PlanRequest<'_>,
@@ -190,7 +190,7 @@ pub fn plan_pods<'a>(
     plan
 }
 
-/// Returns what sets the hints under this configuration: `hints`, or nothing.
+/// Returns `hints` if this library sets the hints under this configuration. Otherwise returns `leave`, which sets no hints.
 pub(crate) fn in_charge<'a>(
     config: &Config,
     hints: &'a mut dyn AssignHints,
@@ -202,7 +202,8 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Returns `None` if slices of `service` are made from pods. Otherwise returns true if its existing slices must be removed.
+/// Returns `None` if `service` selects pods and so gets slices. Otherwise returns true if the existing slices of the Service
+/// must be removed, or false if they stay.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     // fault Z6.3: service.spec.is_external_name() ~> false
     if service.spec.is_external_name() {
@@ -214,8 +215,8 @@ pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     }
 }
 
-/// Returns the plan of a Service whose slices are not made from pods: empty, or with the removal (`clean_up`) of every slice
-/// that this controller manages for it.
+/// Returns the plan of a Service that selects no pods: an empty plan, or with `clean_up` the deletion of every slice of the
+/// Service that this controller manages.
 pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     if !clean_up {
         return Plan::nothing(request.service);
@@ -225,8 +226,8 @@ pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }
 }
 
-/// Returns the address families of a Service, in its order of preference: the declared ones, or else the family of its cluster
-/// IP, or else both.
+/// Returns the address families of a Service, in the order of preference: the families in `spec.ipFamilies`, or else the family
+/// of the cluster IP, or else both families.
 #[must_use]
 pub fn families(service: &Service) -> Vec<Family> {
     let mut families = Vec::with_capacity(2);
@@ -275,13 +276,13 @@ impl Plan {
         counts
     }
 
-    /// Sets the trigger time of the slices that are written, for callers that know it only after planning
+    /// Sets the trigger time of the slices that are written, for callers that know the time only after planning
     /// ([`crate::trigger::TriggerTimes::planned`]).
     pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
         self.families.iter_mut().for_each(|family| family.draft.set_trigger_time(time));
     }
 
-    /// Returns the problems for which the Service must be planned again.
+    /// Returns the problems that the plan could not solve. If there are any, the Service must be planned again later.
     pub fn errors(&self) -> impl Iterator<Item = PlanError> {
         self.skipped.iter().filter_map(|skipped| match &skipped.reason {
             SkipReason::NodeMissing(node) => Some(PlanError::NodeMissing {

@@ -1,4 +1,4 @@
-//! Ports that a pod serves for a Service, and comparison of lists of ports.
+//! Ports of a Service at a pod, and comparison of lists of ports.
 
 use crate::model::{ContainerPort, EndpointPort, Pod, Service, ServicePort, TargetPort};
 use hashbrown::HashMap;
@@ -7,9 +7,10 @@ use std::sync::Arc;
 /// List of ports that several endpoints share.
 pub type PortList = Arc<[EndpointPort]>;
 
-/// Identity of a list of ports: the order does not matter, and an absent list equals an empty one.
+/// Identity of a list of ports: the order does not matter, and an absent list equals an empty list.
 ///
-/// On slices of kube-controller-manager the order is that of a hash, and an empty list is null (kubernetes/kubernetes #133474).
+/// kube-controller-manager sorts the ports of a slice by a hash, and writes null for an empty list
+/// (kubernetes/kubernetes #133474).
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialOrd)]
 #[expect(clippy::derived_hash_with_manual_eq, reason = "one list is equal to itself without a look at it")]
 pub struct PortKey(PortList);
@@ -21,12 +22,12 @@ impl PartialEq for PortKey {
 }
 
 impl PortKey {
-    /// True if this list is referenced elsewhere too.
+    /// True if another value shares the allocation of this list.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// True if both refer to the same allocation.
+    /// True if both keys share one allocation.
     #[cfg(test)]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -48,11 +49,11 @@ impl From<&[EndpointPort]> for PortKey {
     }
 }
 
-/// Resolver of the ports that pods serve for one Service. Pods with the same port numbers share one list.
+/// Resolver of the ports of one Service to port numbers at pods. Pods with the same port numbers share one list.
 #[derive(Debug)]
 pub(crate) struct PortResolver<'a> {
     ports: &'a [ServicePort],
-    /// List of ports that every pod serves, if the Service names no port of a container.
+    /// List of ports at every pod. `None` if the Service has a named target port, whose number may differ between pods.
     fixed: Option<PortList>,
     known: HashMap<Vec<Option<i32>>, PortList>,
     last: (Vec<Option<i32>>, Option<PortList>),
@@ -67,7 +68,8 @@ impl<'a> PortResolver<'a> {
         Self { ports, fixed, known: HashMap::new(), last: (Vec::new(), None), numbers: Vec::new() }
     }
 
-    /// Returns the ports that `pod` serves. Omits a named port that the pod lacks, which [`Self::is_complete`] detects.
+    /// Returns the ports of the Service at `pod`. Omits a named target port that the pod lacks; [`Self::is_complete`] is false
+    /// then.
     pub(crate) fn resolve(&mut self, pod: &Pod) -> PortList {
         if let Some(fixed) = &self.fixed {
             return Arc::clone(fixed);
@@ -92,10 +94,10 @@ impl<'a> PortResolver<'a> {
     }
 }
 
-/// Returns the number that `port` of a Service has at `pod`.
+/// Returns the number that `port` of a Service has at `pod`, or `None` if the pod lacks the named target port.
 ///
-/// A named port is searched by name and protocol in containers, then in sidecars (init containers that always restart,
-/// KEP-753). The first match counts.
+/// A named target port is searched by name and protocol in the ports of containers, then of sidecars (init containers that
+/// always restart, KEP-753). The first match counts.
 #[must_use]
 pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
     let name = match &port.target_port {

@@ -12,10 +12,10 @@ pub fn selects(selector: &TextMap, labels: &TextMap) -> bool {
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Index of the selectors of one namespace's Services. A lookup costs in proportion to the matches, not to the number of
-/// selectors.
+/// Index of the selectors of all Services in one namespace. The cost of a lookup grows with the number of matches, not with
+/// the number of selectors.
 ///
-/// Each selector is indexed under one of its labels: the one that the fewest other selectors are indexed under.
+/// Each selector is stored under only one of its labels: the label under which the index has the fewest selectors.
 #[derive(Clone, Debug, Default)]
 pub struct SelectorIndex {
     selectors: HashMap<Text, TextMap>,
@@ -23,7 +23,7 @@ pub struct SelectorIndex {
 }
 
 impl SelectorIndex {
-    /// Sets the selector of a Service, or replaces it.
+    /// Adds or replaces the selector of a Service.
     pub fn insert(&mut self, service: &Text, selector: &TextMap) {
         self.remove(service);
         let Some((key, value)) = selector.iter().min_by_key(|(key, value)| self.under(key, value)) else { return };
@@ -32,7 +32,7 @@ impl SelectorIndex {
         self.selectors.insert(service.clone(), selector.clone());
     }
 
-    /// Forgets a Service.
+    /// Removes the selector of a Service.
     pub fn remove(&mut self, service: &str) {
         let Some(selector) = self.selectors.remove(service) else { return };
         for (key, value) in selector.iter() {

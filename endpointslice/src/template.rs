@@ -34,14 +34,15 @@ impl<'a> SliceTemplate<'a> {
         Self { config, labels: labels(service, config), owner, namespace: namespace.clone(), generate_name }
     }
 
-    /// Returns the labels of a new slice: those of the Service, and those that identify Service and manager. Reserved labels of
-    /// the Service itself are ignored.
+    /// Returns the labels of a new slice: the labels of the Service except reserved labels, and the labels that this library
+    /// sets (name of the Service, managing controller, headless).
     #[must_use]
     pub const fn labels(&self) -> &TextMap {
         &self.labels
     }
 
-    /// Returns the labels that an existing slice should have, including those of other writers.
+    /// Returns the labels that an existing slice should have: the labels of a new slice, and the slice's labels in
+    /// [`Config::foreign_labels`].
     #[must_use]
     pub fn labels_for(&self, slice: &EndpointSlice) -> TextMap {
         let mut labels = self.labels.clone();
@@ -53,8 +54,8 @@ impl<'a> SliceTemplate<'a> {
         labels
     }
 
-    /// True if `slice` must be written for its labels alone. As in kube-controller-manager, a wrong headless label is not
-    /// enough unless [`Config::repair_headless_label`] is set.
+    /// True if `slice` must be written because its labels are wrong. As in kube-controller-manager, a wrong headless label
+    /// alone does not count, unless [`Config::repair_headless_label`] is set.
     #[must_use]
     pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
         let own = |(key, _): &(&Text, &Text)| {
@@ -66,7 +67,7 @@ impl<'a> SliceTemplate<'a> {
         !slice.metadata.labels.iter().filter(own).eq(self.labels.iter().filter(own))
     }
 
-    /// True if this controller manages `slice` for this Service, or for an earlier one of the same name.
+    /// True if this controller manages `slice` for this Service, or for an earlier Service of the same name.
     #[must_use]
     pub fn manages(&self, slice: &EndpointSlice) -> bool {
         let same = |key| slice.metadata.labels.get(key) == self.labels.get(key);
@@ -74,7 +75,8 @@ impl<'a> SliceTemplate<'a> {
         slice.metadata.namespace == self.namespace && same(LABEL_MANAGED_BY) && same(LABEL_SERVICE_NAME)
     }
 
-    /// True if this Service owns `slice`, not an earlier one of the same name (kubernetes/kubernetes #94720).
+    /// True if this Service owns `slice`. False if an earlier Service of the same name, which had another UID, owns the slice
+    /// (kubernetes/kubernetes #94720).
     #[must_use]
     pub fn owns(&self, slice: &EndpointSlice) -> bool {
         let OwnerReference { api_version, kind, uid, .. } = &self.owner;

@@ -21,8 +21,8 @@ pub struct Skipped {
 /// Reason why no endpoint is made for a pod or one of its addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum SkipReason {
-    /// The pod has succeeded or failed and will not run again. No option of the Service publishes it (kubernetes/kubernetes
-    /// #110115).
+    /// The pod has succeeded or failed and will not run again. Such a pod is never published, even with
+    /// `publishNotReadyAddresses` (kubernetes/kubernetes #110115).
     Ended,
     /// The pod has no address yet.
     NoAddress,
@@ -34,8 +34,8 @@ pub enum SkipReason {
     NamedPortMissing,
 }
 
-/// True if a pod can be an endpoint: it may still run, and it has an address. A pod that is being deleted can be one, and its
-/// endpoint is marked as terminating (KEP-1672).
+/// True if a pod can be an endpoint: the pod has not ended and has an address. A pod that is being deleted can be an
+/// endpoint too, which is marked as terminating (KEP-1672).
 #[must_use]
 pub fn is_eligible(pod: &Pod) -> bool {
     why_not_eligible(pod).is_none()
@@ -70,9 +70,10 @@ impl<'a> PodBackends<'a> {
         Self { service, nodes, leave_out_incomplete, ports: PortResolver::new(service), skipped: Vec::new() }
     }
 
-    /// Returns the backend of a pod, or `None` if the pod cannot be one.
+    /// Returns the backend of a pod, or `None` if the pod cannot be a backend.
     ///
-    /// The backend of a pod whose Node is not known has ports but no addresses, so that a slice for its ports stays.
+    /// The backend of a pod whose Node is not known has ports but no addresses. No endpoint is published then, but an
+    /// existing empty slice with these ports is not deleted.
     pub fn convert(&mut self, pod: &Pod) -> Option<Backend> {
         if let Some(reason) = why_not_eligible(pod) {
             self.skip(pod, reason);
@@ -131,7 +132,8 @@ impl<'a> PodBackends<'a> {
                 Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)),
             }
         }
-        // Sorted as in kube-controller-manager, so that the order in which the kubelet lists addresses makes no difference.
+        // Sort the addresses as in kube-controller-manager, so that the order in which the kubelet lists addresses makes no
+        // difference.
         ipv4.sort_unstable();
         ipv6.sort_unstable();
         (ipv4.into_iter().collect(), ipv6.into_iter().collect())
@@ -157,7 +159,8 @@ fn target(pod: &Pod) -> TargetRef {
     }
 }
 
-/// Returns the hostname of `pod` in `service`. Only the Service that the pod names as its subdomain gives it one.
+/// Returns the hostname that the endpoint of `pod` has in `service`. A pod has a hostname only in the Service that
+/// `spec.subdomain` of the pod names.
 fn hostname<'a>(pod: &'a Pod, service: &Service) -> Option<&'a Text> {
     let hostname = pod.spec.hostname.non_empty()?;
     let named = pod.spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;

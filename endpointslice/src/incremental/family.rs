@@ -1,4 +1,4 @@
-//! Slices of one address type of a Service, and the pods whose endpoints they have: [`FamilyState`].
+//! Slices of one address type of a Service, and the pods whose endpoints these slices contain: [`FamilyState`].
 
 use super::{KnownPod, Pods};
 use crate::address::Family;
@@ -12,13 +12,13 @@ use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Slices of one address type.
+/// Slices of one address type of a Service, with an index by pod.
 #[derive(Debug)]
 pub(super) struct FamilyState {
     pub(super) family: Family,
     pub(super) groups: BTreeMap<PortKey, Group>,
     slices: BTreeMap<Text, HeldSlice>,
-    /// From each pod to the slices that have an endpoint of it.
+    /// Names of the slices that have an endpoint of a pod, by the name of the pod.
     holders: HashMap<Text, Holders>,
     /// Number of pods that have endpoints in several slices.
     multiply_held: usize,
@@ -26,14 +26,14 @@ pub(super) struct FamilyState {
     not_owned: usize,
 }
 
-/// Pods and slices of one list of ports.
+/// Pods and slices that have the same list of ports.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Ports of the group, in the order of the pods.
+    /// Ports of the group, in the order that the backends of the pods have.
     pub(super) ports: PortList,
-    /// Number of pods that serve these ports, with or without an address.
+    /// Number of pods that have these ports, with or without an address.
     pub(super) members: usize,
-    /// Number of those pods that have an address of this type.
+    /// Number of pods that have these ports and an address of this address type.
     pub(super) endpoints: usize,
     /// Pods whose endpoint is in no slice of this group yet.
     pub(super) unplaced: BTreeSet<Text>,
@@ -42,7 +42,7 @@ pub(super) struct Group {
     /// Names of the slices of this group that changed, or that have endpoints of changed pods. The next plan compares them with
     /// the desired endpoints.
     pub(super) touched: BTreeSet<Text>,
-    /// From each number of endpoints to the slices that have that many.
+    /// Names of the slices of this group, by their number of endpoints.
     by_fill: BTreeMap<usize, BTreeSet<Text>>,
 }
 
@@ -53,7 +53,7 @@ struct HeldSlice {
     owned: bool,
 }
 
-/// Slices that have an endpoint of one pod: usually one, which needs no list.
+/// Names of the slices that have an endpoint of one pod. Usually there is one slice, which is stored without a list.
 #[derive(Debug, Default)]
 struct Holders(Option<Text>, Vec<Text>);
 
@@ -103,7 +103,7 @@ impl FamilyState {
         self.slices.get(name).map(|held| &held.slice)
     }
 
-    /// Returns the backend as an existing endpoint of the pod describes it, from the first slice that has one.
+    /// Returns the backend that an existing endpoint of the pod describes, in the first slice that has such an endpoint.
     pub(super) fn shown(&self, pod: &str) -> Option<Backend> {
         let slices = self.holders.get(pod)?.iter().filter_map(|name| self.slice(name));
         let mut shown = slices.filter_map(|slice| {
@@ -126,9 +126,9 @@ impl FamilyState {
             && (self.groups.values().all(served) || self.placeholder(template).is_some())
     }
 
-    /// Returns the only slice, if it is the placeholder of a Service without endpoints.
+    /// Returns the placeholder if it is the only slice and no pod has an address of this type.
     ///
-    /// That is so if no pod has an address of this type, as in a dual-stack Service on a cluster whose pods have one family.
+    /// An example is a dual-stack Service in a cluster whose pods have addresses of one family only.
     pub(super) fn placeholder(&self, template: &SliceTemplate<'_>) -> Option<&Arc<EndpointSlice>> {
         let mut slices = self.slices();
         let (only, None) = (slices.next()?, slices.next()) else { return None };
@@ -153,7 +153,7 @@ impl FamilyState {
         self.touch_holders(name);
     }
 
-    /// Removes a pod. `backend` and `key` must be those that it was added with.
+    /// Removes a pod. `backend` and `key` must be the values with which the pod was added.
     pub(super) fn remove_pod(&mut self, name: &Text, backend: &Backend, key: &PortKey) {
         let group = self.group(key);
         group.members -= 1;
@@ -208,7 +208,8 @@ impl FamilyState {
         }
     }
 
-    /// Records that a slice has this endpoint. If the pod should have it, the pod is placed.
+    /// Handles an endpoint of a new or changed slice: if it is the desired endpoint of its pod, the pod is not unplaced any
+    /// more.
     fn place(&mut self, endpoint: &Endpoint, key: &PortKey, pods: &Pods) {
         let Some((pod, known)) = pod_of(endpoint).and_then(|pod| pods.get_key_value(pod)) else { return };
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
@@ -219,7 +220,8 @@ impl FamilyState {
         }
     }
 
-    /// Records that the endpoints of a slice's former state are gone. Pods whose endpoint that was may be unplaced then.
+    /// Handles the endpoints that a slice had before it was changed or removed: a pod whose desired endpoint is in no slice any
+    /// more becomes unplaced.
     fn displace(&mut self, old: &HeldSlice, pods: &Pods) {
         let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
@@ -246,7 +248,7 @@ impl FamilyState {
         slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
     }
 
-    /// Touches the slices that have an endpoint of the pod, so that the next plan compares them.
+    /// Marks the slices that have an endpoint of the pod as touched, so that the next plan compares them.
     fn touch_holders(&mut self, pod: &Text) {
         let Some(holders) = self.holders.get(pod) else { return };
         for name in holders.iter() {
@@ -299,8 +301,8 @@ impl FamilyState {
 }
 
 impl Group {
-    /// Returns the slice to add the last `left` endpoints to: the fullest that has room for all of them and for which
-    /// `may_open` is true. Among several, returns the first by name.
+    /// Returns the slice to which the last `left` endpoints are added: the fullest slice that has room for all of them and for
+    /// which `may_open` is true. Among equally full slices, returns the first by name.
     pub(super) fn closest_to_full(&self, left: usize, max: usize, may_open: impl Fn(&Text) -> bool) -> Option<&Text> {
         let levels = self.by_fill.range(..=max.checked_sub(left)?).rev();
         levels.flat_map(|(_, names)| names).find(|name| may_open(name))

@@ -1,20 +1,20 @@
-//! Set of distinct lists of ports ([`PortKeys`]), so that pods and slices with equal lists share one.
+//! Set of distinct lists of ports ([`PortKeys`]), so that pods and slices with equal lists share one allocation.
 
 use crate::limits::UNUSED_PORT_LISTS;
 use crate::ports::PortKey;
 use std::collections::BTreeSet;
 
-/// Lists of ports of one Service's pods and slices, each once. Unused lists are removed when the set grows, so its size is at
-/// most twice the lists in use plus `UNUSED_PORT_LISTS`.
+/// Distinct lists of ports of one Service's pods and slices. Unused lists are removed when the set grows. So the set has at
+/// most twice as many lists as are in use, plus `UNUSED_PORT_LISTS`.
 #[derive(Debug, Default)]
 pub(super) struct PortKeys {
     held: BTreeSet<PortKey>,
-    /// Number of lists in use when unused ones were last removed.
+    /// Number of lists that were in use when unused lists were last removed.
     used: usize,
 }
 
 impl PortKeys {
-    /// Returns the list of the set that equals `key`. Adds it if it is new.
+    /// Returns the list of the set that equals `key`. Adds `key` if there is no such list.
     pub(super) fn one_of(&mut self, key: PortKey) -> PortKey {
         if let Some(held) = self.held.get(&key) {
             return held.clone();

@@ -1,4 +1,4 @@
-//! Draft of the changes of touched slices only.
+//! Draft of a plan that compares only touched slices, for [`super::Incremental`].
 
 use super::Pods;
 use super::family::{FamilyState, Group, pod_of};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Returns the draft for the touched slices of one address type and for endpoints without a slice.
 ///
-/// Returns `None` if no slice would remain: a placeholder may be needed then, and that decision needs all slices.
+/// Returns `None` if no slice would remain: a placeholder may be needed then, which only a plan over all slices can decide.
 pub(super) fn draft(
     state: &FamilyState,
     pods: &Pods,
@@ -38,7 +38,7 @@ pub(super) fn draft(
     some_remain.then_some((draft, stats))
 }
 
-/// Placement of the endpoints of one group of equal ports.
+/// Placement of the endpoints that have the same list of ports.
 struct GroupPlan<'a> {
     state: &'a FamilyState,
     pods: &'a Pods,
@@ -99,12 +99,12 @@ impl<'a> GroupPlan<'a> {
         bucket.fate(touched, || kept.into_iter().filter_map(|wanted| wanted.endpoint(family)).collect())
     }
 
-    /// Returns the backend of a pod that belongs to this group.
+    /// Returns the backend of `pod`, or `None` if the pod does not have the ports of this group.
     fn wanted(&self, pod: &str) -> Option<&'a Backend> {
         self.pods.get(pod).filter(|known| known.key == *self.key)?.backend.as_ref()
     }
 
-    /// Returns the untouched slice to which the packer would add the remaining endpoints if it saw all slices.
+    /// Returns the untouched slice to which the packer would add the remaining endpoints in a plan over all slices.
     fn to_open(
         &self,
         slices: &[&Arc<EndpointSlice>],

@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Backend of a Service in a slice. A clone copies no text and allocates only if there are several addresses.
+/// Endpoint of a slice: one backend of a Service. A clone copies only pointers and flags, and allocates nothing.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// Addresses, all of the slice's address type. Consumers treat them as equivalent (KEP-752).
+    /// Addresses of the endpoint, all of the slice's address type. Consumers treat the addresses as equivalent (KEP-752).
     pub addresses: Addresses,
     /// Readiness and termination.
     #[serde(deserialize_with = "null_is_default")]
@@ -18,7 +18,7 @@ pub struct Endpoint {
     /// DNS name of the endpoint in a headless Service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Text>,
-    /// Object behind the endpoint, for example a pod. Clones of the endpoint share it.
+    /// Object behind the endpoint, for example a pod. Clones of the endpoint share this value.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
     pub target_ref: Option<Arc<TargetRef>>,
     /// Node that the endpoint runs on.
@@ -27,7 +27,7 @@ pub struct Endpoint {
     /// Zone of the endpoint's Node.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub zone: Option<Text>,
-    /// Clients that should prefer the endpoint. Endpoints with the same hints share one allocation.
+    /// Zones and Nodes whose clients should prefer the endpoint. Endpoints with the same hints share one allocation.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
     pub hints: Option<Arc<Hints>>,
 }
@@ -40,7 +40,7 @@ impl Endpoint {
     }
 }
 
-/// Addresses of an endpoint. Nearly always there is exactly one, which needs no list.
+/// Addresses of an endpoint. Nearly all endpoints have exactly one address, which is stored without a list.
 #[derive(Clone, Debug, Default)]
 pub enum Addresses {
     /// No address.
@@ -96,17 +96,19 @@ impl<'de> Deserialize<'de> for Addresses {
     }
 }
 
-/// Readiness and termination of an endpoint (KEP-1672). An absent condition is not false: old writers set only `ready`.
+/// Readiness and termination of an endpoint (KEP-1672). An absent condition differs from a false condition: old controllers
+/// set only `ready`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// True if the endpoint may get new connections: serving and not terminating, or always published.
+    /// True if the endpoint may get new connections: it is serving and not terminating, or the Service publishes endpoints
+    /// in any state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// True if the endpoint can respond, terminating or not.
+    /// True if the endpoint can respond to requests, even if it is terminating.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
-    /// True if the endpoint is terminating.
+    /// True if the endpoint is terminating: its pod is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminating: Option<bool>,
 }
@@ -126,7 +128,8 @@ pub struct TargetRef {
     /// UID of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// Resource version that old controllers wrote. It is never compared, because it changed with every heartbeat of the pod.
+    /// Resource version that old controllers wrote. This library never compares it, because it changed with every status
+    /// update of the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<Text>,
     /// API version of the object. This library does not write it, but a slice may have it.
@@ -143,7 +146,7 @@ pub enum TargetKind {
     /// Pod: the kind in every slice that this library makes from pods.
     #[default]
     Pod,
-    /// Another kind, or "" for none.
+    /// Any other kind. "" if the reference has no kind.
     Other(Text),
 }
 
@@ -177,14 +180,14 @@ impl<'de> Deserialize<'de> for TargetKind {
     }
 }
 
-/// Clients that should prefer an endpoint (KEP-2433, KEP-3015).
+/// Hints of an endpoint: zones and Nodes whose clients should prefer the endpoint (KEP-2433, KEP-3015).
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hints {
-    /// Clients in these zones.
+    /// Zones whose clients should prefer the endpoint.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "names", serialize_with = "write_names")]
     pub for_zones: Vec<Text>,
-    /// Clients on these Nodes.
+    /// Nodes whose clients should prefer the endpoint.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "names", serialize_with = "write_names")]
     pub for_nodes: Vec<Text>,
 }

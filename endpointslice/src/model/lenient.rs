@@ -1,4 +1,4 @@
-//! Deserializers for fields that the API server may omit, set to null or fill with values newer than this library.
+//! Deserializers for fields that the API server may omit, set to null or fill with values that this library does not know.
 
 use super::Readiness;
 use crate::text::{Text, shared};
@@ -8,7 +8,7 @@ use serde::ser::{SerializeSeq as _, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Reads null as the type's default value.
+/// Reads a value. Null becomes the type's default value.
 pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -32,12 +32,12 @@ pub(super) fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S)
     }
 }
 
-/// Reads the `Ready` condition from a list of conditions and skips the others.
+/// Reads the `Ready` condition from a list of conditions and skips all other conditions.
 pub(super) fn ready<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D::Error> {
     deserializer.deserialize_any(ReadyVisitor)
 }
 
-/// Writes the `Ready` condition as a list of one.
+/// Writes the `Ready` condition as a list with this one condition.
 pub(super) fn write_ready<S: Serializer>(ready: &Readiness, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]

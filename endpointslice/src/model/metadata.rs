@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Name, unique among objects of the kind in the namespace. "" on a new object that the API server names.
+    /// Name, unique among objects of the kind in the namespace. "" on a new object for which the API server generates a
+    /// name.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Text,
     /// Prefix for a name that the API server generates.
@@ -22,16 +23,18 @@ pub struct Metadata {
     /// UID, unique over all objects and time. "" on a new object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// resourceVersion that a write must replace; "" to replace any version.
+    /// resourceVersion of the object. A replace succeeds only if the stored object has this version; "" replaces any
+    /// version.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub resource_version: Text,
-    /// `metadata.generation`: number of changes outside of metadata and, on slices, of labels.
+    /// `metadata.generation`: number of changes of the object outside of its metadata. On EndpointSlices, changes of labels
+    /// count too.
     #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_is_default")]
     pub generation: i64,
     /// Time of creation.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time", serialize_with = "write_time")]
     pub creation_timestamp: Option<Timestamp>,
-    /// Time of the deletion request. Finalizers delay the removal.
+    /// Time of the deletion request. The object exists until all of its finalizers are removed.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time", serialize_with = "write_time")]
     pub deletion_timestamp: Option<Timestamp>,
     /// Labels, which selectors match.
@@ -40,10 +43,10 @@ pub struct Metadata {
     /// Annotations.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub annotations: TextMap,
-    /// Owner references: the garbage collector deletes the object with these owners.
+    /// Owner references. The garbage collector deletes the object when all of its owners are deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub owner_references: Vec<OwnerReference>,
-    /// Finalizers: names that must be removed before the object is deleted.
+    /// Finalizers. Their owners must remove all of them before the API server removes a deleted object.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub finalizers: Vec<Text>,
 }
@@ -56,7 +59,7 @@ impl Metadata {
     }
 }
 
-/// Reference to an object that owns another.
+/// Reference from an object to its owner.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
@@ -69,7 +72,7 @@ pub struct OwnerReference {
     /// Name of the owner.
     #[serde(deserialize_with = "shared")]
     pub name: Text,
-    /// UID of the owner. An owner that was created again with the same name has another.
+    /// UID of the owner. An owner that was created again with the same name has another UID.
     #[serde(deserialize_with = "shared")]
     pub uid: Text,
     /// True if the owner is the managing controller of the object.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Node {
-    /// Name and labels, one of which is the zone.
+    /// Name and labels of the Node. One of the labels is the zone.
     pub metadata: Metadata,
-    /// Status that its kubelet reports.
+    /// Status that the Node's kubelet reports.
     pub status: NodeStatus,
 }
 
@@ -23,7 +23,7 @@ impl Node {
     }
 }
 
-/// Status that the kubelet reports.
+/// Status of a Node, which its kubelet reports.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct NodeStatus {
@@ -38,7 +38,7 @@ pub struct NodeStatus {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Allocatable {
-    /// CPU as a quantity of Kubernetes: `8`, `7910m`.
+    /// CPU as a quantity of Kubernetes, for example `8` or `7910m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Text>,
 }

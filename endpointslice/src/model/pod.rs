@@ -25,16 +25,16 @@ pub struct PodSpec {
     /// Node of the pod; "" before it is scheduled.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub node_name: Text,
-    /// Hostname in the headless Service that `subdomain` names.
+    /// Hostname of the pod in the headless Service that `subdomain` names.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub hostname: Text,
-    /// Headless Service that gives the pod a DNS name.
+    /// Name of the headless Service in which the pod has a DNS name.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub subdomain: Text,
     /// Containers of the pod.
     #[serde(deserialize_with = "null_is_default")]
     pub containers: Vec<Container>,
-    /// Init containers. Sidecars among them keep running beside the containers.
+    /// Init containers. An init container that is a sidecar keeps running beside the containers.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub init_containers: Vec<InitContainer>,
 }
@@ -87,7 +87,7 @@ pub struct PodStatus {
     /// Addresses of the pod, of both families.
     #[serde(rename = "podIPs", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub pod_ips: Vec<PodIp>,
-    /// `Ready` condition.
+    /// `Ready` condition of the pod.
     #[serde(rename = "conditions", deserialize_with = "ready", serialize_with = "write_ready")]
     pub readiness: Readiness,
 }
@@ -104,16 +104,16 @@ pub struct PodIp {
 /// `Ready` condition of a pod or a Node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Readiness {
-    /// True if the status is `True`. `False`, `Unknown` and absence are equal here.
+    /// True if the condition has the status `True`. False for the status `False` or `Unknown`, and for an absent condition.
     pub is_ready: bool,
-    /// Time of the last change of the status.
+    /// Time of the last change of the condition's status.
     pub since: Option<Timestamp>,
 }
 
-/// Phase of a pod's life. An absent or unknown phase is [`Phase::Other`], and the pod serves like a running one.
+/// Phase of a pod's life. An absent or unknown phase is [`Phase::Other`], and such a pod is published like a running pod.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Phase {
-    /// Not all of its containers have started.
+    /// Not all containers of the pod have started.
     Pending,
     /// The containers run.
     Running,

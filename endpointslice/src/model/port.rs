@@ -3,11 +3,11 @@
 use crate::text::{Text, shared_option};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Port that all endpoints of a slice serve.
+/// Port that all endpoints of a slice have.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointPort {
-    /// Name of the Service's port. "" and an absent name are different here.
+    /// Name of the Service's port. A list of ports with the name "" differs from a list with an absent name.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub name: Option<Text>,
     /// Port number at the endpoint.
@@ -24,7 +24,7 @@ pub struct EndpointPort {
 /// Transport protocol.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Protocol {
-    /// TCP, which an absent protocol also means.
+    /// TCP. In the API an absent protocol means TCP too.
     #[default]
     Tcp,
     /// UDP.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Service {
-    /// Name, UID, labels that its slices carry too, and annotations for hints.
+    /// Name, UID, labels (copied to the slices of the Service) and annotations (which may ask for hints).
     pub metadata: Metadata,
     /// Selector, ports and addresses.
     pub spec: ServiceSpec,
@@ -29,16 +29,17 @@ pub struct ServiceSpec {
     /// Address families of the Service.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ip_families: Vec<ClusterIpFamily>,
-    /// Labels that the Service's pods have. An empty selector selects nothing: in JSON it equals an absent one.
+    /// Labels that a pod must have so that the Service selects it. An empty selector selects nothing, like an absent
+    /// selector.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub selector: TextMap,
     /// Ports of the Service.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ServicePort>,
-    /// True to count endpoints as ready in any state of their pods.
+    /// True to publish endpoints as ready even if their pods are not ready or are being deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
     pub publish_not_ready_addresses: bool,
-    /// Preferred endpoints (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone`, `PreferSameNode`.
+    /// Preference of clients for near endpoints (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone` or `PreferSameNode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic_distribution: Option<Text>,
 }
@@ -57,13 +58,13 @@ impl ServiceSpec {
     }
 }
 
-/// Type of a Service, as far as slices depend on it.
+/// Type of a Service. This library distinguishes only Services with endpoints from aliases without endpoints.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ServiceType {
-    /// Reached by address: `ClusterIP`, `NodePort`, `LoadBalancer`.
+    /// Service with endpoints: `ClusterIP`, `NodePort` or `LoadBalancer`.
     #[default]
     ByAddress,
-    /// Alias of a DNS name.
+    /// Alias of a DNS name, without endpoints.
     ExternalName,
 }
 
@@ -99,7 +100,7 @@ pub enum ClusterIpFamily {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
-    /// Name of the port; "" if it is the only one.
+    /// Name of the port. "" is permitted if the Service has only one port.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub name: Text,
     /// Port number at the Service's address.

@@ -1,4 +1,4 @@
-//! EndpointSlice of a Service.
+//! EndpointSlice of a Service ([`EndpointSlice`]).
 
 use super::lenient::null_is_default;
 use super::{Endpoint, EndpointPort, Metadata};
@@ -7,7 +7,7 @@ use serde::ser::{SerializeStruct as _, Serializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// Endpoints of a Service that serve the same ports under addresses of one type.
+/// EndpointSlice: endpoints of a Service that have the same ports, and addresses of one type.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointSlice {
@@ -18,7 +18,7 @@ pub struct EndpointSlice {
     /// Endpoints of the slice, at most 1000.
     #[serde(deserialize_with = "null_is_default")]
     pub endpoints: Vec<Endpoint>,
-    /// Ports that each endpoint serves.
+    /// Ports that each endpoint of the slice has.
     #[serde(deserialize_with = "null_is_default")]
     pub ports: Vec<EndpointPort>,
 }
@@ -45,7 +45,7 @@ pub enum AddressType {
     IPv4,
     /// IPv6 addresses.
     IPv6,
-    /// Type that this library makes no slices of: `FQDN`, or the retired `IP`.
+    /// Type of which this library makes no slices: `FQDN`, or the removed type `IP`.
     Other(Text),
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Item of the tests: its key and its content.
+/// Item of the tests: a key and a content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Thing(u32, char);
 

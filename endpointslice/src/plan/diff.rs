@@ -1,4 +1,4 @@
-//! Text form of a plan, such as for a dry run.
+//! Text form of a plan, for example for a dry run.
 
 use super::draft::Update;
 use super::{FamilyPlan, Plan};

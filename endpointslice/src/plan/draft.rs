@@ -10,18 +10,18 @@ use std::sync::Arc;
 pub struct Draft {
     /// Type of the addresses.
     pub address_type: AddressType,
-    /// Slices to create. They have no name yet.
+    /// Slices to create. They have a name prefix and no name yet.
     pub creates: Vec<EndpointSlice>,
     /// Slices to update.
     pub updates: Vec<Update>,
     /// Slices to delete.
     pub deletes: Vec<Arc<EndpointSlice>>,
-    /// Slices that stay as they are.
+    /// Existing slices that need no write.
     pub unchanged: Vec<Arc<EndpointSlice>>,
 }
 
 impl Draft {
-    /// Returns the slices that will be written and may still be changed: creates, then updates.
+    /// Returns the slices to create, then the slices to update, so that the caller can change them before they are written.
     pub fn written_mut(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
         let updates = self.updates.iter_mut().map(|update| &mut update.after);
         self.creates.iter_mut().chain(updates)
@@ -38,8 +38,8 @@ impl Draft {
         }
     }
 
-    /// Gives new endpoints to unchanged slices, which makes them updates. `revise` returns `None` for a slice that can stay as
-    /// it is. The order of the other slices is kept.
+    /// Turns unchanged slices into updates. `revise` returns the new endpoints of a slice, or `None` if the slice can stay
+    /// unchanged. Keeps the order of the slices.
     pub fn revise_unchanged(&mut self, mut revise: impl FnMut(&EndpointSlice) -> Option<Vec<Endpoint>>) {
         let updates = &mut self.updates;
         self.unchanged.retain(|slice| {
@@ -57,7 +57,7 @@ pub struct Update {
     pub before: Arc<EndpointSlice>,
     /// Complete slice after the update.
     pub after: EndpointSlice,
-    /// True if the update reuses a slice that would have been deleted for one that would have been created.
+    /// True if the update recycles the slice: without recycling, this slice would be deleted and a new slice would be created.
     pub recycled: bool,
 }
 
@@ -72,23 +72,25 @@ impl Update {
     }
 }
 
-/// Step of a plan that sets the endpoints' hints. It runs after packing and placeholders, and before recycling, as in
-/// kube-controller-manager.
+/// Step of a plan that sets the endpoints' hints. This step runs after endpoints are assigned to slices and before slices are
+/// recycled, as in kube-controller-manager.
 pub trait AssignHints {
-    /// Sets the hints of the endpoints in a draft, and removes wrong ones.
+    /// Sets the hints of the endpoints in a draft, and removes wrong hints.
     ///
-    /// Endpoints of creates and updates have no hints yet, except those of slices that only got more endpoints.
+    /// Endpoints of slices to create or update have no hints yet. Exception: in a slice that only gets more endpoints, the old
+    /// endpoints still have their hints.
     fn assign(&mut self, service: &Service, draft: &mut Draft);
 
-    /// True if the hints of a slice of `service` depend only on that slice and the Service. Only then can one slice be planned
-    /// without the others. Otherwise every change needs a full plan.
+    /// True if the hints of a slice of `service` depend only on that slice and the Service. Only then can a slice be planned
+    /// without the other slices of the Service. Otherwise every change needs a plan over all slices.
     fn is_local(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 }
 
-/// Assigns no hints: new endpoints have none, and a difference in hints alone never causes a write.
+/// Implementation of [`AssignHints`] that sets no hints: new endpoints have no hints, and a difference in hints alone never
+/// causes a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaveHints;
 

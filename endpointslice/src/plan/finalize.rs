@@ -1,4 +1,4 @@
-//! Last step of a plan: recycling, which reuses slices that would be deleted.
+//! Last step of a plan: recycles slices that would be deleted, and drops creates for a Service that is being deleted.
 
 use super::draft::{Draft, Update};
 use super::{FamilyPlan, PlanRequest, Stats};
@@ -27,10 +27,11 @@ pub(crate) fn finalize(
     FamilyPlan { draft, suppressed_creates, stats }
 }
 
-/// Recycles slices: puts the last create in place of the first delete, and so on. This saves a write, and consumers see one
-/// slice change instead of one deleted and one created.
+/// Recycles slices: replaces the first delete and the last create by one update, and so on. This saves a write, and consumers
+/// see one changed slice instead of a deleted and a created slice.
 ///
-/// Only slices that this Service owns are reused: others would be deleted with their owner.
+/// Only slices that this Service owns are recycled, because the garbage collector deletes any other slice together with its
+/// owner.
 fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
     let deletes = std::mem::take(&mut draft.deletes);
     for slice in deletes {

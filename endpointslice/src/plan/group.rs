@@ -17,8 +17,8 @@ pub(super) struct Groups<'a> {
     families: &'a [Family],
     groups: Vec<Group>,
     by_key: HashMap<PortKey, usize>,
-    /// From the address of a port list to the index of its group. The value holds the list, so that no other list gets that
-    /// address.
+    /// Lists of ports and indexes of their groups, by the memory address of the list. The map keeps each list alive, so that no
+    /// other list gets the same memory address.
     by_place: HashMap<*const crate::model::EndpointPort, (PortList, usize)>,
     last: Option<(PortList, usize)>,
 }
@@ -47,8 +47,8 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// Adds a backend to its group. A backend without addresses makes a group too: the Service has its ports, even if no
-    /// endpoint serves them now.
+    /// Adds a backend to the group with its ports. A backend without addresses creates a group too, so that an existing empty
+    /// slice with these ports is not deleted.
     fn add(&mut self, backend: Backend) {
         let index = self.index(&backend.ports);
         let lists = &mut self.groups[index].endpoints;
@@ -173,7 +173,8 @@ pub(crate) fn changed(template: &SliceTemplate<'_>, slice: &Arc<EndpointSlice>, 
     update
 }
 
-/// Ensures that at least one slice remains, a placeholder. If one of the slices to delete is the placeholder, it stays.
+/// Adds a placeholder if no slice would remain. If the only slice to delete already is a placeholder of this Service, keeps
+/// that slice instead.
 fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut Stats) {
     if !(draft.creates.is_empty() && draft.updates.is_empty() && draft.unchanged.is_empty()) {
         return;
@@ -188,7 +189,7 @@ fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut 
     count_placeholder(stats);
 }
 
-/// Counts a placeholder as a slice of the empty list of ports.
+/// Counts a placeholder in the statistics, as the slice with an empty list of ports.
 pub(crate) fn count_placeholder(stats: &mut Stats) {
     let no_ports = PortList::default();
     let no_ports_key = PortKey::from(&no_ports);

@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Metadata};
 use crate::text::Text;
 use std::sync::Arc;
 
-/// Write of a plan, as a hook sees it.
+/// Write of a plan, as the input of a hook.
 #[derive(Clone, Copy, Debug)]
 pub enum Write<'a> {
     /// A slice to create.
@@ -36,8 +36,8 @@ pub struct Vetoed {
 }
 
 impl Plan {
-    /// Calls `change` with the metadata of every slice that will be created or updated: the step between computing and applying
-    /// that KEP-3685 proposes.
+    /// Calls `change` with the metadata of every slice that will be created or updated. KEP-3685 proposes such a step between
+    /// computing and applying a plan.
     ///
     /// List labels that `change` adds in [`crate::Config::foreign_labels`]; otherwise the next plan removes them.
     pub fn change_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
@@ -48,7 +48,7 @@ impl Plan {
         }
     }
 
-    /// Calls `judge` for every write and removes the writes that it refuses.
+    /// Calls `judge` for every write and removes the writes that `judge` refuses.
     ///
     /// If a create or update is refused, the deletes of the same address type are removed too, and so are the deletes of
     /// address types that the Service no longer has.
@@ -80,7 +80,7 @@ impl Plan {
 }
 
 impl<'a> Write<'a> {
-    /// Returns the slice as the write leaves it; for a delete, the existing slice.
+    /// Returns the slice after the write. For a delete, returns the existing slice.
     #[must_use]
     pub const fn slice(self) -> &'a EndpointSlice {
         match self {

@@ -4,10 +4,11 @@ use super::draft::Update;
 use crate::text_map::TextMap;
 use serde_json::{Map, Value, json};
 
-/// Precondition of a patch.
+/// Precondition of a merge patch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Precondition {
-    /// No precondition. Data that others wrote on the slice meanwhile survives, because the patch does not contain it.
+    /// No precondition. Data that other writers added to the slice since the plan survives, because the patch does not contain
+    /// it.
     None,
     /// The slice must have the version that the plan was made for.
     SameVersion,
@@ -17,7 +18,8 @@ impl Update {
     /// Returns the body of a merge patch (RFC 7386) from `before` to `after`: all endpoints and ports, and the changed
     /// metadata.
     ///
-    /// Other annotations, labels, finalizers and unknown fields stay. For a replace, use `after` itself as the body.
+    /// All other metadata and unknown fields of the stored slice stay. To replace the slice instead, use `after` itself as the
+    /// body.
     #[must_use]
     pub fn merge_patch(&self, precondition: Precondition) -> Value {
         let (before, after) = (&self.before.metadata, &self.after.metadata);
