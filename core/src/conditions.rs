@@ -1,8 +1,8 @@
-//! Conditions of users' objects: types, reasons and messages, some of them with the Go agents' text; how they are set; and the
-//! Events for changes.
+//! Conditions of users' objects: types, reasons and messages, the rule that sets a condition, and the Events for changes.
+//! Some messages are those of the Go agents.
 //!
 //! Each change of a condition emits one Event with the same reason, together with the write of the change. The condition
-//! records that the Event was emitted, so a restart, or a fleet without changes, emits none.
+//! records that the Event was emitted, so a restart emits no Event.
 
 use crate::limits::PORTS_MAX;
 use crate::model::{Condition, Kind, Meta};
@@ -12,20 +12,22 @@ use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Condition type `Valid`.
 ///
-/// - On a ServiceExport: the Service may be exported, and can be.
-/// - On an InternalServiceExport: the cluster may export the Service; absent if the right was never denied.
-/// - On a MultiClusterService: its ServiceImport was found, and can be used.
+/// - On a ServiceExport: True if the agent can export the Service.
+/// - On an InternalServiceExport: True if the cluster has the right to export the Service; absent if the right was never
+///   denied.
+/// - On a MultiClusterService: True if its ServiceImport exists and the agent can import the Service.
 pub const VALID: &str = "Valid";
-/// Condition type `Conflict` of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's
-/// export.
+/// Condition type `Conflict` of ServiceExport and InternalServiceExport: True if the export is in conflict with another
+/// cluster's export.
 pub const CONFLICT: &str = "Conflict";
 
-/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
-/// writes for this object. Absent if that never happened.
+/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: True while another writer
+/// undoes an agent's writes for this object. Absent if no writer ever did.
 pub const DISPUTED: &str = "Disputed";
 
-/// Condition type `Withdrawn` of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never
-/// 0. The condition `Valid` cannot show this: its reason is `ServiceIsValid` for weight 0 too, as with the Go agents.
+/// Condition type `Withdrawn` of ServiceExport: True if the export is withdrawn because its weight is 0. Absent if the weight
+/// was never 0. The condition `Valid` cannot show weight 0: as with the Go agents, `Valid` stays True with the reason
+/// `ServiceIsValid`.
 pub const WITHDRAWN: &str = "Withdrawn";
 
 /// Desired status, reason and message of a condition.
@@ -42,12 +44,12 @@ impl ConditionValue {
         Self { status, reason, message: message.into() }
     }
 
-    /// The Service may be exported.
+    /// Condition `Valid` True: the Service may be exported.
     pub fn service_is_valid(service: &ObjectName) -> Self {
         Self::new(ConditionStatus::True, Reason::ServiceIsValid, format!("service {service} is valid for export"))
     }
 
-    /// The Service may be exported, but its weight 0 withdraws the export.
+    /// Condition `Valid` True: the Service may be exported, but its weight 0 withdraws the export.
     pub fn weight_is_zero(service: &ObjectName) -> Self {
         Self::new(ConditionStatus::True, Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
     }
@@ -72,7 +74,7 @@ impl ConditionValue {
         Self::new(ConditionStatus::False, Reason::ServiceNotFound, format!("service {service} is not found"))
     }
 
-    /// The Service may not be exported: it is of type ExternalName or headless.
+    /// Condition `Valid` False: a Service that is headless or of type ExternalName cannot be exported.
     pub fn service_ineligible(service: &ObjectName) -> Self {
         Self::new(
             ConditionStatus::False,
@@ -81,7 +83,8 @@ impl ConditionValue {
         )
     }
 
-    /// The user requests the export of a headless Service, but the hub agent does not announce support for that.
+    /// Condition `Valid` False: the user requests the export of a headless Service, but the hub agent does not announce
+    /// support for headless Services.
     pub fn headless_not_supported(service: &ObjectName) -> Self {
         let message = format!(
             "service {service} is not eligible for export: it is headless, and the hub agent does not announce \
@@ -90,25 +93,25 @@ impl ConditionValue {
         Self::new(ConditionStatus::False, Reason::ServiceIneligible, message)
     }
 
-    /// The Service has more ports than the hub accepts for an export.
+    /// Condition `Valid` False: the Service has more than [`PORTS_MAX`] ports, which the hub does not accept.
     pub fn too_many_ports(service: &ObjectName, ports: usize) -> Self {
         let message = format!("service {service} has {ports} ports, and at most {PORTS_MAX} can be exported");
         Self::new(ConditionStatus::False, Reason::TooManyPorts, message)
     }
 
-    /// The weight annotation of the ServiceExport is malformed.
+    /// Condition `Valid` False: the weight annotation of the ServiceExport is malformed.
     pub fn invalid_weight(service: &ObjectName, error: &str) -> Self {
         let message = format!("serviceExport {service} has an invalid weight annotation, err = {error}");
         Self::new(ConditionStatus::False, Reason::ServiceExportInvalidWeightAnnotation, message)
     }
 
-    /// The hub has not resolved conflicts for this export yet.
+    /// Condition `Conflict` Unknown: the hub agent has not resolved conflicts for this export yet.
     pub fn pending_conflict_resolution(service: &ObjectName) -> Self {
         let message = format!("service {service} is pending export conflict resolution");
         Self::new(ConditionStatus::Unknown, Reason::ServicePendingConflictResolution, message)
     }
 
-    /// The hub accepted the export: it has no conflict.
+    /// Condition `Conflict` False: the hub agent accepted the export.
     pub fn no_conflict(service: &ObjectName) -> Self {
         Self::new(
             ConditionStatus::False,
@@ -117,18 +120,19 @@ impl ConditionValue {
         )
     }
 
-    /// The hub did not accept the export: another cluster's export with other ports is older.
+    /// Condition `Conflict` True: the hub agent did not accept the export, because another cluster exported the Service
+    /// earlier with other ports.
     pub fn conflict(service: &ObjectName) -> Self {
         let message = format!("service {service} is in conflict with other exported services");
         Self::new(ConditionStatus::True, Reason::ConflictFound, message)
     }
 
-    /// The Service's namespace in the hub does not list this cluster as an exporter.
+    /// Condition `Valid` False: the Service's namespace in the hub does not list this cluster as an exporter.
     pub fn exporter_not_allowed(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::ExporterNotAllowed, message)
     }
 
-    /// The Service's namespace in the hub allows this cluster to export again.
+    /// Condition `Valid` True: this cluster, which was denied before, may export the Service again.
     pub fn exporter_allowed(service: &ObjectName) -> Self {
         Self::new(
             ConditionStatus::True,
@@ -137,12 +141,14 @@ impl ConditionValue {
         )
     }
 
-    /// Other objects have all possible names of the object that the agent must create in the hub for this one.
+    /// Condition `Valid` False: the agent cannot create this object's counterpart in the hub, because other objects have all
+    /// its possible names.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
     }
 
-    /// A server rejected the write of the object's counterpart in the hub for its content.
+    /// Condition `Valid` False: a server rejected the content of a write for this object, for example of its counterpart in
+    /// the hub.
     pub fn write_rejected(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::WriteRefused, message)
     }
@@ -151,12 +157,12 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::WritesUndone, message)
     }
 
-    /// Another writer has stopped undoing the agent's writes.
+    /// Condition `Disputed` False: no other writer undoes the agent's writes any more.
     pub fn writes_stand() -> Self {
         Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes the agents' writes")
     }
 
-    /// The imported Service has a malformed port, so it is not imported.
+    /// Condition `Valid` False: the Service is not imported because one of its ports is malformed.
     pub fn port_malformed(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::PortRefused, message)
     }
@@ -165,7 +171,8 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::FoundServiceImport, "found valid service import")
     }
 
-    /// The Service is imported, but as ClusterIP: the hub has not granted type LoadBalancer.
+    /// Condition `Valid` True: the Service is imported, but with type ClusterIP, because the hub agent has not granted type
+    /// LoadBalancer.
     pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
         let message = format!(
             "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
@@ -175,7 +182,7 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::LoadBalancerNotGranted, message)
     }
 
-    /// The ServiceImport of a MultiClusterService does not exist yet.
+    /// Condition `Valid` Unknown: the ServiceImport of the MultiClusterService does not exist yet.
     pub fn unknown_service_import() -> Self {
         let message = "importing service; if the condition remains for a while, please verify that service has been \
                        exported or service has been exported by other multiClusterService";
@@ -188,7 +195,7 @@ pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
 }
 
-/// Returns the hub's condition that denies a cluster the export of the Service.
+/// Returns the condition by which the hub agent denies the cluster the right to export; `None` if there is no such condition.
 pub fn find_denial(conditions: &[Condition]) -> Option<&Condition> {
     find(conditions, VALID).filter(|existing| {
         existing.status == ConditionStatus::False && has_reason(existing, Reason::ExporterNotAllowed)
@@ -203,12 +210,14 @@ pub(crate) fn has_type_with_reason(conditions: &[Condition], condition_type: &st
     find(conditions, condition_type).is_some_and(|condition| has_reason(condition, reason))
 }
 
-/// True if the conditions say that a server rejected a write for this object. After a restart, nothing else shows it.
+/// True if the condition `Valid` shows that a server rejected a write for this object. After a restart, the agent knows this
+/// rejection only from the condition.
 pub(crate) fn shows_rejection(conditions: &[Condition]) -> bool {
     has_type_with_reason(conditions, VALID, Reason::WriteRefused)
 }
 
-/// True if a condition has the desired content and was set for this generation of the object or a later one.
+/// True if a condition has the desired status, reason and message, and was set for this generation of the object or a later
+/// one.
 pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generation: i64) -> bool {
     condition.is_some_and(|existing| {
         existing.status == value.status
@@ -218,7 +227,7 @@ pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generati
     })
 }
 
-/// True if a condition would change for its readers. A new observedGeneration alone is no change.
+/// True if the status, reason or message of a condition differs from `value`. A new observedGeneration alone is no change.
 pub fn is_changed_by(condition: Option<&Condition>, value: &ConditionValue) -> bool {
     !has_value(condition, value, i64::MIN)
 }
@@ -237,13 +246,13 @@ pub(crate) struct DesiredCondition {
 }
 
 impl DesiredCondition {
-    /// Returns a desired condition whose Event has the same message.
+    /// Returns a desired condition whose Event has the message of the condition.
     pub(crate) fn new(condition_type: &'static str, value: ConditionValue, component: &'static str) -> Self {
         let event_message = Some(value.message.clone());
         Self { condition_type, value, component, event_message, event_per_generation: false }
     }
 
-    /// Replaces the Event's message by one that also says what to do.
+    /// Replaces the Event's message by a message that also contains the next step for the user.
     pub(crate) fn with_event_message(self, event_message: String) -> Self {
         Self { event_message: Some(event_message), ..self }
     }
@@ -263,8 +272,8 @@ impl DesiredCondition {
     }
 }
 
-/// Returns the object's conditions with the desired ones set, and the Events for the changes. `None` if all desired conditions
-/// are set already.
+/// Returns the object's conditions with the desired conditions set, and the Events for the changes. `None` if the object
+/// already has all desired conditions.
 pub(crate) fn change(
     kind: Kind,
     meta: &Meta,
@@ -289,7 +298,8 @@ pub(crate) fn change(
     (list != existing).then_some((list, events))
 }
 
-/// Returns the conditions with one set, in its old place or at the end. Its transition time changes only with its status.
+/// Returns the conditions with this condition set. It replaces the condition of the same type, or is appended.
+/// `lastTransitionTime` changes only if the status changes.
 #[must_use]
 pub fn set(
     conditions: &[Condition],

@@ -1,5 +1,5 @@
-//! Disputes: objects that another writer changes back after each of our repairs. The runtime counts the repairs and names the
-//! writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it lasts.
+//! Disputes: objects that another writer changes back after each of the agent's repairs. The runtime counts the repairs and
+//! finds the other writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it lasts.
 
 use crate::conditions::{self, ConditionValue, DISPUTED, DesiredCondition};
 use crate::limits::NAMES_TOLD_MAX;
@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Kind and name of an object.
 type Named = (Kind, ObjectName);
 
-/// Present disputes, by the key of the user's object whose condition shows them.
+/// Present disputes. The key `K` identifies the user's object whose condition shows the disputes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disputes<K> {
     messages: BTreeMap<K, BTreeMap<Named, String>>,
-    /// From each disputed object to the key of the user's object whose condition shows the dispute.
+    /// Map from each disputed object to the key of the user's object whose condition shows the dispute.
     about: BTreeMap<Named, K>,
 }
 
-// A derived implementation would require that `K` has a default.
+// Not derived, because `derive(Default)` would require that `K` has a default.
 impl<K> Default for Disputes<K> {
     fn default() -> Self {
         Self { messages: BTreeMap::new(), about: BTreeMap::new() }
@@ -27,8 +27,8 @@ impl<K> Default for Disputes<K> {
 }
 
 impl<K: Clone + Ord> Disputes<K> {
-    /// Records that a dispute over the object `over` began (`message` names the other writer) or ended. Returns the keys of the
-    /// user's objects whose condition changes.
+    /// Records that a dispute over the object `over` began or ended. `message` names the other writer; without a message, the
+    /// dispute ended. Returns the keys of the user's objects whose condition changes.
     pub(crate) fn note(&mut self, about: Option<K>, over: Named, message: Option<String>) -> BTreeSet<K> {
         let before = self.about.get(&over).cloned();
         let begun = about.zip(message);
@@ -59,8 +59,8 @@ impl<K: Clone + Ord> Disputes<K> {
         }
     }
 
-    /// Returns the condition's message: some disputes, and the number of the others. The length is limited, because the API
-    /// server rejects the whole status if one message is too long.
+    /// Returns the message of the condition `Disputed`: the first disputes, and the number of further disputes. The length is
+    /// limited, because the API server rejects the whole status if one message is too long.
     fn text(&self, about: &K) -> Option<String> {
         work::step();
         let messages = self.messages.get(about)?;
@@ -74,7 +74,8 @@ impl<K: Clone + Ord> Disputes<K> {
         Some(format!("{}{more}", named.join("; ")))
     }
 
-    /// Returns the desired condition `Disputed` of a user's object; `None` if it needs no change. The runtime emits the Event.
+    /// Returns the desired condition `Disputed` of a user's object; `None` if the object has no dispute and shows none. The
+    /// condition has no Event here, because the runtime emits the Event of a dispute.
     pub(crate) fn condition(
         &self,
         about: &K,
@@ -91,7 +92,7 @@ impl<K: Clone + Ord> Disputes<K> {
     }
 }
 
-/// Returns the condition `Disputed` if it is true, which means that the dispute lasts.
+/// Returns the condition `Disputed` if its status is True, which means that the dispute still lasts.
 pub(crate) fn is_disputed(conditions: &[Condition]) -> Option<&Condition> {
     conditions::find(conditions, DISPUTED).filter(|present| present.status == ConditionStatus::True)
 }

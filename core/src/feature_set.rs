@@ -1,16 +1,17 @@
-//! Feature set of a peer: what its announcement ([`crate::handshake`]) says, and what is assumed while that is missing.
+//! Feature set of a peer: the features that the peer announces ([`crate::handshake`]), or without an announcement the
+//! features that the agent assumes.
 //!
-//! | the kind MemberAgent | the peer | its feature set |
+//! | CRD of MemberAgent in the hub | announcement of the peer | feature set of the peer |
 //! |---|---|---|
-//! | is not listed yet | | not known: nothing is written |
-//! | is served | has announced one | that one |
-//! | is served | had announced one, and its object was deleted since | that one for 60 s, then the Go form |
-//! | is served | has announced none since the kind is served | the Go form, assumed for 6 min, then certain |
-//! | has vanished | had announced one | that one for 60 s, then the Go form, assumed |
-//! | has vanished, or was never served | has announced none | the Go form, assumed |
+//! | not listed yet | not known | not known: the agent writes nothing for the peer |
+//! | exists | exists | the announced features |
+//! | exists | its MemberAgent was deleted | the announced features for 60 s, then the Go form |
+//! | exists | none since the CRD exists | the Go form, assumed for 6 min, then certain |
+//! | was removed | existed | the announced features for 60 s, then the Go form, assumed |
+//! | was removed, or never existed | none | the Go form, assumed |
 //!
-//! While the Go form is only assumed, changes are written in it, and nothing else follows from it: what the peer already has
-//! in a fuller form is not rewritten, and what the Go form cannot carry is neither removed nor changed.
+//! While the agent only assumes the Go form, it writes changes in the Go form. It does not rewrite existing objects that
+//! already have more than the Go form. It neither removes nor changes objects that the Go form cannot represent.
 
 use crate::features::{self, Feature, Features};
 use crate::limits::{ANNOUNCEMENT_GRACE_MICROS, FIRST_ANNOUNCEMENT_MICROS};
@@ -25,7 +26,8 @@ pub(crate) enum Announced {
     #[default]
     Never,
     Features(Features),
-    /// The peer's MemberAgent was deleted at this time, and no new announcement came. The peer had announced these features.
+    /// The peer's MemberAgent was deleted at the time `at`, and there is no new announcement. The peer had announced
+    /// `features`.
     Lost {
         features: Features,
         at: Timestamp,
@@ -33,7 +35,8 @@ pub(crate) enum Announced {
 }
 
 impl Announced {
-    /// Records the present announcement of a peer, or its loss. True if the peer's feature set may have changed.
+    /// Records the present announcement of a peer; `None` if there is none. Returns true if the peer's feature set may have
+    /// changed.
     pub(crate) fn record(&mut self, announced: Option<Features>, at: Timestamp) -> bool {
         let before = *self;
         match (announced, before) {
@@ -44,7 +47,7 @@ impl Announced {
         *self != before
     }
 
-    /// True if the peer's last announcement no longer counts, because it was lost too long ago.
+    /// True if no announcement of the peer counts: there never was one, or its MemberAgent was deleted more than 60 s ago.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         match self {
             Self::Never => true,
@@ -75,8 +78,8 @@ pub(crate) struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// Returns a peer's feature set at `now`, while the watch of MemberAgents has been in `state` since `since`. The table
-    /// above has the rules.
+    /// Returns a peer's feature set at `now`. The watch of MemberAgents has been in `state` since the time `since`. The table
+    /// at the top of this file has the rules.
     pub(crate) fn at(now: Timestamp, announced: Announced, state: WatchState, since: Timestamp) -> Self {
         let is_served = state == WatchState::Complete;
         if is_served && let Announced::Features(features) = announced {
@@ -84,7 +87,8 @@ impl FeatureSet {
         }
         // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
-            // A peer looks for the missing kind MemberAgent every 5 minutes, so its first announcement may be late.
+            // A peer checks only every 5 minutes whether the CRD of MemberAgent exists, so its first announcement may come
+            // minutes after the CRD.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
             let is_assumed = now < until;
             return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };
@@ -103,7 +107,7 @@ impl FeatureSet {
         Self { features: Features::NONE, is_assumed: !is_served, until: None }
     }
 
-    /// True if the Go form is only assumed, so that the peer may support more.
+    /// True if the agent only assumes the Go form, so that the peer may support more features.
     pub(crate) fn is_assumed(self) -> bool {
         self.is_assumed
     }
@@ -113,35 +117,37 @@ impl FeatureSet {
         self.features.has(feature)
     }
 
-    /// Returns the time at which this feature set expires and the plan must be made again. An expiring assumption matters only
-    /// to a plan that keeps something because of it (`kept`).
+    /// Returns the time at which this feature set expires, so that the plan must be made again. The end of an assumption
+    /// matters only to a plan that keeps an object because of the assumption (`kept`).
     pub(crate) fn again<K>(self, kept: Option<K>) -> Option<Timestamp> {
         self.until.filter(|_| kept.is_some() || !self.is_assumed)
     }
 
-    /// Returns the slice reduced to what the peer supports; `None` if the peer supports no such slice.
+    /// Returns the slice reduced to the peer's features; `None` if the peer does not support such slices.
     pub(crate) fn slice(self, source: &SliceContent) -> Option<Cow<'_, SliceContent>> {
         features::slice_for(self.features, source)
     }
 
-    /// True if the peer keeps its existing copy of a slice that it may not support: the missing support is only assumed.
+    /// True if the peer's existing copy of a slice must stay although the Go form cannot represent the slice: the Go form is
+    /// only assumed, and the peer may support the slice.
     pub(crate) fn keeps(self, source: &SliceContent) -> bool {
         self.is_assumed && features::slice_for(Features::ALL, source).is_some()
     }
 
-    /// True if the slice `written` for the peer needs no update to show `source`.
+    /// True if `written`, the peer's copy of the slice, needs no update. While the Go form is only assumed, a copy with more
+    /// features than the Go form needs no update either.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
             // fault U12.3: || self.is_assumed && features::is_form_of(written, source) ~>
             || self.is_assumed && features::is_form_of(written, source)
     }
 
-    /// Returns the ServiceImport's status reduced to what the peer supports.
+    /// Returns the ServiceImport's status reduced to the peer's features.
     pub(crate) fn import(self, status: &ImportStatus) -> ImportStatus {
         features::import_for(self.features, status)
     }
 
-    /// Returns a Service's session affinity reduced to what the peer supports.
+    /// Returns a Service's session affinity reduced to the peer's features.
     pub(crate) fn affinity(self, affinity: SessionAffinity) -> SessionAffinity {
         features::affinity_for(self.features, affinity)
     }

@@ -1,8 +1,8 @@
 //! Features: additions to the Go form of objects, and the form of an object for each peer.
 //!
-//! Clients with typed writes drop unknown fields. If our agent added them again each time, both would write for ever. So a
-//! feature is written only for a peer that announced it ([`crate::handshake`]). For all other peers, objects are written and
-//! compared in exactly the Go form.
+//! When a Go agent updates an object, it drops the fields that it does not know. If our agent added these fields again each
+//! time, the two agents would write for ever. So our agent uses a feature only for a peer that announced the feature
+//! ([`crate::handshake`]). For all other peers, our agent writes and compares objects in exactly the Go form.
 
 use crate::model::{AddressType, Endpoint, ImportStatus, SessionAffinity, SliceContent};
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     IPv6,
-    /// Endpoints that are not ready but still serve, in a list of their own in the slice.
+    /// Separate list in a slice for draining endpoints, which are not ready but still serving.
     DrainingEndpoints,
     /// Host names and zones of endpoints in slices.
     EndpointDetails,
@@ -62,7 +62,7 @@ impl Features {
         Feature::ALL.into_iter().filter(move |feature| self.has(*feature)).map(Feature::name)
     }
 
-    /// Returns the feature with this name; `None` if this version does not know it.
+    /// Returns the feature with this name; `None` if this version does not know the name.
     pub fn named(name: &str) -> Option<Feature> {
         Feature::ALL.into_iter().find(|feature| feature.name() == name)
     }
@@ -103,7 +103,7 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     Some(Cow::Owned(reduced))
 }
 
-/// True if `written` is what some feature set makes of `source`.
+/// True if `written` equals `source` reduced to some set of features.
 pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool {
     let undrained = Features::ALL.without(Feature::DrainingEndpoints);
     let sets = [Features::ALL, Features::ALL.without(Feature::EndpointDetails), undrained];

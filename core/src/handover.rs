@@ -1,18 +1,19 @@
-//! Handover: make-before-break between two slices of a Service. The content of a Service from one source may move: its slices
-//! are created again with other ports, or endpoints move between slices. During the move no endpoint may be missing.
+//! Handover: make-before-break between two slices of a Service. Endpoints of a Service can move to another slice: Kubernetes
+//! replaces slices if the ports change, and moves endpoints between slices. During the move no endpoint may be missing.
 //!
-//! So the removal of a slice waits until the other slices of the same Service and source are written in the same cluster, also
-//! while their writes are rejected. Each hop does this by itself: the exporter, the hub for each importer, and the importer.
-//! Only removals wait, and only for additions, so there is no deadlock.
+//! So an agent removes a slice only after the other slices of the same Service and source are written in the same cluster. If
+//! a server rejects these writes, the old slice stays.
+//! The agents of exporter, hub and importer each apply this rule independently. Only removals wait, and they wait only for
+//! additions, so there is no deadlock.
 
 use crate::model::{Address, Endpoint, SliceContent};
 use crate::work;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// True while the replacement slice does not yet serve the endpoints of the slice being removed. `desired` is the content
-/// that the replacement gets. `present` is its present content, `None` if it does not exist. `removed` is the content of the
-/// slice being removed.
+/// True while the replacement slice does not yet have the endpoints of the slice being removed. `present` is the present
+/// content of the replacement (`None` if it does not exist), and `desired` is its desired content. `removed` is the content
+/// of the slice being removed.
 pub(crate) fn replacement_pending<'a>(
     present: Option<&'a SliceContent>,
     desired: &'a SliceContent,
@@ -30,16 +31,15 @@ pub(crate) fn replacement_pending<'a>(
     if present.endpoints == desired.endpoints {
         return false;
     }
-    // Only endpoints that the removed slice shares with its replacement count. Other endpoints of the replacement may change at
-    // any rate without a delay of the removal.
+    // Only endpoints that are in the removed slice and in the desired replacement count. Frequent changes of other endpoints
+    // in the replacement must not delay the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (removed, present) = (addresses(removed), addresses(present));
     // fault T35.1: contains(&it) && !present.contains(& ~> iter().any(|other| *other == it) && !present.iter().any(|other| *other ==
     desired.endpoints.iter().map(Addresses::of).any(|it| removed.contains(&it) && !present.contains(&it))
 }
 
-/// Addresses of an endpoint, which are its identity. Ordered for fast lookup, because a member decides how many endpoints there
-/// are.
+/// Addresses of an endpoint, used as its identity. Ordered for a fast lookup, because a member can export very many endpoints.
 struct Addresses<'a>(&'a [Address]);
 
 impl<'a> Addresses<'a> {

@@ -1,8 +1,9 @@
 //! MemberAgents: heartbeat, announcement and status of each member.
 //!
-//! One object serves both sides: the member agent writes `spec`, the hub agent writes `status`. Each agent announces the
-//! features that it supports in addition to the Go form ([`crate::features`]). The member agent renews the object only while
-//! its watch of this cluster's slices is alive, so it is a heartbeat too. `kubectl get memberagents -A` shows it.
+//! The member agent writes `spec` of this object, and the hub agent writes `status`. Each agent announces the features that
+//! it supports in addition to the Go form ([`crate::features`]).
+//! The member agent renews `spec` only while its watch of this cluster's EndpointSlices works, so the object is a heartbeat
+//! too. `kubectl get memberagents -A` shows the heartbeats.
 
 use crate::hub;
 use crate::limits::RENEW_MICROS;
@@ -13,7 +14,8 @@ use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
-/// Plans the member's own MemberAgent: creates it, and renews it while the watch of this cluster's slices is alive.
+/// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
+/// works.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings.announces else { return Plan::default() };
     let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
@@ -45,15 +47,15 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     }
 }
 
-/// Returns the time of the next renewal; `None` if a renewal is due now. Compares only fields that every version of the
-/// MemberAgent CRD has, since a field that the hub prunes would always differ.
+/// Returns the time of the next renewal; `None` if a renewal is due now. The rule compares only fields that every version of
+/// the MemberAgent CRD has, because a field that the hub's API server prunes would always differ.
 fn next_renewal(
     view: &member::View,
     present: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // A last renewal in the future means that the wall clock was set back since.
+    // If the last renewal is in the future, the wall clock was set back since. Then a renewal is due now.
     // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
@@ -61,8 +63,8 @@ fn next_renewal(
     (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
 }
 
-/// Returns the last write of a member agent that stops as planned: its MemberAgent announces the stop. After it, another
-/// cluster with the same id may take over soon.
+/// Returns the last write of a member agent before a planned stop: it announces the stop in the MemberAgent. Another cluster
+/// with the same id may soon take over the id.
 pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let present = view.member_agents.live(&view.own_member_agent())?;
@@ -79,8 +81,8 @@ pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the hub's status in a MemberAgent. Each renewal requeues it, so the counts are as of the last renewal and cost at most
-/// one write for each.
+/// Plans the hub agent's status in a MemberAgent. Each renewal of `spec` by the member requeues this plan. So the counts are
+/// updated at most once for each renewal, with one write.
 pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());

@@ -2,8 +2,8 @@
 //!
 //! | file | rules |
 //! |---|---|
-//! | [`view`] | everything that the hub agent knows, and the keys that a change affects |
-//! | [`conflict`] | from many exports of one Service to one ServiceImport: the accepted and the conflicted exports |
+//! | [`view`] | the hub agent's cache of objects, and the keys that a change requeues |
+//! | [`conflict`] | conflict resolution: merges the exports of a Service into one ServiceImport |
 //! | [`claims`] | the members that may import a Service, exclusively or shared |
 //! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
 //! | [`distribute`] | the importers that get a slice |

@@ -37,7 +37,7 @@ stored!(
 pub enum Taken<T> {
     /// Only the resourceVersion differs, so there is nothing to plan.
     Same,
-    /// The object is new or changed; with the earlier object if there was one.
+    /// The object is new or changed. Contains the previous state, if there is one.
     Changed(Option<T>),
 }
 
@@ -84,8 +84,8 @@ impl<T: Stored> Table<T> {
         self.0.is_empty()
     }
 
-    /// Stores the newest state of an object. Returns [`Taken::Same`] if only the resourceVersion changed, so that nothing is
-    /// planned.
+    /// Stores the newest state of an object. Returns [`Taken::Same`] if only the resourceVersion changed, so that the caller
+    /// requeues nothing.
     pub fn take(&mut self, object: T) -> Taken<T> {
         match self.0.get_mut(&object.meta().name) {
             Some(present) => {
@@ -102,7 +102,7 @@ impl<T: Stored> Table<T> {
         }
     }
 
-    /// Removes the object with this name and UID. An object with another UID, created under that name since, stays.
+    /// Removes the object with this name and UID. If the object with this name has another UID, it was created again and stays.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
         let same = self.0.get(name).is_some_and(|present| &*present.meta().uid == uid);
         if same { self.0.remove(name) } else { None }
@@ -124,7 +124,7 @@ impl<K: Ord + Clone> Index<K> {
         self.0.entry(key).or_default().insert(name);
     }
 
-    /// Removes a name from a key's set, and the key if its set is empty then.
+    /// Removes a name from a key's set. Removes the key too if its set becomes empty.
     pub fn remove(&mut self, key: &K, name: &ObjectName) {
         if let Some(names) = self.0.get_mut(key) {
             names.remove(name);

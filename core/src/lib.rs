@@ -1,12 +1,13 @@
-//! Rules of fleetnet as pure functions: from everything that is known to the writes that must follow.
+//! Rules of fleetnet as pure functions: from the known state of all objects to the writes that are due.
 //!
 //! ```text
 //!  event ──► view (model + indexes) ──► requeued keys ──► plan(&view, &key, now) ──► Plan { writes, again }
 //! ```
 //!
-//! This crate does no I/O, reads no clock, draws no random number and never waits. Times come in with the events, iteration is
-//! ordered, and the same view always gives the same plan. Two agents use it: the member agent ([`member`]: export and import)
-//! and the hub agent ([`hub`]: conflict resolution and distribution).
+//! This crate does no I/O, reads no clock, draws no random number and never waits. The caller passes the time with each
+//! event. Iteration is ordered, so the same view always gives the same plan.
+//! Two agents use this crate: the member agent ([`member`]: export and import) and the hub agent ([`hub`]: conflict
+//! resolution and distribution).
 //!
 //! | file | rules |
 //! |---|---|
@@ -14,7 +15,7 @@
 //! | [`member`] | export, import, ownership of the cluster id |
 //! | [`handshake`] | heartbeats of members, and announcements of both sides ([`features`]) |
 //! | `handover` | make-before-break between two slices of a Service |
-//! | [`conditions`] | conditions and Events for users, with the names of [`reasons`] |
+//! | [`conditions`] | conditions and Events for users. [`reasons`] has their reasons |
 
 // Unit tests share the builders of the integration tests, which refer to this crate by its external name.
 #[cfg(test)]

@@ -1,30 +1,30 @@
 //! All limits of this crate.
 
-/// Longest part of an exported slice's name, in characters. A name has at most 253: three parts, three dashes and 5 hex digits,
-/// (253 - 3 - 5) / 3.
+/// Longest part of an exported slice's name, in characters. The name consists of three parts, three dashes and 5 hex digits,
+/// and has at most 253 characters: (253 - 3 - 5) / 3.
 // fault E3.3: 81 ~> 82
 pub const SLICE_NAME_SEGMENT_CHARS: usize = 81;
 
 /// Longest name of the form `<namespace>-<name>`, in characters: the length of a DNS label.
 pub const LABEL_CHARS_MAX: usize = 63;
 
-/// Longest name of an object, in characters: a DNS subdomain.
+/// Longest name of an object, in characters: the length of a DNS subdomain.
 pub const SUBDOMAIN_CHARS_MAX: usize = 253;
 
 /// Longest name of a container's port, in characters.
 pub const PORT_NAME_CHARS_MAX: usize = 15;
 
-/// Changes of one source slice that are remembered while the hub lacks them. More are merged into the newest, so a latency
-/// sample may be slightly too long, never too short.
+/// Most changes of one source slice that the exporter remembers until they are in the hub. Further changes are merged into
+/// the newest one, so a latency sample may be slightly too long, but never too short.
 pub const PENDING_CHANGES_MAX: usize = 16;
 
-/// Time that an imported slice stays after its EndpointSliceImport disappeared without a deletion: 60 s, counted from when its
-/// exporters and its claim are known. A hub that was restored from a backup needs that time until its exports are written
-/// again.
+/// Time that an imported slice stays after its EndpointSliceImport disappeared without a deletion: 60 s. The time starts when
+/// the importer knows the exporters and the claim of the Service. After a restore of the hub from a backup, the exporters
+/// need this time to write their exports again.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
-/// Most ports of a Service or slice that the hub accepts. A Service with more is not exported, since the hub compares its ports
-/// with those of the whole fleet.
+/// Most ports of a Service or slice that the hub accepts. A Service with more ports is not exported, because the hub agent
+/// compares its ports with the ports of all other exports.
 pub const PORTS_MAX: usize = 1_000;
 
 /// Most endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
@@ -33,7 +33,7 @@ pub const ENDPOINTS_MAX: usize = 1_000;
 /// Most addresses of one endpoint: the limit of an EndpointSlice.
 pub const ADDRESSES_MAX: usize = 100;
 
-/// Most names that a message lists; the others are only counted. Messages must be readable, and an Event has at most 1024
+/// Most names that a message lists; further names are only counted. Messages must be readable, and an Event has at most 1024
 /// characters.
 pub const NAMES_TOLD_MAX: usize = 3;
 
@@ -44,22 +44,23 @@ pub const WEIGHT_MAX: i64 = 1000;
 /// Interval at which a member renews its MemberAgent: 10 s.
 pub const RENEW_MICROS: i64 = 10_000_000;
 
-/// Time for which an announcement stays valid after its MemberAgent disappeared: 60 s, enough to create the object again.
+/// Time for which an announcement stays valid after its MemberAgent disappeared: 60 s, enough for the member to create the
+/// MemberAgent again.
 // fault U7.2: 60_000_000 ~> 0
 pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
 
-/// Time that a peer has for its first announcement after the kind MemberAgent is served: 6 min. A peer looks for a missing kind
-/// every 5 minutes, and gets one more minute to write.
+/// Time that a peer has for its first announcement after the hub gets the CRD of MemberAgent: 6 min. A peer checks for a
+/// missing CRD every 5 minutes, and has one more minute for the write.
 // fault U14.1: 360_000_000 ~> 0
 pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
 
 /// Time that a cluster keeps its id after its agent announced a planned stop: 30 s, longer than a rolling restart.
 pub const RESTART_MICROS: i64 = 30_000_000;
 
-/// Time for which two alternating leaders of one cluster are reported after they last alternated: 60 s, longer than a few
-/// renewals.
+/// Time for which the agent reports two alternating leaders of one cluster, counted from the last alternation: 60 s, longer
+/// than a few renewals.
 pub const TWO_LEADERS_MICROS: i64 = 60_000_000;
 
-/// Longest latency in milliseconds that is observed; longer ones count as this. Twice the Go agents' last bucket bound, so that
-/// averages stay meaningful.
+/// Longest latency in milliseconds that the agent observes; a longer latency counts as this value, so that averages stay
+/// meaningful. Twice the last bucket bound of the Go agents.
 pub const LATENCY_MILLISECONDS_MAX: f64 = 100_000.0;

@@ -2,11 +2,11 @@
 //!
 //! | file | rules |
 //! |---|---|
-//! | [`view`] | everything that the member agent knows, and the keys that a change affects |
-//! | [`export`] | a member's Services and slices to the hub, and the hub's outcome back |
+//! | [`view`] | the member agent's cache of objects, and the keys that a change requeues |
+//! | [`export`] | writes exported Services and slices to the hub, and the outcome of conflict resolution to the ServiceExport |
 //! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
-//! | [`identity`] | the one of several clusters with one id that acts in the hub |
-//! | [`latency`] | the time from a change in the exporter to its write in the importer |
+//! | [`identity`] | ownership of the cluster id: of several clusters with the same id, only one acts in the hub |
+//! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
 
 pub mod export;
 pub mod identity;

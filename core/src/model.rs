@@ -1,7 +1,7 @@
 //! Objects as the agents' views keep them: compact values, one struct for each kind.
 //!
-//! They have only the fields that a rule reads. Fields of other writers are omitted on purpose: every change is a merge patch
-//! of our own fields, so omitted fields are not lost.
+//! A struct has only the fields that a rule reads. Other fields are not lost: each change is a merge patch of the fields that
+//! the agent owns.
 
 mod address;
 mod hub;
@@ -41,21 +41,21 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     pub name: ObjectName,
-    /// UID. An object that was deleted and created again under the same name has another.
+    /// UID. An object that was deleted and created again under the same name has a new UID.
     pub uid: Uid,
-    /// resourceVersion for preconditions. No rule reads it, except one: the order of claims that are created in one second
-    /// ([`crate::hub::claims`]).
+    /// resourceVersion, used as the precondition of writes. Only one rule reads this number: the order of claims that were
+    /// created in the same second ([`crate::hub::claims`]).
     pub resource_version: u64,
     /// `metadata.generation`; 0 for kinds without it (Service).
     pub generation: i64,
     /// creationTimestamp, in whole seconds.
     pub created: Timestamp,
-    /// True if it has a deletionTimestamp and waits for its finalizers.
+    /// True if the object has a deletionTimestamp, so that only its finalizers keep it.
     pub deleting: bool,
     pub finalizers: Finalizers,
 }
 
-/// Finalizers of an object: fleetnet's own one for this kind, and those of others, which stay as they are.
+/// Finalizers of an object. fleetnet adds and removes only its own finalizer for this kind, and never changes other finalizers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finalizers {
     /// True if fleetnet's cleanup finalizer for this kind is present.
@@ -141,7 +141,7 @@ pub struct LoadBalancerPort {
     pub error: Option<Text>,
 }
 
-/// Core Service: one that may be exported, or a derived Service.
+/// Service (core/v1): a Service of a user, or a derived Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     pub meta: Meta,
@@ -159,7 +159,7 @@ pub struct Service {
     pub derived_from: Option<ObjectName>,
     /// True if another writer edited the labels of this derived Service; [`crate::member::View`] sets it.
     pub relabelled: bool,
-    /// True if the Service has the cloud's annotation for an internal load balancer.
+    /// True if the Service has the cloud provider's annotation for an internal load balancer.
     pub internal_load_balancer: bool,
     /// `status.loadBalancer`.
     pub load_balancer: LoadBalancerStatus,
@@ -182,9 +182,9 @@ pub struct ServiceExport {
     pub meta: Meta,
     /// Value of the weight annotation, unparsed.
     pub weight: Option<Text>,
-    /// True if the annotation requests the export of a headless Service.
+    /// True if an annotation requests the export although the Service is headless.
     pub headless: bool,
-    /// All conditions, in their order: `Valid`, `Conflict` and those of other writers.
+    /// All conditions, in their order: the agent's conditions, such as `Valid` and `Conflict`, and conditions of other writers.
     pub conditions: Vec<Condition>,
 }
 
@@ -207,7 +207,7 @@ pub enum ImportType {
     Headless,
 }
 
-/// Status of ServiceImport and InternalServiceImport: the outcome of conflict resolution.
+/// Status of a ServiceImport or InternalServiceImport: the outcome of conflict resolution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportStatus {
     /// Type of the import; `None` until conflicts are resolved.
@@ -232,20 +232,21 @@ impl ImportStatus {
 pub struct Claims {
     /// True if the annotation is present, also if it is malformed.
     pub present: bool,
-    /// From the member namespace of each importer to its cluster id. Empty if the annotation is malformed.
+    /// Map from the member namespace of each importer to the importer's cluster id. Empty if the annotation is malformed.
     pub importers: BTreeMap<Text, ClusterId>,
-    /// Member namespace of the exclusive claim, written if there are other claims. The claims themselves do not prove their
-    /// type, since their members can write it.
+    /// Member namespace of the exclusive claim. The hub agent writes this field only if there are other claims. The type in a
+    /// claim is no proof, because the importing member can change it.
     pub load_balancer: Option<Text>,
 }
 
-/// ServiceImport: in the hub the merged Service of all exports, in a member the copy for a MultiClusterService.
+/// ServiceImport. In the hub: the result of merging all accepted exports of a Service. In a member: the copy of the hub's
+/// ServiceImport for a MultiClusterService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceImport {
     pub meta: Meta,
-    /// All owner references, in order. In members one is the controlling MultiClusterService.
+    /// All owner references, in order. In a member, the controlling owner is the MultiClusterService.
     pub owners: Vec<Owner>,
-    /// Importers with a granted claim, in the hub only.
+    /// Importers with a granted claim. Empty in members, because only the hub's ServiceImport records claims.
     pub claims: Claims,
     /// Outcome of conflict resolution.
     pub status: ImportStatus,
@@ -293,14 +294,15 @@ pub struct MultiClusterService {
 pub struct Namespace {
     /// Metadata; `name.namespace` is empty.
     pub meta: Meta,
-    /// Cluster ids that may export from this namespace, from its annotation; `None` allows all.
+    /// Cluster ids that may export from this namespace, according to its annotation. `None` allows all members.
     pub exporters: Option<BTreeSet<ClusterId>>,
-    /// Cluster ids that may import from this namespace, from its annotation; `None` allows all.
+    /// Cluster ids that may import from this namespace, according to its annotation. `None` allows all members.
     pub importers: Option<BTreeSet<ClusterId>>,
 }
 
 impl Namespace {
-    /// Parses the annotation with exporters or importers: cluster ids, separated by commas. An empty list allows no cluster.
+    /// Parses an annotation that lists exporters or importers: cluster ids, separated by commas. An empty list allows no
+    /// cluster.
     pub fn clusters(annotation: &str) -> BTreeSet<ClusterId> {
         // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>
         annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(ClusterId::from).collect()

@@ -18,14 +18,14 @@ use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Name of the Go agent that has the parts that this version does not replace, for messages.
+/// Go agent to run beside this agent for parts that this version does not replace. Used in messages only.
 const GO_BINARY: &str = "hub-net-controller-manager";
-/// Lease of the Go hub manager. This agent holds it too, so that both never write at the same time.
+/// Lease of the Go hub manager. This agent uses the same Lease, so that the two agents never write at the same time.
 const LEASE: &str = "2bf2b407.hub.networking.fleet.azure.com";
 /// Name of the hub in metrics, logs and probes.
 const CLUSTER: &str = "hub";
 
-/// Runs the agent with a command line, whose first argument is the program.
+/// Runs the agent with a command line. The first argument is the program's name.
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     let (flags, ignored) = match common::parse::<Flags>(arguments) {
         Parsed::Flags(flags, ignored) => (flags, ignored),
@@ -69,12 +69,12 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     })
 }
 
-/// Returns the names of the Leases to hold.
+/// Returns the names of the Leases that the agent needs before it writes.
 pub fn leases() -> Vec<String> {
     vec![LEASE.to_owned()]
 }
 
-/// Returns the sources of the hub agent, in all namespaces of the hub.
+/// Returns the kinds that the hub agent watches, in all namespaces of the hub.
 pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hub>> {
     let mut sources: Vec<SourceSpec<Hub>> = [
         Kind::InternalServiceExport,
@@ -87,9 +87,10 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     .into();
     // Optional, because the kind MemberAgent may be absent: in a fleet of Go agents no peer announces features.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, None) });
-    // Annotations of Namespaces decide who may export and import, and a new Namespace requeues keys that were denied without
-    // it. Without the right to read Namespaces the hub agent grants nothing new, unless the policy is off. Denied keys then
-    // wait for their back-off.
+    // Annotations of a Namespace list the clusters that may export and import. A new Namespace also requeues keys whose
+    // writes were denied because the Namespace was missing.
+    // Without the right to read Namespaces, the hub agent grants nothing new. If the policy is off, the hub agent works
+    // without this right, but denied keys then wait for their back-off.
     let optional = policy == NamespacePolicy::Off;
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..convert::source(Kind::Namespace, hub, None) });
     sources

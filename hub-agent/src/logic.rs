@@ -1,5 +1,5 @@
-//! Hub agent as an implementation of the runtime's [`fleetnet_runtime`] `Logic`: it passes changes to the view of
-//! `fleetnet_core` and returns its plans.
+//! Implementation of the trait `Logic` of [`fleetnet_runtime`] for the hub agent. The implementation passes changes of
+//! objects to the view of `fleetnet_core` and returns the plans of this view.
 
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
@@ -16,7 +16,7 @@ use tracing::warn;
 
 const COMPONENT: &str = "hub-agent";
 
-/// State of the hub agent: its view, and its metric of blocking reasons.
+/// State of the hub agent: the view and the metric of blocking reasons.
 pub struct Hub {
     view: View,
     blocking_reasons: BlockingReasons<Key>,
@@ -26,7 +26,7 @@ impl Hub {
     /// Returns a hub agent with an empty view.
     ///
     /// # Errors
-    /// If the registry already has its metric.
+    /// If the registry already contains the metric of blocking reasons.
     pub fn new(namespace_policy: NamespacePolicy, registry: &Registry) -> Result<Self, prometheus::Error> {
         if namespace_policy == NamespacePolicy::Off {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
@@ -35,7 +35,7 @@ impl Hub {
         Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)? })
     }
 
-    /// Returns the object on which Events about a key are recorded, for the user to see.
+    /// Returns the object that the Events of a key refer to.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         match key {
             Key::Service(service) => {
@@ -80,7 +80,8 @@ impl Logic for Hub {
         self.blocking_reasons.note(key, blocking_reasons);
     }
 
-    /// Returns the flow of a key: one for each member that slices come from, and one for each namespace of Services.
+    /// Returns the flow of a key. Slices share a flow with the other slices of their exporter, Services with the other
+    /// Services of their namespace. All MemberAgents share one flow.
     fn flow(&self, key: &Key) -> FlowId {
         match key {
             Key::Service(service) => FlowId::of(&service.namespace),
@@ -115,7 +116,7 @@ impl Logic for Hub {
         convert::fight_event(self.about(key), fight, COMPONENT)
     }
 
-    /// A new Namespace ends the back-off of writes that were denied because it was missing.
+    /// True for Namespaces: a new Namespace ends the back-off of writes that were denied because the Namespace was missing.
     fn clears_backoff(&self, source: Kind) -> bool {
         source == Kind::Namespace
     }

@@ -2,40 +2,41 @@
 
 use crate::name::{ObjectName, Uid};
 
-/// Change of one object, as an agent learns of it.
+/// Change of one object, from a watch, a list or the response to a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<O> {
-    /// The object exists, and this is its newest known state. It is decodable.
+    /// The object exists and is decodable. The value is its newest known state.
     Applied(O),
-    /// An object of this name exists, but it is undecodable and no earlier state of it is known. Nothing may depend on its
-    /// absence. An `Applied` or `Removed` of the name ends this.
+    /// An object with this name exists, but the object is undecodable and has no known earlier state. An agent must not treat
+    /// the object as absent.
     ///
-    /// Reported once for each such object, and again for each known object in a list that the agent requested.
+    /// The watch reports this change once for each undecodable object, and once more if the agent requests a relist of the
+    /// kind. A later `Applied` or `Removed` with the same name ends this state.
     Undecodable {
         /// Name of the object.
         name: ObjectName,
     },
-    /// The known object of this name is gone. If an object was deleted and created again under the same name, a `Removed` of
-    /// the old UID comes before the `Applied` of the new one.
+    /// The known object with this name is gone. If an object was deleted and created again under the same name, a `Removed`
+    /// with the old UID comes before the `Applied` with the new UID.
     Removed {
         /// Name of the object.
         name: ObjectName,
-        /// UID of the object. Empty if it was undecodable too.
+        /// UID of the object. Empty if the UID was undecodable too.
         uid: Uid,
-        /// Way in which the removal became known.
+        /// Evidence for the removal.
         how: Removal,
     },
 }
 
-/// Way in which the removal of an object became known.
+/// Evidence for the removal of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// The watch reported it, a newer object has its name, or the server confirmed a delete of this agent.
+    /// The watch reported the deletion, a newer object has the same name, or the server confirmed a delete by this agent.
     Deleted,
     /// A complete list, at least as new as the known state, does not contain the object.
     Unlisted,
-    /// A complete list does not contain the object, but is older than what the watch had shown: the server was restored from a
-    /// backup. So nobody deleted the object.
+    /// A complete list does not contain the object, but the list is older than the known state: the server was restored from
+    /// a backup. So nobody deleted the object.
     RolledBack,
 }
 
@@ -60,8 +61,8 @@ impl<O> Observed<O> {
     }
 }
 
-/// Object that exists but fails to decode. Its last known state stays in force, and it never counts as deleted. Fields that
-/// could not be decoded are empty or 0.
+/// Object that exists but fails to decode. The agent continues to use the object's last known state and never treats the
+/// object as deleted. Fields that could not be decoded are empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undecodable {
     /// Name of the object.
@@ -70,6 +71,6 @@ pub struct Undecodable {
     pub uid: Uid,
     /// resourceVersion of the object.
     pub resource_version: u64,
-    /// Reason why it does not decode, for the log.
+    /// Reason why the object does not decode, for the log.
     pub why: String,
 }

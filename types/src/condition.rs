@@ -7,13 +7,13 @@ use std::fmt;
 pub enum ConditionStatus {
     True,
     False,
-    /// Also the status of a condition whose text is none of the three.
+    /// Status `Unknown`, and the default for a condition whose status text is invalid.
     #[default]
     Unknown,
 }
 
 impl ConditionStatus {
-    /// Returns the status as the API spells it.
+    /// Returns the name of the status in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -23,7 +23,7 @@ impl ConditionStatus {
         }
     }
 
-    /// Returns the status that the API spells so.
+    /// Returns the status with this name in the API; `None` if the API has no such status.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         [Self::True, Self::False, Self::Unknown].into_iter().find(|status| status.as_str() == text)

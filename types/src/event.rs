@@ -5,7 +5,7 @@ use crate::name::{ObjectName, Uid};
 /// Kubernetes Event (core/v1) about an object, in the cluster of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<S, R = &'static str> {
-    /// Kind of the object that the Event is about. It determines the cluster.
+    /// Kind of the object that the Event is about. The kind determines the cluster that gets the Event.
     pub source: S,
     /// Name of the object. An Event about an object of a cluster-scoped kind goes to the namespace `default`.
     pub name: ObjectName,
@@ -15,7 +15,7 @@ pub struct Event<S, R = &'static str> {
     pub severity: Severity,
     /// Reporting component, as `source.component` of the Event.
     pub component: &'static str,
-    /// Reason; a server gets it in CamelCase.
+    /// Reason of the Event, in CamelCase when written to the API server.
     pub reason: R,
     /// Message for people: what happened, why, and what to do.
     pub message: String,
@@ -39,7 +39,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the type as the API spells it.
+    /// Returns the name of the type in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,16 +1,16 @@
-//! Values that a reconciler is made of. The rules (`fleetnet-core`) and the machinery (`fleetnet-runtime`) share them.
+//! Basic types of a reconciler. The rules (`fleetnet-core`) and the engine (`fleetnet-runtime`) share these types.
 //!
-//! | file | its values |
+//! | file | types |
 //! |---|---|
 //! | [`name`] | names and ids of objects, members and namespaces |
 //! | [`condition`] | status of conditions |
 //! | [`change`] | changes of objects, from a watch to a view |
 //! | [`time`] | moments on the wall clock of a cluster |
 //! | [`resource`] | addresses of kinds in an API server |
-//! | [`watch`] | how completely a kind is listed |
+//! | [`watch`] | states of watches: how complete an agent's view of a kind is |
 //! | [`event`] | Kubernetes Events |
 //!
-//! Invariant: nothing here does I/O, reads a clock, or knows a Kubernetes client.
+//! Invariant: this crate does no I/O, reads no clock, and depends on no Kubernetes client.
 
 pub mod change;
 pub mod condition;

@@ -36,7 +36,8 @@ impl fmt::Debug for ObjectName {
     }
 }
 
-/// Declares an id: a text with a type of its own. It converts from text and to `&str`, but not to other ids.
+/// Declares a type for one sort of id, so that the compiler rejects a mix-up of ids. An id converts from text and to `&str`,
+/// but not to another id type.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -112,7 +113,7 @@ id! {
     /// may_import(&namespace, &cluster);
     /// ```
     ///
-    /// In their own places they compile:
+    /// The same call compiles with the arguments in the right order:
     ///
     /// ```
     /// use fleetnet_types::{ClusterId, MemberNamespace};
@@ -124,7 +125,7 @@ id! {
 }
 
 id! {
-    /// Identity of an object. A new object under an old name has another.
+    /// UID of an object. An object that was deleted and created again under the same name has a new UID.
     Uid
 }
 

@@ -22,7 +22,7 @@ impl Resource {
 
     /// Returns the URL path of all objects of one namespace.
     ///
-    /// `None` or an empty namespace means all namespaces, or a cluster-scoped kind.
+    /// `None` or an empty namespace gives the path of all namespaces, or of a cluster-scoped kind.
     #[must_use]
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };

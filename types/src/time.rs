@@ -6,9 +6,9 @@ use std::time::Duration;
 // no limit: a unit
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// Microseconds since 1970-01-01T00:00:00Z, on the clock of the cluster where the time was read.
+/// Microseconds since 1970-01-01T00:00:00Z. The clock is that of the cluster in which the time was read.
 ///
-/// Arithmetic saturates: a nonsensical time in an object must not end an agent.
+/// Arithmetic saturates, so that a nonsensical time in an object does not make an agent panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
@@ -28,7 +28,7 @@ impl Timestamp {
         Self(self.0.saturating_add(micros))
     }
 
-    /// Returns the time without fractions of a second, as Kubernetes' `Time` stores it.
+    /// Returns the time without fractions of a second, as the Kubernetes type `metav1.Time` stores it.
     #[must_use]
     pub fn whole_seconds(self) -> Self {
         Self(self.0.div_euclid(MICROSECONDS_PER_SECOND) * MICROSECONDS_PER_SECOND)

@@ -1,6 +1,6 @@
-//! State of a kind's watch: how far an agent may rely on its view of that kind.
+//! State of the watch of a kind: how complete the agent's view of the kind is.
 
-/// State of a kind's watch. An agent removes nothing while its view of the kind may be incomplete.
+/// State of the watch of a kind. An agent removes nothing while its view of the kind may be incomplete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WatchState {
     /// The first list has not ended: an object's absence from the view proves nothing.
@@ -8,9 +8,10 @@ pub enum WatchState {
     Incomplete,
     /// All objects are in the view. Later changes arrive by watch.
     Complete,
-    /// The server does not have this optional kind, or the agent may not read it. Its feature is off.
+    /// The kind is optional, and the server does not have the kind or denies the agent to read it. The feature that needs the
+    /// kind is off.
     Absent,
-    /// The server served the kind before and no longer does. The view is old, and an object's absence proves nothing.
+    /// The server had the kind before and no longer has it. The view is outdated, and an object's absence proves nothing.
     Unknown,
     /// The agent does not subscribe to this kind at present. The view is empty, and an object's absence proves nothing.
     Unwatched,

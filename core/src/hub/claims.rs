@@ -1,8 +1,9 @@
 //! Claims: which members may import a Service.
 //!
-//! A Service has one exclusive claim (type LoadBalancer) in the fleet, and its importer keeps it. Shared claims (type
-//! ClusterIP) are not limited. Neither type blocks the other. The `service-in-use-by` annotation of the hub's ServiceImport
-//! records each granted claim; the claim gets a finalizer before that.
+//! A Service has at most one granted exclusive claim (type LoadBalancer) in the fleet; a later exclusive claim does not
+//! replace it. Shared claims (type ClusterIP) are not limited. Neither type blocks the other type.
+//! The `service-in-use-by` annotation of the hub's ServiceImport records each granted claim. The claim gets its finalizer
+//! before this record.
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
@@ -17,18 +18,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// Claims of a Service that the hub must grant.
+/// Claims of a Service that the hub agent must grant.
 #[derive(Default)]
 pub(crate) struct Grants {
-    /// From the member namespace of each granted claim to its cluster id.
+    /// Map from the member namespace of each granted claim to the importer's cluster id.
     pub(crate) importers: BTreeMap<Text, ClusterId>,
     /// Member namespace of the granted exclusive claim.
     load_balancer: Option<Text>,
 }
 
 impl Grants {
-    /// Returns the cluster id of a claim if it must be granted. If a member has both an exclusive and a shared claim, the
-    /// exclusive one is granted only if it is the fleet's one exclusive claim.
+    /// Returns the cluster id of a claim; `None` if the claim must not be granted. A member can have an exclusive and a
+    /// shared claim. The shared claim alone makes the member an importer, so an exclusive claim must also match
+    /// `load_balancer`.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
         // fault C13.1 (change_of_type::where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
@@ -39,10 +41,11 @@ impl Grants {
 
 /// Returns the claims to grant, decided from the objects alone.
 ///
-/// - An importer whose claim may be undecodable keeps it. That claim may be the exclusive one, so no other member gets the
-///   exclusive claim.
-/// - A headless Service is granted only to members that support it: others would create a load balancer for it.
-/// - A member whose support is unknown keeps its claim and gets no new one.
+/// - An importer whose claim may be undecodable keeps its grant. The undecodable claim may be exclusive, so no other member
+///   gets an exclusive claim.
+/// - Claims of a headless Service are granted only to members that support headless Services: other members would create a
+///   load balancer for the Service.
+/// - While the missing support for headless Services is only assumed, a member keeps a granted claim and gets no new grant.
 pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grants {
     let recorded = view.hub_imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.hub_imports.live(service).is_some_and(|import| import.status.is_headless());
@@ -97,16 +100,17 @@ pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grant
     Grants { importers: claimed.chain(kept).collect(), load_balancer }
 }
 
-/// Order of exclusive claims while none is granted: first come, first served.
+/// Order of exclusive claims while no exclusive claim is granted: the claim that was created first comes first.
 ///
-/// creationTimestamps have whole seconds. Within one second a claim with our finalizer comes first: the hub has begun to grant
-/// it, and the view may not show the record yet. Among the others the lower resourceVersion comes first, since that of a new
-/// claim was created earlier. A member that writes to its own claim only falls back.
+/// creationTimestamps have whole seconds. Among claims of the same second, a claim with our finalizer comes first: the hub
+/// agent has begun to grant this claim, and the view may not show the record yet.
+/// Next comes the lowest resourceVersion, because a lower resourceVersion means an earlier creation. If a member writes to
+/// its claim, the claim only moves back in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
-    /// resourceVersion of a claim without our finalizer. 0 for a claim with it, also because the hub's own writes change the
-    /// version.
+    /// resourceVersion of a claim without our finalizer. 0 for a claim with our finalizer, because the hub agent's own writes
+    /// change the resourceVersion of such a claim.
     version: u64,
     name: &'a ObjectName,
 }
@@ -121,19 +125,22 @@ impl<'a> Precedence<'a> {
     }
 }
 
-/// True if the record lists the claim's member as an importer.
+/// True if the record on the ServiceImport lists the claim's member as an importer.
 fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
-        // Without the record (the ServiceImport is created again), the status of the claim shows that it was granted.
+        // Without a record, as when the ServiceImport is created again, the status of the claim shows that the claim was
+        // granted.
         // fault C9.1: !claim.status.clusters.is_empty() ~> false
         None => !claim.status.clusters.is_empty(),
     }
 }
 
-/// True if the record lists this claim as the exclusive one. The record names its member if there are others, since members can
-/// write the type of their own claims. A record without a name, as the Go agents write it, is of the exclusive claim, unless
-/// the member has a shared claim too.
+/// True if the record on the ServiceImport shows that this claim is the granted exclusive claim.
+///
+/// If the record names an exclusive importer, this name decides, because a member can change the type in its claim. Go agents
+/// write no such name. Then an exclusive claim of a recorded importer is granted, unless the importer also has a shared
+/// claim.
 fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
@@ -144,7 +151,7 @@ fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &
     }
 }
 
-/// True if the record on the ServiceImport says that this claim is granted.
+/// True if the record on the ServiceImport shows that this claim is granted.
 fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     if is_shared(claim) {
         return recorded.importers.contains_key(&claim.meta.name.namespace);
@@ -168,15 +175,16 @@ pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Righ
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// True if an undecodable object may be this member's claim of the Service: it has an undecodable claim, and no decodable one
-/// of the Service.
+/// True if an undecodable object may be this member's claim of the Service: the member has an undecodable claim, and has no
+/// decodable claim of this Service.
 pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
     view.undecodable.any_in(Kind::InternalServiceImport, namespace)
         && view.claims_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
-/// Returns the recorded importers that have a claim, or may have an undecodable one. Anybody with access can edit the record,
-/// so an importer without a claim is about to be removed from it.
+/// Returns the recorded importers that have a claim, or may have an undecodable claim, and are not denied the right to
+/// import. Any client with access can edit the record. So the hub agent ignores a recorded importer without a claim, and
+/// removes this importer from the record.
 pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
     let claims = live(&view.claims, view.claims_of.get(service));
     let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
@@ -188,15 +196,16 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
-/// Exports of a Service: some, or none.
+/// Presence of exports of a Service.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exports {
     Some,
     None,
 }
 
-/// Plans the claims of a Service. `beside` has the other writes of the same plan, since a plan writes each object once. If the
-/// Service is exported but its ServiceImport is gone with its namespace, the claims stay as they are.
+/// Plans the claims of a Service. `beside` has the other writes of the same plan: if one of them writes the ServiceImport,
+/// the record waits for a later plan, because a plan writes each object at most once. If the Service is exported but its
+/// ServiceImport was deleted with its namespace, claims that are not being deleted stay unchanged.
 pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
         return Plan::default(); // the status of a claim depends on the member's features, which are not known yet
@@ -230,8 +239,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
                 }
-                // A claim that was granted before the ServiceImport was created again is recorded first, and then gets its
-                // status.
+                // After the ServiceImport was created again, a claim that was granted before is first recorded again. A later
+                // plan updates its status.
                 if is_marked && (granted || exports == Exports::None) {
                     plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
@@ -239,8 +248,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
             // fault H19.1: None if exports == Exports::Some && !alive && !claim.meta.deleting => {} ~>
             None if exports == Exports::Some && !alive && !claim.meta.deleting => {}
             None => {
-                // A claim that is not granted leaves the record first. A record of its member may be that of another claim,
-                // which is granted.
+                // A claim that is not granted is first removed from the record. If another claim of the same member is
+                // granted, the record belongs to this other claim and stays.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
                 // fault C11.1: && !grants.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !grants.importers.contains_key(namespace);
@@ -276,7 +285,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
     plan
 }
 
-/// Writes the outcome of conflict resolution to the status of a granted claim, reduced to what the importing member supports.
+/// Writes the outcome of conflict resolution to the status of a granted claim, reduced to the features of the importing member.
 fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
@@ -296,7 +305,7 @@ fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     Plan::one(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status)))
 }
 
-/// Revokes a claim that is not, or no longer, granted and not in the record: clears its status, then removes its finalizer.
+/// Revokes a claim that is not granted and not in the record: clears its status, and in a later plan removes its finalizer.
 fn release(claim: &InternalServiceImport) -> Plan {
     // fault C5.1: !claim.meta.deleting && claim.status != ImportStatus::default() ~> false && !claim.meta.deleting
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
@@ -308,7 +317,8 @@ fn release(claim: &InternalServiceImport) -> Plan {
     Plan::default()
 }
 
-/// Denies a claim of a cluster that has no right to import. Emits the Event once; the finalizer records that.
+/// Denies a claim of a cluster that has no right to import. The agent emits the Event once: the finalizer on the denied claim
+/// records that the Event was emitted.
 fn deny(claim: &InternalServiceImport) -> Plan {
     if names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
@@ -322,7 +332,8 @@ fn deny(claim: &InternalServiceImport) -> Plan {
     plan
 }
 
-/// Returns the blocking reason of an exclusive claim that waits because another member has the exclusive claim.
+/// Returns the blocking reason of a claim that is not granted: another member has the exclusive claim, or the Service is
+/// headless and the claiming member does not support headless Services.
 fn waiting(
     view: &View,
     claim: &InternalServiceImport,
@@ -368,7 +379,8 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>
     Some(plan::event(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
-/// Writes the record of granted claims to the ServiceImport. A single claim is written as the Go agents do.
+/// Writes the record of granted claims to the ServiceImport. A record with a single claim has the form that the Go agents
+/// write.
 fn record(import: &ServiceImport, grants: Grants, shared: &BTreeSet<&Text>) -> Plan {
     let Grants { importers, load_balancer } = grants;
     let ours = !importers.is_empty();

@@ -1,8 +1,9 @@
-//! Conflict resolution: from many exports of one Service to one ServiceImport.
+//! Conflict resolution: merges the accepted exports of a Service into one ServiceImport.
 //!
-//! The export with the oldest port set wins. Exports with the same port set, and equally headless or not, are accepted too; all
-//! others are in conflict. The hub stamps the age of each port set into the export. So the outcome depends on the objects
-//! alone, not on order of arrival, restarts or other hubs.
+//! The export with the oldest port set wins. Another export is accepted too if it has the same port set, and if both Services
+//! are headless or neither is. All other exports are in conflict.
+//! The hub agent stamps the start time of the port set on each export. So the outcome depends only on the objects, not on the
+//! order of events or on restarts.
 
 mod outcome;
 
@@ -42,7 +43,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, Some(_)) => create(service),
         // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),
-        // Only the ServiceImport records what a Go hub accepted. Stamp those exports before the ServiceImport changes.
+        // Only the ServiceImport records which exports a Go hub agent accepted. So it stays unchanged until these exports
+        // have their stamps.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // Some rights to export are unknown: accepted exports stay accepted, and no export gets a new outcome.
@@ -69,7 +71,7 @@ pub(crate) struct Resolution {
     pub(crate) import_type: ImportType,
     /// Session affinity of the winning export.
     pub(crate) session_affinity: SessionAffinity,
-    /// Clusters of the accepted exports, which have the winner's ports. The one with the oldest port set comes first.
+    /// Clusters of the accepted exports, which all have the winner's ports. The winner comes first.
     pub(crate) accepted: Vec<ClusterId>,
 }
 
@@ -85,10 +87,10 @@ impl Resolution {
     }
 }
 
-/// Export that takes part in conflict resolution: the age of its port set, its cluster and the object. It has our finalizer.
+/// Export with our finalizer, which takes part in conflict resolution: start time of its port set, its cluster, and the object.
 type Candidate<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 
-/// Resolves conflicts between the exports that have our finalizer; `None` if there is none.
+/// Resolves conflicts between the exports that have our finalizer. `None` if no export has our finalizer.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut candidates: Vec<Candidate<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
@@ -118,13 +120,14 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     })
 }
 
-/// Returns a fingerprint of what accepted exports of one Service have in common: the ports, and whether they are headless.
+/// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the same
+/// fingerprint.
 fn fingerprint(export: &InternalServiceExport) -> Text {
     names::export_fingerprint(&export.ports, export.import_type())
 }
 
-/// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export and no decodable one of
-/// this Service.
+/// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export, and has no decodable
+/// export of this Service.
 fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
     let accepted = view.hub_imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
     let undecodable = |cluster: &&ClusterId| {
@@ -137,8 +140,8 @@ fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
     accepted.filter(undecodable).cloned().collect()
 }
 
-/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their position, and the
-/// present ports stay.
+/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their positions, and the
+/// ServiceImport keeps its present ports.
 fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidates: &[Candidate<'_>]) -> Resolution {
     let status = &import.status;
     let import_type = status.import_type.unwrap_or_default();
@@ -177,8 +180,9 @@ fn exports_with_right<'a>(
     all_exports(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
-/// Returns the exports of a Service that are not being deleted, with their clusters. The member namespace tells the cluster,
-/// since the reference in the object is not trusted. Of two exports in one namespace only the first counts.
+/// Returns the exports of a Service that are not being deleted, with their clusters. The cluster comes from the member
+/// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
+/// Service, only the first counts.
 fn all_exports<'a>(
     view: &'a View,
     service: &ObjectName,
@@ -202,12 +206,12 @@ fn current_stamp(export: &InternalServiceExport) -> Option<&PortsOffered> {
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
-/// Returns the time since which an export has its present ports: its conflict priority. `None` if a stamp must be written
-/// first.
+/// Returns the start time of an export's present port set: its conflict priority. `None` if a stamp must be written first.
 ///
 /// - A stamp for the present ports decides.
-/// - Without one, if a Go hub accepted these ports, an older stamp decides, or else the creationTimestamp.
-/// - A time before the creationTimestamp is replaced by it, since the member can forge the stamp.
+/// - If there is no such stamp, but a Go hub agent accepted the present ports, the older stamp decides. Without any stamp,
+///   the creationTimestamp decides.
+/// - The start time is never before the creationTimestamp, because a member can forge the stamp.
 fn offered_since(
     view: &View,
     service: &ObjectName,
@@ -221,8 +225,8 @@ fn offered_since(
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
-/// True if a Go hub accepted the present ports of an export. Then the ServiceImport lists the ports and the cluster, but the
-/// export has no stamp for them. Our hub agent gives an outcome to stamped ports only.
+/// True if a Go hub agent accepted the present ports of an export: the ServiceImport lists the ports and the cluster, but the
+/// export has no stamp for these ports. Our hub agent accepts only exports with a stamp.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
     let is_false = |condition: &Condition| condition.status == ConditionStatus::False;
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
@@ -236,8 +240,8 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
         })
 }
 
-/// True if an update of the ServiceImport now would lose the only record that a Go hub accepted an export. Only exports with
-/// our finalizer count, so a member that removes finalizer and stamp cannot block the resolution.
+/// True if an update of the ServiceImport now would lose the only record that a Go hub agent accepted an export. Only exports
+/// with our finalizer count, so that a member cannot block the resolution by removing finalizer and stamp.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
@@ -245,7 +249,7 @@ fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bo
         .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
 }
 
-/// Adds our finalizer to new exports, and stamps the exports that have new ports.
+/// Adds our finalizer and the stamp (start time of the port set) to exports that are new or have new ports.
 fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports(view, service) {
@@ -276,7 +280,8 @@ fn unnameable(service: &ObjectName) -> String {
     )
 }
 
-/// Removes the ServiceImport of a Service without exports. An export that has no stamp yet still counts.
+/// Deletes the ServiceImport of a Service that has no exports. An export counts even before it has its stamp, but not if its
+/// cluster is denied the right to export.
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
@@ -314,7 +319,8 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     }
 }
 
-/// Removes our finalizer from deleted exports once the ServiceImport no longer lists their cluster.
+/// Removes our finalizer from deleted exports. The finalizer stays while the ServiceImport lists the cluster, unless the
+/// cluster has a new export of the Service.
 fn release(view: &View, service: &ObjectName) -> Plan {
     let import = view.hub_imports.live(service);
     let mut plan = Plan::default();

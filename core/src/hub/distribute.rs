@@ -1,7 +1,8 @@
 //! Distribution: which importing member gets which slice.
 //!
-//! Each importer with a claim on the slice's Service gets an EndpointSliceImport with the slice's name in its member namespace.
-//! Its content is reduced to what that importer supports (`feature_set.rs`).
+//! Each importer with a granted claim of the slice's Service gets an EndpointSliceImport in its member namespace. The
+//! EndpointSliceImport has the name of the exported slice, and its content is reduced to the importer's features
+//! (`feature_set.rs`).
 
 mod holder;
 mod leaving;
@@ -65,8 +66,8 @@ fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// True if the importer must get another slice of the same Service and exporter before `removed` may be removed. Always
-/// false if the importer has no claim.
+/// True if the distributed slice `removed` must stay until the importer has its replacement: another slice of the same
+/// Service and exporter. False if the importer has no granted claim.
 fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
     let importer = &removed.meta.name.namespace;
     let import = view.hub_imports.get(&export.spec.owner);
@@ -76,7 +77,8 @@ fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: 
     if !import.map_or_else(may_claim, claims) {
         return false;
     }
-    // Only slices of accepted exporters are distributed, so otherwise no replacement can come.
+    // Only slices of accepted exporters are newly distributed. If the exporter is not accepted, only an existing distributed
+    // slice can be the replacement.
     let gets_new_slices = import.is_none_or(|import| {
         let exporters = &import.status.clusters;
         exporters.is_empty() || is_among(exporters, export)
@@ -103,15 +105,17 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // the namespace is not a member's, so the slice is not distributed
     };
-    // Existing distributed slices are updated, but no new ones created, if the right to export is unknown or the export is not
-    // accepted. That includes a missing or conflicted export, and a ServiceImport that is created again.
+    // New distributed slices are created only if the exporter has the right to export and its export is accepted. Otherwise
+    // only existing distributed slices are updated, for example while the export is in conflict, or after the ServiceImport
+    // was created again.
     let is_granted =
         // fault T32.1: && import.status.clusters.contains(&cluster) ~>
         rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut receivers: BTreeMap<&Text, DesiredSlice<'_>> = BTreeMap::new();
-    // Importers that may not support this slice, which is only assumed. They keep their distributed slice.
+    // Importers for which the hub agent only assumes that they do not support this slice. These importers keep their
+    // distributed slice.
     let mut keepers: BTreeSet<&Text> = BTreeSet::new();
     // fault T34.1: &claiming ~> import.claims.importers.keys()
     for importer in &claiming {
@@ -142,7 +146,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
             plan.join(write_to_importer(view, export, desired, at, now));
         }
     }
-    // A claim that is about to be granted again, after its ServiceImport was created again, keeps its distributed slices.
+    // After the ServiceImport was created again, an importer whose claim is about to be granted again keeps its distributed
+    // slices.
     let granted = claims::grants(view, owner, now).importers;
     for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
         let namespace = &slice.meta.name.namespace;
@@ -169,9 +174,11 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// Plans the slices of a Service without a ServiceImport. Granted claims are unknown, so importers with a claim keep their
-/// distributed slices until they are known again. Slices of another Service stay too: somebody edited the export, and its
-/// member repairs that.
+/// Plans the distributed slices of a Service without a ServiceImport. Only the ServiceImport records which claims are
+/// granted. So all importers with a claim keep their distributed slices until the record exists again.
+///
+/// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting member
+/// repairs the export.
 fn without_import(view: &View, export: &HubSlice) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
     let claims = live(&view.claims, view.claims_of.get(owner));
@@ -188,11 +195,11 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
 
 /// Desired content of a distributed slice for one importer.
 struct DesiredSlice<'a> {
-    /// Exporting cluster, from the export's namespace, since the reference in the export is not trusted.
+    /// Exporting cluster, taken from the export's namespace, because a member can forge the reference in the export.
     cluster: &'a ClusterId,
     export: &'a HubSliceSpec,
     features: FeatureSet,
-    /// Content of the slice, reduced to what the importer supports.
+    /// Content of the slice, reduced to the importer's features.
     content: Cow<'a, SliceContent>,
 }
 
@@ -206,7 +213,8 @@ impl DesiredSlice<'_> {
         }
     }
 
-    /// True if a distributed slice has this content. Its `exportedSince` may be cut to whole seconds, as a Go hub writes it.
+    /// True if a distributed slice already has the desired content. An `exportedSince` that is cut to whole seconds counts as
+    /// equal, because a Go hub agent writes it so.
     fn matches(&self, slice: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
@@ -268,8 +276,9 @@ fn all_distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item
     view.distributed_slices_named.get(name).filter_map(|slice| view.distributed_slices.get(slice))
 }
 
-/// True if a distributed slice belongs to an undecodable export. If a decodable export has the same name, only slices from the
-/// undecodable export's cluster belong to it. So nobody blocks the slices of another cluster with an undecodable object.
+/// True if a distributed slice belongs to an undecodable export with the same name. If there is also a decodable export with
+/// this name, only slices from the undecodable export's cluster belong to the undecodable export. So a member cannot block
+/// the slices of another cluster with an undecodable object.
 fn is_of_undecodable(view: &View, slice: &HubSlice) -> bool {
     let (name, cluster) = (&slice.meta.name.name, &slice.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();

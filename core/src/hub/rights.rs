@@ -1,8 +1,8 @@
 //! Rights: which members may export from a namespace of the hub, and which may import from it.
 //!
-//! A namespace may list its exporters and its importers in annotations; without a list it is open to all. While a list is
-//! unknown, or the hub agent may not list namespaces, nothing new is granted and nothing is withdrawn. Only an operator can
-//! turn that off ([`NamespacePolicy::Off`]).
+//! Annotations on a namespace may list its exporters and its importers; without a list, every member has the right. While a
+//! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
+//! An operator can turn off these rules ([`NamespacePolicy::Off`]).
 
 use crate::hub::View;
 use crate::model::{InternalServiceImport, Kind, Namespace};
@@ -18,10 +18,10 @@ const COMPONENT: &str = "internalserviceimport-controller";
 pub const NOT_ENFORCED: &str = "--namespace-policy=off: the hub agent ignores the annotations of the hub's namespaces \
                                 that list exporters and importers. Every member may export and import";
 
-/// Flag value: whether the annotations of the hub's namespaces limit exports and imports.
+/// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamespacePolicy {
-    /// Namespaces may list their exporters and importers; others are denied.
+    /// Annotations on a namespace may list its exporters and importers. Other members are denied.
     #[default]
     Enforce,
     /// Every member may export and import in every namespace.
@@ -37,8 +37,8 @@ pub(crate) enum Right {
     Unknown,
 }
 
-/// Returns the right of a cluster to export a Service. While the policy is unknown, exporters that are already accepted stay
-/// allowed.
+/// Returns the right of a cluster to export a Service. While the policy of the namespace is unknown, exporters that are
+/// already accepted keep the right.
 pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
@@ -86,12 +86,12 @@ fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
     if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Denied }
 }
 
-/// Returns the message for an export of a cluster without the right.
+/// Returns the message for an export whose cluster has no right to export.
 pub(crate) fn exporter_denial_message(service: &ObjectName, cluster: &str) -> String {
     denial_message(&service.namespace, cluster, "export from", "exporters")
 }
 
-/// Returns the Event for a claim of a cluster without the right.
+/// Returns the Event for a claim whose cluster has no right to import.
 pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
     let message = denial_message(&claim.reference.source.namespace, &cluster, "import from", "importers");

@@ -1,4 +1,5 @@
-//! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change concerns.
+//! View of the hub agent: cache of the exports and claims of all members. Indexes of the view find the keys to requeue after
+//! a change.
 //!
 //! ```text
 //!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
@@ -27,12 +28,12 @@ use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Key of the hub agent: the unit that it plans at once.
+/// Key of the hub agent: identifies the objects of one plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// Exported Service: its ServiceImport, the conditions of its exports, and its claims.
     Service(ObjectName),
-    /// Exports of slices with this name, and the slices distributed from them.
+    /// Exported slices with this name, and the slices distributed from these exports.
     Slice(Text),
     /// The hub's status in the MemberAgent of a member.
     Member(ClusterId),
@@ -43,11 +44,11 @@ pub enum Key {
 pub struct View {
     /// Features and version that the hub agent announces to its members. Nothing is announced while the version is empty.
     pub announces: Announcement,
-    /// Policy of the flag `--namespace-policy`: whether namespaces may limit exports and imports.
+    /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
     pub namespace_policy: NamespacePolicy,
     /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
     pub watches: Watches,
-    /// Objects that exist but do not decode. Their last decoded state, if any, is in the tables.
+    /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     pub(crate) undecodable: Undecodable,
     pub internal_exports: Table<InternalServiceExport>,
     /// Claims (InternalServiceImports) of all members.
@@ -58,7 +59,8 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Distributed slices, one for each importing member.
     pub distributed_slices: Table<HubSlice>,
-    /// Namespaces of the hub. Their annotations may list exporters and importers. A new one requeues what waited for it.
+    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers. A new namespace requeues the keys
+    /// whose writes failed without this namespace.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
 
@@ -66,17 +68,17 @@ pub struct View {
     pub(crate) internal_exports_of: Index<ObjectName>,
     pub(crate) claims_of: Index<ObjectName>,
     pub(crate) slice_exports_of: Index<ObjectName>,
-    /// From the name of a slice to its exports: one, unless two members use the same name.
+    /// From the name of a slice to its exports: one export, unless two members use the same name.
     pub(crate) slice_exports_named: Index<Text>,
     /// From each Service to its exported slices that are being deleted or have no endpoints.
     withdrawn_slices_of: Index<ObjectName>,
-    /// From a source slice to its exports: those of one member, unless two members claim the same source slice.
+    /// From a source slice to its exports. These exports are from one member, unless two members claim the same source slice.
     slice_exports_from: Index<Source>,
     /// From a source slice to the one export that is distributed.
     pub(crate) holders: Holders,
     /// From the name of a slice to its distributed slices.
     pub(crate) distributed_slices_named: Index<Text>,
-    /// From each member namespace to its member's announcement.
+    /// From each member namespace to the announcement of this member.
     announced: BTreeMap<Text, Announced>,
     /// Writes of the hub agent that other writers undo, by Service.
     pub(crate) disputes: Disputes<Key>,
@@ -88,7 +90,7 @@ impl View {
         Self { announces, namespace_policy, ..Self::default() }
     }
 
-    /// Stores a change of an object, seen at `at`, and pushes the keys that it concerns.
+    /// Stores a change of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => self.applied(object, at, requeue),
@@ -107,7 +109,7 @@ impl View {
         }
     }
 
-    /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
+    /// Stores the newest state of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
     pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
@@ -117,7 +119,7 @@ impl View {
         }
     }
 
-    /// Stores the new state of a watch. Every decision may depend on it, so all keys are pushed.
+    /// Stores the new state of a watch. Every plan may depend on the state of the watch, so all keys are requeued.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             if kind == Kind::Namespace {
@@ -127,8 +129,8 @@ impl View {
         }
     }
 
-    /// Records that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
-    /// other writer stopped. `about` is the Service whose exports show it in a condition.
+    /// Records that another writer undoes the hub agent's writes to the object `over`. `message` is the text for the user;
+    /// `None` if the other writer stopped. `about` is the Service whose exports show the dispute in a condition.
     pub fn disputed(
         &mut self,
         about: Option<ObjectName>,
@@ -154,7 +156,7 @@ impl View {
         }
     }
 
-    /// Pushes every key that may need a write.
+    /// Pushes the keys of all known objects to `requeue`.
     pub fn all_keys(&self, requeue: &mut Vec<Key>) {
         requeue.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
         requeue.extend(self.claims.iter().map(|claim| Key::Service(claim.reference.source.clone())));
@@ -341,8 +343,8 @@ impl View {
 
     /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone.
     fn requeue_for_undecodable(&mut self, kind: Kind, name: &ObjectName, requeue: &mut Vec<Key>) {
-        // An undecodable export or claim could belong to any Service of its member. So only the first and the last undecodable
-        // one in a namespace change decisions.
+        // An undecodable export or claim may belong to any Service of its member. So plans change only when a member
+        // namespace gets its first undecodable object of the kind, or loses its last.
         // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
         let counts = || !self.undecodable.any_beside(kind, name);
         match kind {

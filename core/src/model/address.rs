@@ -3,23 +3,26 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// Address of an endpoint, parsed once when the object is decoded. It is written back byte for byte as it was read.
+/// Address of an endpoint, parsed once when the object is decoded. When the address is written again, its text is byte for
+/// byte the same.
 ///
-/// A text that is no IP address is kept: the hub passes it on unchanged, and the importer rejects it by name.
+/// A text that is no IP address is kept too: the hub agent distributes the text unchanged, and the importer rejects the
+/// endpoint and names the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(Form);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    /// IP address in its canonical text. Needs no allocation.
+    /// IP address whose text is canonical, so the text needs no storage.
     Canonical(IpAddr),
-    /// IPv6 address in another text, such as `FD00::1`. Boxed because it is rare.
+    /// IPv6 address whose text is not canonical, such as `FD00::1`. Boxed because such texts are rare.
     Spelled(Box<(IpAddr, Box<str>)>),
     NoAddress(Box<str>),
 }
 
 impl Address {
-    /// Returns the IP address; `None` if the text is none. Zone ids and leading zeros are not part of an IP address.
+    /// Returns the IP address; `None` if the text is no IP address. A text with a zone id or with leading zeros is no IP
+    /// address.
     pub fn ip(&self) -> Option<IpAddr> {
         match &self.0 {
             Form::Canonical(address) => Some(*address),
@@ -32,7 +35,7 @@ impl Address {
 impl From<&str> for Address {
     fn from(text: &str) -> Self {
         Self(match text.parse::<IpAddr>() {
-            // An IPv4 address has one text only.
+            // For IPv4, only the canonical text parses.
             Ok(address) if address.is_ipv4() || address.to_string() == text => Form::Canonical(address),
             Ok(address) => Form::Spelled(Box::new((address, text.into()))),
             Err(_) => Form::NoAddress(text.into()),
@@ -95,7 +98,7 @@ mod tests {
         }
     }
 
-    /// A fleet has many endpoints. A `Box<str>` takes 16 bytes and an allocation for each address.
+    /// Limits the memory of an address, because a fleet has many endpoints. A `Box<str>` needs 16 bytes and an allocation.
     #[test]
     fn an_address_is_small() {
         assert_eq!(size_of::<Address>(), 24);

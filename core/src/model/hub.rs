@@ -6,11 +6,11 @@ use crate::conditions;
 use crate::features::Features;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 
-/// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The agents never read its `kind`
-/// and `apiVersion`.
+/// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The fields `kind` and
+/// `apiVersion` are omitted, because the agents never read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Cluster id that the reference states. The hub agent trusts the object's namespace instead.
+    /// Cluster id in the reference. A member can forge this id, so the hub agent takes the id from the object's namespace.
     pub cluster: ClusterId,
     pub source: ObjectName,
     pub uid: Uid,
@@ -18,20 +18,20 @@ pub struct Reference {
     pub resource_version: Text,
     /// Generation of the source at its last export.
     pub generation: i64,
-    /// Time at which the exporting member first saw the oldest change in this export, on its own clock.
+    /// Time at which the exporting member first saw the oldest change in this export, on the exporter's clock.
     pub exported_since: Option<Timestamp>,
 }
 
-/// Age of an export's port set: the hub agent's stamp, which decides the winner of a conflict.
+/// Stamp of the hub agent on an export: the age of its port set, which decides the winner of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortsOffered {
-    /// Time since which the export has these ports, on the hub agent's clock.
+    /// Start time of the port set, on the hub agent's clock.
     pub since: Timestamp,
     /// Fingerprint of the stamped ports ([`crate::names::ports_fingerprint`]).
     pub ports: Text,
 }
 
-/// Service of a member that is exported to the hub, in the exporter's member namespace.
+/// Copy of a member's exported Service in the hub, in the exporter's member namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceExport {
     pub meta: Meta,
@@ -44,7 +44,7 @@ pub struct InternalServiceExport {
     pub session_affinity: SessionAffinity,
     /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
-    /// Age of the port set, as the hub agent stamped it; `None` if the stamp is missing or malformed.
+    /// The hub agent's stamp with the age of the port set; `None` if the stamp is missing or malformed.
     pub offered: Option<PortsOffered>,
 }
 
@@ -62,27 +62,28 @@ impl InternalServiceExport {
     }
 }
 
-/// Claim: a member's request to import a Service, in its member namespace of the hub.
+/// Claim: a member's request to import a Service, in the importer's member namespace of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceImport {
     pub meta: Meta,
     /// Reference to the member's ServiceImport.
     pub reference: Reference,
     pub consumer_type: ConsumerType,
-    /// Outcome of conflict resolution, written by the hub agent. Empty unless the claim is granted.
+    /// Outcome of conflict resolution. The hub agent writes the outcome only if the claim is granted; otherwise the status is
+    /// empty.
     pub status: ImportStatus,
 }
 
-/// Slice in the hub: an exported slice in the exporter's member namespace (EndpointSliceExport), or a distributed slice in an
-/// importer's (EndpointSliceImport).
+/// Slice in the hub: an exported slice (EndpointSliceExport) in the exporter's member namespace, or a distributed slice
+/// (EndpointSliceImport) in the importer's member namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubSlice {
     pub meta: Meta,
     pub spec: HubSliceSpec,
-    /// Source generation whose latency a Go agent already observed. On an EndpointSliceImport only.
+    /// Source generation whose latency a Go agent already observed. Always `None` on an EndpointSliceExport.
     pub observed_generation: Option<i64>,
-    /// True if another writer edited the reference's `namespacedName`, so that it contradicts the namespace and name next to
-    /// it. Go agents read it.
+    /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer edited
+    /// it. The agents repair `namespacedName`, because Go agents read it.
     pub misnamed: bool,
 }
 
@@ -99,7 +100,7 @@ pub struct HubSliceSpec {
 /// Announcement of an agent to its peer (hub agent or member agent).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Version of the announcing agent; empty if it announces nothing.
+    /// Version of the announcing agent; empty if the agent announces nothing.
     pub version: Text,
     /// Names of the features that the announcing agent supports in addition to the Go form, including names that this version
     /// does not know.
@@ -107,7 +108,7 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Returns the announcement of an agent with this version.
+    /// Returns the announcement of an agent with this version and these features.
     pub fn new(version: impl Into<Text>, features: Features) -> Self {
         Self { version: version.into(), features: features.names().map(Text::from).collect() }
     }
@@ -131,11 +132,12 @@ pub struct MemberCounts {
     pub imported_slices: i64,
 }
 
-/// `spec` of a MemberAgent, as one renewal writes it.
+/// `spec` of a MemberAgent, as the member agent writes it at each renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewal {
     pub announcement: Announcement,
-    /// UID of the member's namespace `kube-system`; `None` if the agent may not read it, and then the field is not written.
+    /// UID of the member's namespace `kube-system`. `None` if the agent has no right to read this namespace; then the renewal
+    /// omits the field.
     pub cluster_uid: Option<Uid>,
     /// Identity of the process that renews, as in its Leases.
     pub leader: Text,
@@ -155,12 +157,12 @@ pub struct MemberAgent {
     pub cluster_uid: Option<Uid>,
     /// Identity of the process that wrote the last renewal, as in its Leases. `None` with an older agent or CRD.
     pub leader: Option<Text>,
-    /// Time of the last renewal, on the member's clock.
+    /// Time of the last renewal, on the member's wall clock.
     pub renewed: Option<Timestamp>,
-    /// Time of a planned stop, on the member's clock; `None` while it runs.
+    /// Time of a planned stop, on the member's wall clock; `None` while the member agent runs.
     pub stopped: Option<Timestamp>,
     /// Announcement of the hub agent.
     pub hub: Announcement,
-    /// Numbers of the member's objects, counted by the hub agent; `None` if it has not written any.
+    /// Numbers of the member's objects, counted by the hub agent; `None` before the hub agent's first write.
     pub counts: Option<MemberCounts>,
 }

@@ -5,8 +5,8 @@ use std::num::NonZeroU16;
 
 /// Number of a port, checked once when the object is decoded.
 ///
-/// A number that is no port (0, negative or above 65535) is kept: the hub passes it on unchanged, and the importer rejects it
-/// by its number.
+/// A number that is no valid port (0, negative or above 65535) is kept too: the hub agent distributes the number unchanged,
+/// and the importer rejects the port and names the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortNumber(Number);
 
@@ -17,7 +17,7 @@ enum Number {
 }
 
 impl PortNumber {
-    /// Returns the number if it is that of a port.
+    /// Returns the number; `None` if it is no valid port number.
     pub fn valid(self) -> Option<NonZeroU16> {
         match self.0 {
             Number::Valid(number) => Some(number),
@@ -25,7 +25,7 @@ impl PortNumber {
         }
     }
 
-    /// Returns the number as the object has it.
+    /// Returns the number as it is in the object, also if it is no valid port number.
     pub fn as_written(self) -> i32 {
         match self.0 {
             Number::Valid(number) => number.get().into(),

@@ -7,7 +7,7 @@ use fleetnet_types::Text;
 pub enum AddressType {
     IPv4,
     IPv6,
-    /// `FQDN`, or a type that a later Kubernetes adds: such slices are never exported.
+    /// `FQDN`, or a type that a later version of Kubernetes adds. Slices of these types are never exported.
     Other(Text),
 }
 
@@ -18,47 +18,51 @@ pub struct EndpointPort {
     pub name: Text,
     /// `TCP`, `UDP` or `SCTP`. The API server stores an omitted protocol as `TCP`.
     pub protocol: Text,
-    /// `None` means all ports, as in Kubernetes.
+    /// Port number; `None` means all ports, as in Kubernetes.
     pub port: Option<PortNumber>,
     pub app_protocol: Option<Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// Addresses of the endpoint, 1 to 100, interchangeable.
+    /// Addresses of the endpoint: 1 to 100 addresses of the same backend.
     pub addresses: Vec<Address>,
-    /// Host name of the endpoint, if its Service gives it one.
+    /// Host name of the endpoint, such as `db-0` for a pod of a StatefulSet; `None` if the endpoint has no host name.
     pub hostname: Option<Box<str>>,
-    /// Zone of the endpoint, as its own cluster names it. Endpoints of a slice share the allocation.
+    /// Zone of the endpoint, with the name that the exporting cluster uses. Endpoints of a slice share the allocation of this
+    /// text.
     pub zone: Option<Text>,
 }
 
-/// Content of a slice, whether source, exported, distributed or imported slice.
+/// Content of a slice: of a source, exported, distributed or imported slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceContent {
     /// Address type, immutable in an EndpointSlice.
     pub address_type: AddressType,
     /// Ready endpoints (`ready` true or absent), in the order of the slice.
     pub endpoints: Vec<Endpoint>,
-    /// Endpoints that are not ready but still serve, in the order of the slice. kube-proxy uses them if none is ready.
+    /// Endpoints that are not ready but still serving (`ready` false, `serving` true), in the order of the slice. kube-proxy
+    /// uses these endpoints if no endpoint is ready.
     pub draining: Vec<Endpoint>,
     pub ports: Vec<EndpointPort>,
 }
 
-/// An EndpointSlice of this member: a source slice or an imported one.
+/// EndpointSlice in a member: a source slice or an imported slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointSlice {
     pub meta: Meta,
-    /// Name of the slice's Service, from its label.
+    /// Name of the Service that the slice belongs to, from the label of the slice.
     pub service: Option<Text>,
-    /// True if the managed-by label names fleet-networking's slice importer.
+    /// True if the managed-by label shows that a member agent (this one or a Go agent) imported the slice.
     pub imported: bool,
     /// True if another writer edited the managed-by label; [`crate::member::View`] sets it.
     pub relabelled: bool,
     pub content: SliceContent,
-    /// Excess of an imported slice: a hash of content in the fields that we own, beyond what we write; 0 if there is none.
-    /// Examples are a hint, or an endpoint that is not ready. Another writer added it, or a webhook changed our write.
+    /// Hash of excess content in an imported slice; 0 if there is none. Excess is content of the fields that the agent owns,
+    /// but that the agent did not write.
+    /// Examples are a hint, or an endpoint that is not ready. Another writer added the excess, or a webhook changed the
+    /// agent's write.
     pub excess: u64,
-    /// Source generation whose latency was observed with the last write. On imported slices only.
+    /// Source generation whose latency the agent observed with its last write. Always `None` on a source slice.
     pub observed_generation: Option<i64>,
 }

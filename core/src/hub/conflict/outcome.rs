@@ -11,7 +11,7 @@ use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
-/// Sets the denial on each export whose cluster may not export the Service.
+/// Sets the condition `Valid` to False on each export whose cluster has no right to export the Service.
 pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports_with_right(view, service, Right::Denied) {
@@ -33,7 +33,7 @@ pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> 
     plan
 }
 
-/// Sets the outcome of conflict resolution on each export, once the ServiceImport shows it.
+/// Sets the outcome of conflict resolution on each export. Waits until the ServiceImport shows the same outcome.
 pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
@@ -66,8 +66,8 @@ pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option
     plan
 }
 
-/// Returns the desired condition `Conflict` of an export. An accepted export emits its Event only after a conflict: the first
-/// time, the Event on the ServiceImport covers it.
+/// Returns the desired condition `Conflict` of an export. An accepted export gets an Event only if it was in conflict before.
+/// For a first acceptance, the Event on the ServiceImport is enough.
 fn conflict_condition(
     service: &ObjectName,
     export: &InternalServiceExport,
@@ -134,8 +134,8 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
     )
 }
 
-/// Returns Events for exports that stay in conflict while the winner or its ports change. Their conditions do not change, so
-/// the write of the ServiceImport emits the Events.
+/// Returns Events for exports that stay in conflict although the winner or its ports change. The conditions of these exports
+/// do not change, so the Events are emitted with the write of the ServiceImport.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
     let offered = names::export_fingerprint(&resolution.ports, resolution.import_type);

@@ -1,5 +1,5 @@
-//! Holders of an exported slice's name and source. If two members use one name or claim one source slice, only one export, the
-//! holder, is distributed. The other export is accepted without further action when the holder is gone.
+//! Holder: the one export that is distributed if several exports have the same name or the same source slice. When the holder
+//! is gone, another of these exports becomes the holder without any user action.
 
 use crate::hub::rights::{self, Right};
 use crate::hub::{Source, View};
@@ -11,7 +11,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
 
-/// Returns the one export with this name that is distributed.
+/// Returns the holder: the one export with this name that is distributed.
 pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
     exports(view, name)
@@ -25,7 +25,7 @@ pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &
     view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
 }
 
-/// True if the export's namespace is that of a member with the right to export.
+/// True if the export is in a member namespace, and the member is not denied the right to export the Service.
 fn may_hold(view: &View, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
         // fault T2.1: is_some_and ~> is_none_or
@@ -33,8 +33,9 @@ fn may_hold(view: &View, export: &HubSlice) -> bool {
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Denied)
 }
 
-/// Priority of exports with the same name. Names contain the cluster id, and exports with their own cluster's id come first, so
-/// a member cannot take another cluster's name. Among those the oldest comes first.
+/// Sort key for exports with the same name; the first export is the holder. The name of an export contains a cluster id. If
+/// this is the id of the export's cluster, the export comes first, so a member cannot take names of another cluster.
+/// Otherwise the oldest export comes first.
 fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     let ObjectName { namespace, name } = &export.meta.name;
     let named_after =
@@ -44,13 +45,13 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// Returns the export that holds this name, even if another export holds its source slice.
+/// Returns the first export with this name, even if another export is the holder of its source slice.
 pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
 
-/// Returns the export that holds the same source slice as `export`. [`crate::hub::View`] maintains the order.
+/// Returns the holder among the exports with the same source slice as `export`. [`crate::hub::View`] stores the holders.
 fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let holder = Source::of(export).and_then(|source| view.slice_exports.get(view.holders.of(&source)?));
     holder.unwrap_or(export)
@@ -66,9 +67,12 @@ fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
     one.meta.name.namespace == other.meta.name.namespace
 }
 
-/// Adds to `plan` the exports with this name that are not distributed. Nothing blocks their deletion. Each emits one Event:
-/// with the write that removes its distributed slices, or with the write of its finalizer, which records that the Event was
-/// emitted.
+/// Adds to `plan` the writes for exports with this name that are not distributed. If such an export is being deleted, its
+/// finalizer is removed at once.
+///
+/// Otherwise the export gets one Event, which says why it is not distributed. The Event is emitted with the write that
+/// changes the export's distributed slice, or else with the write of the export's finalizer. The finalizer records that the
+/// Event was emitted.
 pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
     let undistributed =
         exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
@@ -111,7 +115,7 @@ fn unmark(export: &HubSlice) -> Plan {
     Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
 }
 
-/// Returns the reason why an export is not distributed, and the export that holds its name or its source slice.
+/// Returns the reason why an export is not distributed, and the export that is the holder of the name or of the source slice.
 fn held_by_another<'a>(
     view: &'a View,
     export: &'a HubSlice,

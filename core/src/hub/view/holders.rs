@@ -1,7 +1,7 @@
-//! Holders of source slices. Several exports may claim one source slice; the export that is distributed is its holder.
+//! Holders of source slices. Several exports may claim the same source slice. The one that is distributed is the holder.
 //!
-//! The holder and the order of the others are stored, so that neither a plan nor a change visits all exports. One member can
-//! create as many exports as its quota allows.
+//! The view stores the exports of each source slice in order of priority. So neither a plan nor a change must visit all
+//! exports, of which one member can create as many as its quota allows.
 
 use super::{Key, View};
 use crate::hub::distribute;
@@ -19,7 +19,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Returns the source slice of a slice export. `None` if the export names no UID; such an export competes with no other.
+    /// Returns the source slice of an export. `None` if the export has no UID of a source slice; then no other export
+    /// competes with this export.
     pub(crate) fn of(export: &HubSlice) -> Option<Self> {
         let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
         // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
@@ -28,12 +29,12 @@ impl Source {
     }
 }
 
-/// Priority of an export among those of one source slice: exports of a member that is accepted as the Service's exporter come
-/// first, then the oldest.
+/// Sort key for the exports of one source slice; the first export is the holder. Exports of a member that is an accepted
+/// exporter of the Service come first, then the oldest export.
 type Rank = (bool, Timestamp, ObjectName);
 
-/// Exports that compete for each source slice, in order of priority. Of the exports with one name, only the holder of that name
-/// competes.
+/// Exports that compete for each source slice, in order of priority. If several exports have the same name, only the holder
+/// of the name competes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holders {
     ranked: BTreeMap<Source, BTreeSet<Rank>>,
@@ -42,7 +43,7 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
-    /// Returns the export that holds a source slice.
+    /// Returns the name of the export that is the holder of a source slice.
     pub(crate) fn of(&self, source: &Source) -> Option<&ObjectName> {
         work::step();
         self.ranked.get(source)?.first().map(|(.., name)| name)
@@ -68,7 +69,7 @@ impl Holders {
 
 impl View {
     /// Computes the rank of the exports with these names again. If a source slice gets another holder, requeues all exports
-    /// that claim it and all slices that wait for one of them.
+    /// that claim the source slice, and all slices whose removal waits for such an export.
     pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, requeue: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
@@ -101,7 +102,7 @@ impl View {
         self.rank_exports(&names, requeue);
     }
 
-    /// Returns the source slice and the rank of the export that holds this name.
+    /// Returns the source slice and the rank of the export that is the holder of this name.
     fn place_of(&self, name: &Text) -> Option<(Source, Rank)> {
         let export = distribute::holder_of_name(self, name)?;
         let accepted = self
@@ -114,7 +115,8 @@ impl View {
 
     // === Slice exports that the hub keeps until their replacement is distributed ===
 
-    /// Returns the Services that may have slices whose removal waits for the export with this name.
+    /// Returns the Services of the exports with this name. Slices of these Services may wait with their removal until these
+    /// exports are distributed.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
         // fault T35.6: .filter(|export| !export.spec.content.endpoints.is_empty()) ~>

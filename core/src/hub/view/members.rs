@@ -34,8 +34,9 @@ impl View {
         }
     }
 
-    /// Records a member's announcement. It counts only in the member's own namespace under the member's own name. The feature
-    /// set decides the content of the member's claims and distributed slices, so these are requeued.
+    /// Records the announcement in a MemberAgent. The MemberAgent counts only if its name is the cluster id of the member
+    /// namespace that contains it. The features decide the content of the member's claims and distributed slices, so the
+    /// claims and slices are requeued after a change.
     fn record_member_announcement(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let namespace = &name.namespace;
         // fault U9.1: as_deref() != Some(&*name.name ~> is_none(
