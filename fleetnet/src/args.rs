@@ -139,7 +139,7 @@ impl Options {
 /// Parses a command line whose first argument is the program. Prints errors on one line.
 ///
 /// # Errors
-/// The exit code to end with if nothing is to run: 0 after `--help`, 2 after an error.
+/// Returns an exit code if there is no command to run: 0 after `--help`, 2 after an error.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
@@ -155,7 +155,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     Ok(command)
 }
 
-/// Returns clap's error message on one line. clap prints the possible values in a paragraph of their own.
+/// Returns clap's error message on one line. clap itself prints the possible values in a separate paragraph.
 fn told(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::ValidValue)) {

@@ -2,29 +2,31 @@
 
 use std::time::Duration;
 
-/// Most members of a fleet on memkube. All members import from all, so the number of imported slices grows with the square.
+/// Most members of a sandbox on memkube. Every member imports from all members, so the number of imported slices grows with the
+/// square of the number of members.
 pub(crate) const MEMBERS_MAX: u16 = 50;
-/// Most members of a fleet on real control planes: each runs an etcd and a kube-apiserver.
+/// Most members of a sandbox on real control planes (`--real`). Each member needs an etcd and a kube-apiserver.
 pub(crate) const REAL_MEMBERS_MAX: u16 = 5;
 /// Largest value of `--changes`.
 pub(crate) const CHANGES_MAX: u32 = 10_000;
-/// Threads of the sandbox. With two, the view is drawn while agents plan.
+/// Number of threads of the sandbox. With two threads, the sandbox can draw the view while agents plan.
 pub(crate) const WORKER_THREADS: usize = 2;
-/// Events of the sandbox that wait to be shown. Senders wait when the queue is full.
+/// Size of the queue of events that wait for the view. Senders wait while the queue is full.
 pub(crate) const TOLD: usize = 1024;
 /// Time between two frames of the terminal view.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
-/// Shortest time between two events about the clusters' state.
+/// Delay of events about changes of exports and imports, so that several quick changes lead to one event.
 pub(crate) const ANNOUNCE: Duration = Duration::from_millis(50);
-/// Delay before a broken watch starts again.
+/// Delay before a broken watch is restarted.
 pub(crate) const WATCH_AGAIN: Duration = Duration::from_millis(100);
-/// Lifetime in seconds of a watch of the sandbox, after which the server ends it.
+/// Timeout of the sandbox's watches, in seconds. The server ends a watch after this time.
 pub(crate) const WATCH_SECONDS: u32 = 290;
 /// Time limit for agents to become ready and for the first imports. Long enough for a busy machine.
 pub(crate) const SET_UP: Duration = Duration::from_secs(60);
 /// Time limit for a change to reach all importers.
 pub(crate) const ARRIVAL: Duration = Duration::from_secs(20);
-/// Time limit like [`ARRIVAL`] for an interactive sandbox, in which somebody may have deleted the importing objects.
+/// Time limit for a change to reach all importers in an interactive sandbox. The limit is shorter than [`ARRIVAL`], because a
+/// user may have deleted the importing objects.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Time limit for an agent to stop on request.
 pub(crate) const STOP: Duration = Duration::from_secs(8);
@@ -32,17 +34,18 @@ pub(crate) const STOP: Duration = Duration::from_secs(8);
 pub(crate) const RESTART: Duration = Duration::from_secs(1);
 /// Pause after each step of a scenario in an interactive sandbox, so that people can look at it.
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
-/// Latency samples kept for each pair of clusters. The oldest are dropped.
+/// Most latency samples for each pair of clusters. The oldest samples are dropped.
 pub(crate) const SAMPLES: usize = 1000;
-/// Samples needed for a 99th percentile. With fewer, it would just be the largest sample.
+/// Fewest samples for which the 99th percentile is shown. With fewer samples, the 99th percentile is the largest sample.
 pub(crate) const PERCENTILE_SAMPLES: usize = 100;
-/// Most differences that a verdict lists. It gives the number of the others.
+/// Most differences that a verdict lists. For further differences, the verdict shows only their number.
 pub(crate) const DIFFERENCES_TOLD: usize = 20;
-/// Time limit for the fleet to reach the expected state, counted from when the last change arrived.
+/// Time limit for the fleet to reach the expected state after the last change has arrived.
 pub(crate) const SETTLES: Duration = Duration::from_secs(5);
-/// Most clusters that the terminal view lists by name. It shows more as a number.
+/// Most clusters that the terminal view lists by name. For more clusters, the view shows only their number.
 pub(crate) const CLUSTERS_NAMED: usize = 3;
 /// Number of recent changes and steps that the terminal view keeps.
 pub(crate) const REMEMBERED: usize = 100;
-/// Requests that memkube records one by one. Few, because the sandbox needs only the counts.
+/// Number of requests that memkube records individually. The number is small, because the sandbox needs only the counts of
+/// requests.
 pub(crate) const AUDIT_ENTRIES: usize = 16;

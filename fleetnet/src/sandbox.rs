@@ -40,7 +40,7 @@ use watches::Watches;
 /// Exit code that shells give to a program ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Way in which a run of the sandbox ended, without an internal error.
+/// Outcome of a run of the sandbox that had no internal error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The fleet reached the expected state.
@@ -49,17 +49,18 @@ enum Ending {
     Failed,
     /// The user stopped the sandbox.
     Interrupted,
-    /// The sandbox cannot do what the options ask for; it has printed the reason.
+    /// The sandbox cannot run with these options. It has printed the reason.
     Refused,
 }
 
-/// Runs the sandbox and returns its exit code: 2 if it cannot do what the options ask for, after one line with the reason.
+/// Runs the sandbox and returns its exit code. If the sandbox cannot run with these options, it prints one line with the reason,
+/// and the exit code is 2.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
     let ended = match runtime.context("cannot start the timers and tasks of this process") {
         Ok(runtime) => {
             let ended = runtime.block_on(perform(options));
-            // Do not wait: a control plane may still be building, which nothing needs any more.
+            // Do not wait for background tasks: one of them may still be building the control plane, which is no longer needed.
             runtime.shutdown_background();
             ended
         }
@@ -78,10 +79,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Runs the sandbox from its first to its last output. The terminal is restored when this returns.
+/// Runs the sandbox from its first to its last output. The terminal is restored when this function returns.
 async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_asked()?;
-    // Signal handlers come before anything is created: from here on, a signal stops the sandbox only after its cleanup.
+    // Install signal handlers before anything is created. From here on, a signal stops the sandbox only after its cleanup.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
     let kubeconfigs = match Kubeconfigs::prepare(options) {
         Ok(kubeconfigs) => kubeconfigs,
@@ -92,7 +93,7 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     };
     let (stage, view) = view::open(options, &stop);
     let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
-    // After a second signal, do not wait for the reader of the output.
+    // Wait until all output is written. After a second signal, do not wait, because the reader of the output may be blocked.
     let closed = stop.unless_insisted(view.close(stage)).await;
     closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
     ended
@@ -108,8 +109,8 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
     shown.unwrap_or(Ok(Ending::Interrupted))
 }
 
-/// Starts the fleet and plays what the options ask for. Without `--once`, then changes endpoints until the user stops the
-/// sandbox.
+/// Runs the scenario or the changes that the options request, on a fleet that has started. Without `--once`, then changes
+/// endpoints until the user stops the sandbox.
 async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
     let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
     let watches = Watches::open(fleet, stage);
@@ -133,7 +134,8 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
     Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
 }
 
-/// Plays what the options ask for and compares the clusters with the expected state. Returns each difference as a sentence.
+/// Runs the scenario or the changes that the options request, and compares the clusters with the expected state. Returns each
+/// difference as a sentence.
 async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let mut wrong = scene.set().await?;
     if !wrong.is_empty() {
@@ -155,7 +157,8 @@ async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Re
     Ok(wrong)
 }
 
-/// Writes the agents' logs to standard error, but only if `RUST_LOG` is set: they would disturb the terminal view.
+/// Writes the agents' logs to standard error if `RUST_LOG` is set. By default there are no logs, because they disturb the
+/// terminal view.
 fn show_logs_if_asked() -> anyhow::Result<()> {
     if std::env::var_os("RUST_LOG").is_none_or(|levels| levels.is_empty()) {
         return Ok(());

@@ -11,16 +11,16 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Resource, ResourceExt as _};
 use std::collections::BTreeMap;
 
-/// Port of every slice in the sandbox, in a description.
+/// Description of the port of every slice in the sandbox.
 const SLICE_PORT: &str = "http 8080/TCP";
 
-/// Kind of an object and `[namespace/]name`. For exported and imported slices, the name is without the hash at its end.
+/// Kind of an object and `[namespace/]name`. The name of an exported or imported slice is without the hash at its end.
 pub(crate) type Key = (&'static str, String);
 
 /// Object that was found in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Key of the expected object that this one must equal.
+    /// Key of the expected object that the found object must equal.
     pub(crate) key: Key,
     /// Full name of the object.
     pub(crate) name: String,
@@ -28,7 +28,7 @@ pub(crate) struct Found {
     pub(crate) description: String,
 }
 
-/// Compares the objects found in a place with the expected ones. Returns the differences as sentences.
+/// Compares the objects found in a place with the expected objects. Returns the differences as sentences.
 pub(crate) fn compare(
     place: &str,
     mut expected: BTreeMap<Key, String>,
@@ -115,7 +115,7 @@ pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
     }))
 }
 
-/// Describes the one port that Services in the sandbox have.
+/// Describes the only port of a Service in the sandbox.
 pub(crate) fn sandbox_port(port: u16) -> String {
     format!("http {port}/TCP to 8080")
 }
@@ -139,7 +139,7 @@ fn content(address_type: &str, ports: impl Iterator<Item = String>, endpoints: i
     format!("{address_type} {} at {}", list(ports), list(endpoints))
 }
 
-/// Describes an endpoint of an imported slice. Absent conditions mean that it is ready.
+/// Describes an endpoint of an imported slice. An endpoint without conditions is ready.
 fn endpoint(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let mut description = endpoint.addresses.join("+");

@@ -77,7 +77,7 @@ pub(crate) enum Event {
     },
     /// A change of endpoints reached all importers, or its time limit passed.
     Change(Change),
-    /// A change could not be made, for example because somebody else changed the objects too.
+    /// The changed object could not be written, for example because a user changed the same object.
     Trouble {
         /// Number of the change.
         change: u32,
@@ -88,10 +88,10 @@ pub(crate) enum Event {
     Step {
         /// Name of the scenario.
         scenario: &'static str,
-        /// One sentence that says what happens.
+        /// Description of the step, in one sentence.
         text: String,
     },
-    /// Latency between two clusters so far.
+    /// Latency between two clusters in this run.
     Latency {
         /// Exporting cluster.
         origin: String,
@@ -101,9 +101,9 @@ pub(crate) enum Event {
         #[serde(flatten)]
         latency: Latency,
     },
-    /// Cost of all changes together.
+    /// Writes for all changes of the run together.
     Cost {
-        /// Number of changes that reached all importers. The cost counts only these.
+        /// Number of changes that reached all importers. Only the writes of these changes are counted.
         changes: u32,
         /// Number of changes that did not reach all importers.
         lost: u32,
@@ -171,9 +171,9 @@ pub(crate) struct Change {
     pub(crate) arrived: usize,
     /// Number of importers that the change should reach.
     pub(crate) importers: usize,
-    /// Latency of the slowest importer; `None` if the change did not reach all.
+    /// Latency of the slowest importer; `None` if the change did not reach all importers.
     pub(crate) slowest_milliseconds: Option<f64>,
-    /// Number of writes for the change; `None` if a server did not answer.
+    /// Number of writes for the change; `None` if a server did not respond.
     pub(crate) writes: Option<Writes>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Fleet {
     pub(crate) members: Vec<Member>,
     /// True if the scenario will kill the agent of the last member.
     has_a_victim: bool,
-    /// Running agents, by the index of their member. The hub agent has `None`.
+    /// Running agents, by the index of their member. The key of the hub agent is `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
     stage: Stage,
@@ -79,7 +79,7 @@ impl Fleet {
         std::iter::once((HUB, &self.hub)).chain(members)
     }
 
-    /// Returns the numbers of the agents' writes so far.
+    /// Returns the number of the agents' writes so far, by kind of write.
     pub(crate) async fn ledger(&self) -> anyhow::Result<Ledger> {
         let mut ledger = Ledger::default();
         for (name, server) in self.servers() {
@@ -93,7 +93,7 @@ impl Fleet {
         &self.failures
     }
 
-    /// Kills the agent of a member, as a crash does. It neither finishes its work nor releases its Leases.
+    /// Kills the agent of a member, as a crash does. The agent neither finishes its work nor releases its Leases.
     pub(crate) async fn kill_agent(&self, member: usize) {
         if let Some(agent) = self.agents.lock().await.remove(&Some(member)) {
             let name = agent.name().to_owned();
@@ -102,7 +102,7 @@ impl Fleet {
         }
     }
 
-    /// Starts a new agent of a member.
+    /// Starts a new agent of a member in place of a killed agent.
     pub(crate) async fn restart_agent(&self, member: usize) -> anyhow::Result<()> {
         let agent = self.member_agent(member).await?;
         self.stage.tell(Event::Agent { agent: agent.name().to_owned(), state: AgentState::Restarted, why: None }).await;
@@ -112,7 +112,7 @@ impl Fleet {
 
     /// Stops the agents and then the servers.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
-        // Reconnect the hub first: an agent that cannot reach it would take its whole time limit to stop.
+        // Reconnect the hub first: an agent without access to the hub would need the whole time limit to stop.
         self.hub.mend().await?;
         join_all(self.agents.into_inner().into_values().map(Agent::stop)).await;
         let servers = self.members.into_iter().map(|member| member.server).chain([self.hub]);

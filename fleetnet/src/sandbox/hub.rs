@@ -1,5 +1,5 @@
-//! Comparison of the hub with the expected state. The hub is listed only for a verdict, because watching it would cost more
-//! than watching all members.
+//! Comparison of the hub with the expected state. The hub is listed only for a verdict, because watches of the hub would cost
+//! more than the watches of all members.
 
 use super::describe::{self, Found, Key};
 use super::observe::{Expected, NAMESPACE};
@@ -77,7 +77,8 @@ fn full_name<K: Resource>(object: &K) -> String {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Describes the outcome of conflict resolution in a ServiceImport. The order of the accepted clusters does not matter.
+/// Describes the outcome of conflict resolution in a ServiceImport. The description does not depend on the order of the accepted
+/// clusters.
 fn resolved(status: Option<&ServiceImportStatus>) -> String {
     let status = status.cloned().unwrap_or_default();
     let mut clusters: Vec<String> = status.clusters.into_iter().flatten().map(|it| it.cluster).collect();

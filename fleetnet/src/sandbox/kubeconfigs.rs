@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Empty kubeconfig files and reserved ports, before the fleet starts. Dropping this value removes the files.
+/// Empty kubeconfig files and reserved ports for a fleet that has not started yet. Dropping this value removes the files.
 pub(crate) struct Kubeconfigs {
     folder: Option<Folder>,
     listeners: Vec<TcpListener>,
@@ -21,12 +21,12 @@ pub(crate) struct Kubeconfigs {
 /// Folder with the kubeconfigs. Dropping this value removes the files.
 struct Folder {
     path: PathBuf,
-    /// True if the sandbox created the folder, so that it also removes it.
+    /// True if the sandbox created the folder. In this case the sandbox also removes the folder.
     made: bool,
     files: Vec<PathBuf>,
 }
 
-/// Kubeconfigs that can be used. Dropping this value removes the files.
+/// Written kubeconfigs, and the servers in memory that listen for their users. Dropping this value removes the files.
 pub(crate) struct Published {
     _folder: Option<Folder>,
     _serving: Vec<Https>,
@@ -50,7 +50,7 @@ impl Kubeconfigs {
         Ok(Self { folder: Some(folder), listeners })
     }
 
-    /// Writes the kubeconfigs. A server in memory starts to listen on its port.
+    /// Writes the kubeconfigs. Each server in memory starts to listen on its reserved port.
     pub(crate) async fn publish(self, fleet: &Fleet, stage: &Stage) -> anyhow::Result<Published> {
         let mut serving = Vec::new();
         let mut listeners = self.listeners.into_iter();
@@ -72,7 +72,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), made, files: Vec::new() })
     }
 
-    /// Creates an empty file that only this machine's user can read.
+    /// Creates an empty file that only the user who runs the sandbox can read.
     fn reserve(&mut self, cluster: &str) -> anyhow::Result<()> {
         let path = self.path.join(format!("{cluster}.kubeconfig"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {

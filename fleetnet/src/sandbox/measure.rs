@@ -24,7 +24,8 @@ pub(crate) struct Written {
 }
 
 impl Ledger {
-    /// Adds writes if agents made them. Ignores Leases, Events and writes of others, which are no part of the cost of a change.
+    /// Adds writes of agents. Ignores writes of other users, and writes of Leases and Events, because they are not caused by a
+    /// change of endpoints.
     pub(crate) fn add(&mut self, written: Written, times: u64) {
         let agents = written.user.ends_with("hub-agent") || written.user.ends_with("member-agent");
         if agents && !matches!(written.resource.as_str(), "leases" | "events") && times > 0 {
@@ -39,7 +40,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the writes since `earlier`, an older reading of the same servers.
+    /// Returns the writes since `earlier`, an older ledger of the same servers.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let news = self.0.iter().map(|(written, times)| {
             (written.clone(), times.saturating_sub(earlier.0.get(written).copied().unwrap_or_default()))
@@ -47,7 +48,7 @@ impl Ledger {
         Self(news.filter(|(_, times)| *times > 0).collect())
     }
 
-    /// Returns the numbers of writes in each cluster and in all.
+    /// Returns the number of writes in each cluster, and in total.
     pub(crate) fn sums(&self) -> Writes {
         let mut writes = Writes { total: self.0.values().sum(), ..Writes::default() };
         for (written, times) in &self.0 {
@@ -66,7 +67,7 @@ impl Ledger {
     }
 }
 
-/// Returns a short name of a service account: `hub-agent`, or in the hub `member-agent of member-1`.
+/// Returns a short name of a service account: `hub-agent`, or for a user of the hub `member-agent of member-1`.
 fn known_as(user: &str) -> String {
     let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':')) else {
         return user.to_owned();
@@ -74,7 +75,7 @@ fn known_as(user: &str) -> String {
     cluster_of(namespace).map_or_else(|| name.to_owned(), |cluster| format!("{name} of {cluster}"))
 }
 
-/// Last [`SAMPLES`] latencies, in milliseconds.
+/// Newest latencies in milliseconds, at most [`SAMPLES`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Samples(VecDeque<f64>);
 
@@ -87,7 +88,7 @@ impl Samples {
         self.0.push_back(milliseconds);
     }
 
-    /// Returns the percentiles of the latencies; `None` if there are none.
+    /// Returns the percentiles of the latencies; `None` if there are no latencies.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let mut sorted: Vec<f64> = self.0.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);

@@ -12,7 +12,7 @@ pub(crate) const NAMESPACE: &str = "work";
 const SERVICE: &str = "Service";
 const SLICE: &str = "EndpointSlice";
 
-/// Content of an observed object, reduced to what the sandbox needs.
+/// Observed object, with only the fields that the sandbox needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     Export(Export),
@@ -37,10 +37,10 @@ pub(crate) enum Kind {
     Slice,
 }
 
-/// Imported slice, reduced to what the sandbox needs.
+/// Imported slice, with only the fields that the sandbox needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    /// Name of its derived Service.
+    /// Name of the derived Service that the slice belongs to.
     pub(crate) derived: String,
     pub(crate) addresses: Vec<String>,
     /// One-line description of the whole slice.
@@ -74,7 +74,7 @@ impl World {
         Self { facts: vec![BTreeMap::new(); names.len()], names, awaited: BTreeMap::new() }
     }
 
-    /// Records the present content of an object, or with `None` its removal.
+    /// Records the current content of an object. `None` means that the object was removed.
     pub(crate) fn learn(&mut self, member: usize, kind: Kind, name: &str, fact: Option<Fact>, at: Instant) {
         let Some(facts) = self.facts.get_mut(member) else { return };
         let Some(fact) = fact else {
@@ -103,12 +103,12 @@ impl World {
         self.awaited.insert(address.to_owned(), BTreeMap::new());
     }
 
-    /// Returns the number of members in which a recorded endpoint is visible.
+    /// Returns the number of members in which the endpoint with this address is visible, since [`World::await_arrivals`].
     pub(crate) fn arrived(&self, address: &str) -> usize {
         self.awaited.get(address).map_or(0, BTreeMap::len)
     }
 
-    /// Returns when an endpoint became visible in each member, and stops recording it.
+    /// Returns the time at which the endpoint with this address became visible in each member. Ends the recording.
     pub(crate) fn take_arrivals(&mut self, address: &str) -> BTreeMap<usize, Instant> {
         self.awaited.remove(address).unwrap_or_default()
     }
@@ -181,7 +181,7 @@ impl World {
         })
     }
 
-    /// Returns differences in a member's ServiceExports, including those that should not exist.
+    /// Returns differences in a member's ServiceExports. A ServiceExport that should not exist is also a difference.
     fn wrong_exports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
@@ -197,7 +197,7 @@ impl World {
         wrong
     }
 
-    /// Returns differences in a member's MultiClusterServices, including those that should not exist.
+    /// Returns differences in a member's MultiClusterServices. A MultiClusterService that should not exist is also a difference.
     fn wrong_imports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
@@ -235,7 +235,7 @@ impl World {
 }
 
 impl Expected {
-    /// Returns the exports that must be valid and without conflict, by member and Service. Only these are imported.
+    /// Returns the exports that must be valid and without conflict, by member and Service. Other exports are not imported.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (usize, &str)> {
         let offered = Export { valid: Some(true), conflict: Some(false) };
         let offers = self.exports.iter().filter(move |(_, export)| **export == offered);
@@ -252,7 +252,7 @@ impl Expected {
         self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Returns the port with which a Service is exported, if it is.
+    /// Returns the port of an exported Service; `None` if no member exports the Service without a conflict.
     pub(crate) fn offered_port(&self, service: &str) -> Option<u16> {
         let (member, _) = self.offers().find(|(_, offered)| *offered == service)?;
         Some(self.port(member, service))
@@ -284,7 +284,7 @@ impl Expected {
     }
 }
 
-/// Returns the address of an endpoint, which contains its number and that of its member.
+/// Returns the address of an endpoint. The address contains the number of the member and the number of the endpoint.
 pub(crate) fn address(member: usize, number: u16) -> String {
     let [high, low] = number.to_be_bytes();
     format!("10.{}.{high}.{low}", member + 1)

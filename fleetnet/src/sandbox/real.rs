@@ -10,13 +10,13 @@ use fleetnet_tests::fleet;
 use futures::future::{try_join, try_join_all};
 use std::path::Path;
 
-/// User agent of the sandbox's own requests, to tell them apart from requests of the fleet's agents.
+/// User agent of the sandbox's requests. It distinguishes these requests from the requests of the fleet's agents.
 const USER_AGENT: &str = concat!("fleetnet-sandbox/", env!("CARGO_PKG_VERSION"));
 
-/// etcd and kube-apiserver in processes of their own.
+/// etcd and kube-apiserver of one cluster, in separate processes.
 pub(crate) struct OnProcesses {
     control_plane: ControlPlane,
-    /// Place in the audit log before the agents' first write.
+    /// Position in the audit log before the agents' first write.
     begin: Mark,
 }
 

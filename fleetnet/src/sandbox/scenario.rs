@@ -1,4 +1,5 @@
-//! Scenarios: each causes a failure, explains what happens, and compares the clusters with the expected state at the end.
+//! Scenarios: each one causes a failure, explains the failure to the user, and compares the clusters with the expected state at
+//! the end.
 
 mod agent_killed;
 mod conflict;
@@ -11,7 +12,7 @@ use crate::args::Scenario;
 /// Plays a scenario. Returns the differences from the expected state at its end as sentences.
 ///
 /// # Errors
-/// A server rejects a request that the scenario makes.
+/// If a server rejects a request of the scenario.
 pub(crate) async fn play(scenario: Scenario, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     match scenario {
         Scenario::HubDown => hub_down::play(scene).await,

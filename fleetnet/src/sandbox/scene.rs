@@ -18,9 +18,9 @@ use user::User;
 
 /// Name of the Service that every member exports and imports.
 pub(crate) const SERVICE: &str = "app";
-/// Number of slices of that Service in each member.
+/// Number of slices of [`SERVICE`] in each member.
 const SLICES: u16 = 2;
-/// Number of endpoints in each of these slices.
+/// Number of endpoints in each slice of [`SERVICE`].
 const ENDPOINTS: u16 = 3;
 /// Number of the first endpoint that a change creates. Each change replaces the last endpoint of a slice.
 const FIRST_CHANGING: u16 = 100;
@@ -28,15 +28,15 @@ const FIRST_CHANGING: u16 = 100;
 const UNHURRIED: f64 = 2.0;
 /// Default changes per second with `--once`.
 const HURRIED: f64 = 20.0;
-/// Time without writes after which a change counts as complete, so that its writes can be counted.
+/// Time without writes after which a change counts as complete, so that the sandbox can count the writes of the change.
 const QUIET: Duration = Duration::from_millis(10);
 /// Time without writes after which the whole fleet counts as settled.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Conditions of an export that is valid and has no conflict.
+/// Expected conditions of an export without problems: valid, without a conflict.
 pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false) };
 
-/// Fleet with the expected state after all actions so far.
+/// Fleet, with the state that is expected after all actions so far.
 pub(crate) struct Scene<'a> {
     pub(crate) fleet: &'a Fleet,
     /// Watches that show the observed state.
@@ -48,7 +48,8 @@ pub(crate) struct Scene<'a> {
     patience: Duration,
     /// Number of changes that were started.
     changes: u32,
-    /// Number of changes that reached all importers, their writes, and the number of changes that did not.
+    /// Number of changes that reached all importers. `cost` has the writes of these changes. `lost` is the number of other
+    /// changes.
     counted: u32,
     cost: Ledger,
     lost: u32,
@@ -56,7 +57,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Returns a fleet without any objects yet.
+    /// Returns a scene of a fleet that has no Services, exports or imports yet.
     pub(crate) fn new(options: &Options, fleet: &'a Fleet, watches: &'a Watches, stage: &'a Stage) -> Self {
         let usual = if options.once { HURRIED } else { UNHURRIED };
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
@@ -121,7 +122,7 @@ impl<'a> Scene<'a> {
         self.differences()
     }
 
-    /// Returns the members' present differences from the expected state.
+    /// Returns the current differences of the members from the expected state.
     pub(crate) fn differences(&self) -> Vec<String> {
         shortened(self.watches.look(|world| world.differences(&self.expected).collect()))
     }
@@ -193,7 +194,8 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Makes changes one after the other. Stops at the first that does not reach all importers, and returns that failure.
+    /// Changes endpoints this number of times, one change after the other. Stops at the first change that does not reach all
+    /// importers, and returns a sentence about it.
     pub(crate) async fn make_changes(&mut self, changes: u32) -> anyhow::Result<Vec<String>> {
         let mut ticks = self.ticks();
         for _ in 0..changes {
@@ -205,8 +207,7 @@ impl<'a> Scene<'a> {
         Ok(Vec::new())
     }
 
-    /// Makes changes until this future is dropped. Continues after a failure, because somebody may change the objects
-    /// meanwhile.
+    /// Changes endpoints until this future is dropped. Continues after a failure, because a user may change the same objects.
     pub(crate) async fn change_for_ever(&mut self) {
         self.patience = PATIENCE;
         let mut ticks = self.ticks();
@@ -224,8 +225,8 @@ impl<'a> Scene<'a> {
         ticks
     }
 
-    /// Changes an endpoint in the next member and waits until the change reaches all importers. Returns a sentence if it does
-    /// not.
+    /// Changes an endpoint in the next member and waits until the change reaches all importers. If the change does not reach all
+    /// importers in time, returns a sentence.
     async fn make_change(&mut self) -> anyhow::Result<Option<String>> {
         let before = self.fleet.ledger().await?;
         let begun = Instant::now();
@@ -258,14 +259,14 @@ impl<'a> Scene<'a> {
         Ok(wrong)
     }
 
-    /// Replaces an endpoint in the next member, without waiting. Returns the member, the slice and the new address.
+    /// Replaces an endpoint in the next member. Does not wait for importers. Returns the member, the slice and the new address.
     pub(crate) async fn begin_change(&mut self) -> anyhow::Result<(usize, String, String)> {
         let turn = usize::try_from(self.changes)?;
         let member = turn % self.members();
         self.begin_change_in(member).await
     }
 
-    /// Replaces an endpoint in this member, without waiting. Returns the member, the slice and the new address.
+    /// Replaces an endpoint in this member. Does not wait for importers. Returns the member, the slice and the new address.
     pub(crate) async fn begin_change_in(&mut self, member: usize) -> anyhow::Result<(usize, String, String)> {
         let round = self.changes / u32::try_from(self.members())?;
         self.changes += 1;
@@ -308,7 +309,7 @@ impl<'a> Scene<'a> {
         self.watches.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
-    /// Returns the number of members that import the Service from `member`; 0 if somebody deleted its export.
+    /// Returns the number of members that import the Service from `member`. Returns 0 if somebody deleted the export of `member`.
     fn importers_of(&self, member: usize) -> usize {
         let exported = self.watches.look(|world| world.export(member, SERVICE).is_some());
         if exported { self.importers() } else { 0 }
@@ -345,7 +346,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Keeps the first differences only, and adds the number of the others.
+/// Keeps only the first differences, and adds the number of omitted differences.
 fn shortened(mut wrong: Vec<String>) -> Vec<String> {
     if wrong.len() > DIFFERENCES_TOLD {
         let more = wrong.len() - DIFFERENCES_TOLD;

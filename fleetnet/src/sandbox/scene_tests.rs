@@ -1,4 +1,4 @@
-//! Tests of whole runs in this process, on paused time.
+//! Tests of whole runs of the sandbox, in one process on paused time.
 
 use super::*;
 use crate::args::Options;
@@ -26,7 +26,7 @@ fn options() -> Options {
     }
 }
 
-/// Returns a sender of events and the receiver of what it sends.
+/// Returns a sender of events, and the receiver of its events.
 fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     let (stage, mut told) = Stage::recorded();
     let (all, events) = mpsc::unbounded_channel();
@@ -40,7 +40,7 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     (stage, events)
 }
 
-/// Waits until this many events have reported this state of an agent.
+/// Waits until this number of events have reported this state of an agent.
 async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::UnboundedReceiver<Event>) {
     let mut seen = 0;
     while seen < times {

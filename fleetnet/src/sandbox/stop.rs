@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Two requests: to stop, and to stop without waiting. Clones share them.
+/// Two requests to the sandbox: to stop, and to stop without waiting. Clones share both requests.
 #[derive(Clone)]
 pub(crate) struct Stop {
     trigger: Arc<ShutdownTrigger>,
@@ -14,10 +14,10 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Returns a request that the usual signals set. A second signal asks to stop without waiting.
+    /// Returns the requests, and sets them by signals: the first signal requests a stop, the second a stop without waiting.
     ///
     /// # Errors
-    /// Signal handlers cannot be installed.
+    /// If signal handlers cannot be installed.
     pub(crate) fn on_signals() -> std::io::Result<Self> {
         let (trigger, requested) = Shutdown::new();
         let (insist, insisted) = Shutdown::new();

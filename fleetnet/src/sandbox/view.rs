@@ -33,7 +33,7 @@ pub(crate) struct Stage(mpsc::Sender<Option<Told>>);
 impl Stage {
     /// Sends an event to the view. Waits while the view's queue is full.
     pub(crate) async fn tell(&self, event: Event) {
-        // Sending fails if the view is closed, and then nobody needs the event.
+        // Sending fails if the view is closed. A closed view does not need the event.
         let _ = self.0.send(Some(Told { at: Local::now(), event })).await;
     }
 }
@@ -44,7 +44,7 @@ pub(crate) struct Recorded(mpsc::Receiver<Option<Told>>);
 
 #[cfg(test)]
 impl Stage {
-    /// Returns a sender of events and the receiver of what it sends, in place of a view.
+    /// Returns a sender of events, and the receiver of its events in place of a view.
     pub(crate) fn recorded() -> (Self, Recorded) {
         let (sender, told) = mpsc::channel(TOLD);
         (Self(sender), Recorded(told))
@@ -59,14 +59,14 @@ impl Recorded {
     }
 }
 
-/// Open view of the events.
+/// View that receives the events of a [`Stage`] and shows them.
 pub(crate) struct View(JoinHandle<io::Result<()>>);
 
 impl View {
-    /// Waits until all events so far are shown and the terminal is restored. Drops later events.
+    /// Waits until all events so far are shown and the terminal is restored. Later events are dropped.
     ///
     /// # Errors
-    /// The output failed. A closed output is no error.
+    /// If the output fails. A closed output is no error.
     pub(crate) async fn close(self, stage: Stage) -> io::Result<()> {
         // `None` ends the view, even if other senders exist.
         let _ = stage.0.send(None).await;
@@ -114,7 +114,8 @@ async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told
     Ok(())
 }
 
-/// Draws a picture of all events every [`FRAME`] if something changed. At the end, prints the last one as lines.
+/// Draws a picture of the state after all events, every [`FRAME`] if there was an event. At the end, prints a summary that stays
+/// on the terminal.
 async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();

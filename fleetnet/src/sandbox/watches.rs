@@ -1,4 +1,5 @@
-//! Watches of the members, as a user has them. They keep the [`World`] up to date, and its changes become events.
+//! Watches of the members. They keep the [`World`] (the observed state) up to date. Changes of the `World` become events of the
+//! sandbox.
 
 use super::describe;
 use super::event::{Event, Export, Import};
@@ -26,7 +27,7 @@ use tokio::sync::watch::Sender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Annotation of the bookmark that ends the initial objects of a watch.
+/// Annotation of the bookmark after the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Watches of a fleet's members. They end when this value is dropped.
@@ -75,23 +76,23 @@ impl Watches {
         Self { world, announced, _tasks: tasks }
     }
 
-    /// Waits until the observed state fulfils a condition. Returns false after `limit`.
+    /// Waits until `so` is true for the observed state. Returns false if this does not happen within `limit`.
     pub(crate) async fn see(&self, limit: Duration, so: impl FnMut(&World) -> bool) -> bool {
         let mut world = self.world.subscribe();
         timeout(limit, world.wait_for(so)).await.is_ok_and(|seen| seen.is_ok())
     }
 
-    /// Sends events about changes of the observed state now, without the usual delay.
+    /// Sends events about changes of the observed state now, without the delay [`ANNOUNCE`].
     pub(crate) async fn announce(&self, stage: &Stage) {
         announce(&self.world, &self.announced, stage).await;
     }
 
-    /// Calls `at` with the present observed state. `at` must not block.
+    /// Calls `at` with the current observed state. `at` must not block.
     pub(crate) fn look<T>(&self, at: impl FnOnce(&World) -> T) -> T {
         at(&self.world.borrow())
     }
 
-    /// Calls `how` to change what the observed state records, such as arrivals to wait for.
+    /// Calls `how` to change the observed state, for example to record arrivals of an endpoint. This change causes no event.
     pub(crate) fn instruct<T>(&self, how: impl FnOnce(&mut World) -> T) -> T {
         let mut told = None;
         self.world.send_if_modified(|world| {
@@ -120,7 +121,7 @@ impl Look {
     }
 }
 
-/// Watches all objects of a kind until this future is dropped. Restarts the watch when it breaks.
+/// Watches all objects of a kind until this future is dropped. Restarts a broken watch.
 async fn follow<K>(api: Api<K>, look: Look, fact: fn(&K) -> Fact)
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -160,7 +161,7 @@ fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {
     }
 }
 
-/// Sends events about changes of the observed state after a short delay, so that several quick changes give one event.
+/// Sends events about changes of the observed state. Waits a short time before, so that several quick changes lead to one event.
 async fn announce_changes(world: Arc<Sender<World>>, announced: Arc<Mutex<Announced>>, stage: Stage) {
     let mut changes = world.subscribe();
     while changes.changed().await.is_ok() {
@@ -180,7 +181,7 @@ async fn announce(world: &Sender<World>, announced: &Mutex<Announced>, stage: &S
     }
 }
 
-/// State in the last events that were sent.
+/// Exports and imports as in the last events that were sent.
 #[derive(Default)]
 struct Announced {
     exports: BTreeMap<(String, String), Export>,

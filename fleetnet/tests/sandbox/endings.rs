@@ -1,4 +1,4 @@
-//! Tests that a sandbox that is ended from outside leaves nothing behind.
+//! Tests that a sandbox leaves nothing behind when a signal ends it.
 
 use super::{Running, names, text};
 use rustix::process::Signal;
@@ -40,8 +40,8 @@ fn an_interrupt_takes_the_kubeconfigs_and_the_ports_with_it() {
     }
 }
 
-/// Returns the inode of the socket that listens at an address, if any. Unlike the port, the inode cannot belong to another
-/// process a moment later.
+/// Returns the inode of the socket that listens at an address, if any. Another process could use the same port a moment later,
+/// but not the same inode.
 fn listener(address: SocketAddr) -> Option<u64> {
     let SocketAddr::V4(address) = address else { panic!("{address} is not of IPv4") };
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
@@ -68,7 +68,7 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
     }
 }
 
-/// Returns the processor time that a process has used.
+/// Returns the processor time of a process, in milliseconds.
 fn processor_milliseconds(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -81,7 +81,7 @@ fn processor_milliseconds(pid: u32) -> u64 {
 fn twenty_members_need_less_than_256_mebibytes_and_say_something_at_once() {
     let mut running = Running::start(&["--json", "--members", "20"]);
     running.until("\"starting\"");
-    // Measures processor time, because elapsed time says nothing on a busy machine.
+    // Measure processor time, because elapsed time depends on the load of the machine.
     let milliseconds = processor_milliseconds(running.child.id());
     assert!(milliseconds < 1000, "the first words came after {milliseconds} ms of processor time");
     running.until("\"event\":\"change\"");

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Time limit for a sandbox in a test. Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Timer that kills a sandbox that runs longer than [`LIMIT`], so that the test stops waiting and fails.
+/// Timer that kills a sandbox after [`LIMIT`], so that its test fails instead of waiting.
 struct Limit {
     passed: Arc<AtomicBool>,
     _running: SyncSender<()>,
@@ -39,7 +39,7 @@ impl Limit {
         Self { passed, _running: running }
     }
 
-    /// Fails if the time limit has passed. `what` says what the test waited for.
+    /// Fails if the time limit has passed. `what` names the event that the test waited for.
     fn check(&self, what: &str) {
         assert!(!self.passed.load(Ordering::Relaxed), "waited for {what}; it was killed after {LIMIT:?}");
     }
@@ -81,7 +81,7 @@ fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// Runs the sandbox to its verdict, which must be `passed`. Returns its events.
+/// Runs the sandbox until its verdict, which must be `passed`. Returns the events of the run.
 fn passes(arguments: &[&str]) -> Vec<Value> {
     let output = run(&[&["--once", "--json"], arguments].concat());
     let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
@@ -184,8 +184,8 @@ fn the_second_export_of_other_ports_shows_the_conflict() {
 #[test]
 fn a_storm_of_changes_arrives_for_no_more_writes_than_one_by_one() {
     let steps = steps(&passes(&["--scenario", "slice-storm"]));
-    // Expected cost of 400 changes of 40 slices. Each write of a change to the hub is followed by two for each of two
-    // importers.
+    // Cost of 400 changes of 40 slices. A change costs 1 write for the export, and 2 writes for each of 2 importers, unless it is
+    // skipped. Only the last change of each slice is never skipped.
     let cost = |line: &str| -> Option<u64> {
         let (_, cost) = line.strip_prefix("400 changes in ")?.split_once(" ms, for ")?;
         cost.strip_suffix(" writes of 2000 one by one")?.parse().ok()
@@ -216,7 +216,7 @@ impl Running {
         Self { child, output, limit }
     }
 
-    /// Reads lines of its output until one contains `part`.
+    /// Reads lines of the sandbox's output until a line contains `part`.
     fn until(&mut self, part: &str) {
         let mut line = String::new();
         while !line.contains(part) {

@@ -24,10 +24,10 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
         .spawn()
         .unwrap();
     let limit = Limit::of(&child);
-    // The command object has the terminal open too, which would keep it open after the process has ended.
+    // The command object also has the terminal open. Without the drop, the terminal would stay open after the process has ended.
     drop(command);
     let (mut written, mut piece, mut asked) = (Vec::new(), [0; 4096], false);
-    // Reading fails at the end: the last process that had the terminal open is gone.
+    // A read fails when the last process that had the terminal open has ended.
     while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
         written.extend_from_slice(&piece[..bytes]);
         if !asked && String::from_utf8_lossy(&written).contains(until) {

@@ -1,4 +1,4 @@
-//! Tests of verdicts that fail because somebody changed the clusters.
+//! Tests of verdicts that fail because a user changed the clusters.
 
 use super::Running;
 use fleetnet_api::crd::MultiClusterService;
@@ -22,7 +22,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// Returns a slice of a Service in the namespace `fleet-system` that no agent made, as a faulty agent might leave behind.
+/// Returns a slice in the namespace `fleet-system` that no agent created. A faulty agent could leave such a slice behind.
 fn foreign_slice(service: &str) -> EndpointSlice {
     let slice = serde_json::json!({
         "metadata": {"name": "foreign", "labels": {"kubernetes.io/service-name": service}},
@@ -32,7 +32,7 @@ fn foreign_slice(service: &str) -> EndpointSlice {
     serde_json::from_value(slice).unwrap()
 }
 
-/// Runs a sandbox until its verdict, which must fail. Returns the differences and the number of changes before.
+/// Runs a sandbox until its verdict, which must fail. Returns the differences, and the number of changes before the verdict.
 fn fails(mut running: Running) -> (Vec<String>, usize) {
     let (mut line, mut changes) = (String::new(), 0);
     while !line.contains("\"event\":\"verdict\"") {
@@ -52,7 +52,7 @@ fn fails(mut running: Running) -> (Vec<String>, usize) {
 fn what_is_imported_wrongly_or_left_over_is_reported_and_ends_it_with_1() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().to_str().unwrap();
-    // The changes take 20 s, far longer than what the test does meanwhile.
+    // The changes take 20 s, much longer than the writes that the test makes in this time.
     let slowly = ["--once", "--json", "--changes", "100", "--changes-per-second", "5", "--kubeconfigs", folder];
     let mut running = Running::start(&slowly);
     running.until("\"event\":\"change\"");

@@ -41,18 +41,18 @@ impl Agent {
         &self.name
     }
 
-    /// Waits until the agent has listed everything that it watches, or until it ends.
+    /// Waits until the agent has listed all kinds that it watches, or until the agent ends.
     pub(crate) async fn ready(&self) {
         self.running.lock().await.ready().await;
     }
 
-    /// Stops the agent: it finishes its current work and releases its Leases. Kills it after a time limit.
+    /// Stops the agent: it finishes its current work and releases its Leases. After a time limit, the agent is killed.
     pub(crate) async fn stop(self) {
         self.keeper.abort();
         self.running.lock().await.stop(STOP).await;
     }
 
-    /// Kills the agent, and waits until it is gone.
+    /// Kills the agent, and waits until its task has ended.
     pub(crate) async fn kill(self) {
         self.keeper.abort();
         self.running.lock().await.kill().await;
@@ -75,12 +75,12 @@ impl Failures {
 
     /// Waits for the first failure of an agent.
     pub(crate) async fn any(&self) {
-        // This cannot fail: `self` owns the channel's sender.
+        // The wait cannot fail, because `self` owns the channel's sender.
         let _ = self.0.subscribe().wait_for(|all| !all.is_empty()).await;
     }
 }
 
-/// Restarts an agent whenever it fails.
+/// Restarts an agent after each failure. Returns when the agent ends without a failure.
 async fn keep(
     name: String,
     running: Arc<Mutex<sim::Agent>>,

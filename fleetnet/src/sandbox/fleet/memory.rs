@@ -98,12 +98,13 @@ fn without_group(resource: &str) -> String {
     subresource.map_or_else(|| plural.to_owned(), |subresource| format!("{plural}/{subresource}"))
 }
 
-/// Connection to a server; true while it is interrupted. Then requests have no effect and no answer, and watches break.
+/// Connection to a server. The value is true while the connection is interrupted. Requests then have no effect and no response,
+/// and watches break.
 #[derive(Clone)]
 struct Cable(Arc<watch::Sender<bool>>);
 
 impl Cable {
-    /// True if the connection is interrupted for this user. The sandbox's own user always has access.
+    /// True if the connection is interrupted for this user. The sandbox's own user is never interrupted.
     fn is_pulled_for(&self, user: &User) -> bool {
         *self.0.borrow() && &*user.name != ADMIN
     }
@@ -136,7 +137,7 @@ impl WatchFaults for Cable {
         let mut pulled = self.0.subscribe();
         async move {
             if pulled.wait_for(|pulled| *pulled).await.is_err() {
-                // The server is gone: this watch never delivers anything again.
+                // The server was dropped, so this watch is never interrupted.
                 std::future::pending::<()>().await;
             }
         }

@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub(crate) enum Server {
     /// memkube in this process.
     Memory(InMemory),
-    /// etcd and kube-apiserver in processes of their own.
+    /// etcd and kube-apiserver in separate processes.
     Real(Box<OnProcesses>),
 }
 
 impl Server {
-    /// Returns a client that may do everything.
+    /// Returns a client with all rights.
     pub(crate) fn admin(&self) -> kube::Client {
         match self {
             Self::Memory(server) => server.admin(),
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Creates a member's namespace in the hub, and gives the member's agent access to it.
+    /// Creates a member namespace in the hub, and grants the member's agent the rights to use it.
     pub(crate) async fn admit(&self, member: &str) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.make_namespace(&member_namespace(member)).await,
@@ -76,7 +76,7 @@ impl Server {
         Ok(())
     }
 
-    /// Writes a kubeconfig for a user who may do everything. A server in memory starts to listen on a port for it.
+    /// Writes a kubeconfig for a user with all rights. A server in memory also starts to listen on `listener`.
     pub(crate) fn publish(
         &self,
         cluster: &str,

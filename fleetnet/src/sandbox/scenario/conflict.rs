@@ -1,5 +1,5 @@
-//! Scenario: exports a Service with different ports from two members. The first wins, and the second gets a conflict and can
-//! resolve it.
+//! Scenario: exports a Service with different ports from two members. The first export is accepted. The second export gets the
+//! condition Conflict, until its member changes the port.
 
 use crate::args::Scenario;
 use crate::limits::ARRIVAL;

@@ -1,4 +1,5 @@
-//! Scenario: interrupts the hub for a while. Existing imports stay, and missed changes arrive afterwards.
+//! Scenario: interrupts all connections to the hub for 2 s. Existing imports stay, and missed changes arrive after the
+//! interruption.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;

@@ -1,4 +1,4 @@
-//! Writes of a user in a member: the objects to create.
+//! Writes that a user makes in a member: Services, slices, exports and imports.
 
 use crate::sandbox::observe::NAMESPACE;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
@@ -20,7 +20,7 @@ impl User {
         Self(client)
     }
 
-    /// Creates a Service without a selector, because the sandbox writes its slices itself.
+    /// Creates a Service without a selector, because the sandbox itself writes the slices of the Service.
     pub(super) async fn create_service(&self, name: &str, port: u16) -> anyhow::Result<()> {
         self.create::<Service>(json!({"metadata": {"name": name}, "spec": {"ports": ports(port)}})).await
     }
@@ -72,7 +72,7 @@ impl User {
     }
 }
 
-/// Returns an error as a sentence. For an answer of a server, only its message.
+/// Returns an error as a sentence. For an error response of a server, returns only the message.
 pub(super) fn told(error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.clone(),

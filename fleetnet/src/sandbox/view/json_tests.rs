@@ -19,7 +19,7 @@ fn shown(event: Event) -> Value {
     value
 }
 
-/// Returns one event of every kind, as at the beginning of a run.
+/// Returns one event of each kind that occurs at the beginning of a run.
 fn beginning() -> Vec<Event> {
     let [cluster, service] = ["member-1", "work/app"].map(str::to_owned);
     let clusters = vec!["hub".to_owned(), "member-1".to_owned(), "member-2".to_owned()];

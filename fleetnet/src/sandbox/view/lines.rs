@@ -1,4 +1,4 @@
-//! View for people without a terminal: one line for each event that adds something to earlier ones.
+//! View for people without a terminal: one line for each event with new information.
 
 use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use crate::sandbox::observe::told;
@@ -12,7 +12,7 @@ pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
     format!("{} {line}", at.format("%H:%M:%S%.3f"))
 }
 
-/// Describes an event in words, on one or more lines. `None` for an event that adds nothing.
+/// Describes an event in words, on one or more lines. `None` for an event without new information.
 pub(super) fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::Starting { members, servers, scenario } => {
@@ -70,7 +70,7 @@ pub(super) fn short(event: &Event) -> Option<String> {
     Some(format!("change {number}: {cluster}/{slice} {came}{cost}"))
 }
 
-/// Describes a pair of clusters, the exporting and the importing one.
+/// Describes a pair of clusters: the exporting and the importing cluster.
 pub(super) fn pair(origin: &str, destination: &str) -> String {
     if origin == destination { format!("{origin} -> itself") } else { format!("{origin} -> {destination}") }
 }

@@ -1,4 +1,4 @@
-//! Picture of a fleet for a terminal, as lines that fit on it. Does no I/O.
+//! Picture of a fleet, as lines that fit the size of a terminal. Does no I/O.
 
 use super::lines;
 use super::state::{Happened, State};
@@ -36,9 +36,9 @@ type Lines = Vec<(Look, String)>;
 /// Part of the picture, such as the imports. Its lines are cut if there is not enough room.
 struct Part {
     lines: Lines,
-    /// True if the first line is a heading. When only one line fits, a line of data is shown instead.
+    /// True if the first line is a heading. If only one line fits, the picture shows a line of data instead of the heading.
     headed: bool,
-    /// True if the part shows its end instead of its beginning when it is too long.
+    /// True if a part that is too long shows its last lines instead of its first lines.
     newest_last: bool,
     /// Importance of the part.
     rank: Rank,
@@ -54,7 +54,7 @@ enum Rank {
     Kubeconfigs,
 }
 
-/// Number of lines that each part should have before a less important part is shown too.
+/// Number of lines of each important part that must fit before a less important part is shown.
 const WORTH: usize = 5;
 
 /// Draws the picture: at most `size.rows` lines of at most `size.columns` characters.
@@ -93,7 +93,7 @@ fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
             parts.retain(|part| part.rank != rank);
         }
     }
-    // Every part needs a heading and one line. If that does not fit, drop the picture's header.
+    // Every part needs its heading and one line. If these lines do not fit, drop the picture's header.
     if worth(parts, 2) > rows {
         parts.retain(|part| part.rank != Rank::Header);
     }
@@ -150,7 +150,8 @@ fn imports(state: &State) -> Part {
     Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-/// Clusters that share a line: from Service and description of their state to whether that state is good, and the clusters.
+/// Clusters that share a line. The key is a Service and a description of its state. The value is true if the state is good, with
+/// the clusters.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
 fn told_together(alike: Alike<'_>, word: &str) -> Lines {
@@ -169,8 +170,8 @@ fn clusters(names: &[&str]) -> String {
     if names.len() <= CLUSTERS_NAMED { names.join(", ") } else { format!("{} clusters", names.len()) }
 }
 
-/// Returns the part about latencies: a line for each pair of clusters, those of a cluster with itself last. Many pairs share a
-/// summary line.
+/// Returns the part about latencies: a line for each pair of clusters. Pairs of a cluster with itself are last. If there are many
+/// pairs, the first line is a summary of all pairs of different clusters.
 fn latencies(state: &State, columns: usize) -> Part {
     let mut rows: Vec<(String, Latency)> = Vec::new();
     if state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED {
@@ -183,7 +184,8 @@ fn latencies(state: &State, columns: usize) -> Part {
         };
         rows.extend(pairs.filter_map(row));
     }
-    // Four columns of 9 characters follow the names. When room is scarce the last columns are dropped, but never the first.
+    // Four columns of 9 characters follow the names. If there is not enough room, the last columns are dropped, but never the
+    // first.
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
     let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
     let line = |name: &str, cells: [String; 4]| {
@@ -232,8 +234,8 @@ fn headed(heading: &str, lines: Lines) -> Lines {
     std::iter::once((Look::Heading, heading.to_owned())).chain(lines).collect()
 }
 
-/// Divides the rows of the terminal among parts. Each part gets the rows that it wants if there are enough. Otherwise the rows
-/// that small parts leave are divided equally.
+/// Divides the rows of the terminal among parts. If the rows do not suffice, small parts get all their rows, and the other parts
+/// get equal shares of the remaining rows.
 fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|part| wanted[*part]);
@@ -245,7 +247,7 @@ fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     shares
 }
 
-/// Cuts a part to `room` rows. The last row gives the number of omitted lines.
+/// Cuts a part to `room` rows. One row shows the number of omitted lines.
 fn cut(part: Part, room: usize) -> Lines {
     let Part { mut lines, newest_last, headed, .. } = part;
     if lines.len() <= room {

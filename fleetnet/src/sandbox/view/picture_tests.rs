@@ -76,7 +76,7 @@ fn a_fleet_of_two_fits_a_small_terminal() {
     );
 }
 
-/// Returns the state of a fleet with every kind of content. Its newest change has number 90.
+/// Returns the state of a fleet with lines for every part of the picture. The newest change has number 90.
 fn full(members: usize) -> State {
     let mut state = fleet(members);
     let clusters = std::iter::once("hub".to_owned()).chain((1..=members).map(|number| format!("member-{number}")));

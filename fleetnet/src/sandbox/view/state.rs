@@ -1,4 +1,4 @@
-//! State from which pictures are drawn: a summary of all events so far. Does no I/O.
+//! State of the terminal view: a summary of all events so far. Does no I/O.
 
 use super::lines;
 use crate::limits::REMEMBERED;
@@ -96,7 +96,7 @@ impl State {
             Event::Kubeconfig { .. } => self.kubeconfigs.extend(lines::line(&event)),
             Event::Step { .. } | Event::Trouble { .. } => self.remember(happened),
             Event::Verdict { passed, wrong, .. } => self.verdict = Some((passed, wrong)),
-            // These events only sum up earlier ones.
+            // These events only summarize earlier events.
             Event::Latency { .. } | Event::Cost { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Alternate screen of the terminal, on which pictures are shown, and the return to the normal screen.
+//! Alternate screen of the terminal, for pictures of the fleet.
 
 use super::picture::Size;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_REST: &str = "\u{1b}[J";
 
-/// Size assumed for a terminal that does not report one.
+/// Assumed size of a terminal that does not report its size.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
 /// Alternate screen of the terminal. Dropping this value restores the normal screen.
@@ -26,19 +26,19 @@ impl Screen {
     /// Draws a picture over the previous one.
     pub(super) fn show(&self, lines: &[String]) -> io::Result<()> {
         let body = lines.join(&format!("{CLEAR_LINE}\r\n"));
-        // Write the whole picture at once, so that a partial one never shows.
+        // Write the whole picture at once, so that a partial picture never shows.
         write(&format!("{HOME}{body}{CLEAR_LINE}{CLEAR_REST}"))
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Writing fails if the terminal is gone, and then nothing needs to be restored.
+        // Writing fails if the terminal is closed. A closed terminal does not need the normal screen.
         let _ = write(LEAVE);
     }
 }
 
-/// Returns the present size of the terminal.
+/// Returns the current size of the terminal.
 pub(super) fn size() -> Size {
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
