@@ -1,5 +1,5 @@
-//! Agent in a simulated fleet, run as the engine runs it: watches lag, own writes are seen at once, and each object has one
-//! write in flight.
+//! Agent in a simulated fleet, run as in the engine: watch events arrive with a delay, the agent sees its own writes at once, and
+//! each object has at most one write in flight.
 
 use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
@@ -12,7 +12,7 @@ use fleetnet_types::{Change, ObjectName, Removal, Timestamp, Uid, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
-/// Change of an object, with its kind.
+/// Change of an object, with the kind of the object.
 pub(crate) type KindChange = (Kind, Change<Object>);
 
 pub(crate) fn applied(object: Object) -> KindChange {
@@ -169,7 +169,7 @@ pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(crate) enum News {
     Changed(KindChange),
-    /// End of a list: all its objects were delivered.
+    /// End of a list: the watch has delivered all objects of the list.
     Listed,
 }
 
@@ -180,13 +180,13 @@ pub(crate) struct Agent<V: View> {
     pub(crate) requeue: BTreeSet<V::Key>,
     /// Events that each watch has not delivered yet, in order.
     pub(crate) inbox: BTreeMap<Kind, VecDeque<News>>,
-    /// Writes that were planned and not executed yet, with the key of their plan.
+    /// Planned writes that the server has not executed yet, each with the key of its plan.
     pub(crate) in_flight: Vec<(Write, V::Key)>,
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
-    /// UID of each object that the watches delivered, to find the objects that a later list lacks.
+    /// UID of each object that the watches delivered. A later list is compared with these UIDs, to find deleted objects.
     delivered: BTreeMap<(Kind, ObjectName), Uid>,
-    /// Blocking reasons of the agent's plans, by key.
+    /// Blocking reasons of the last plan of each key.
     pub(crate) blocking_reasons: BTreeMap<V::Key, Vec<BlockingReason>>,
 }
 
@@ -204,7 +204,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Restarts the agent: it forgets everything and lists these objects.
+    /// Restarts the agent: the agent loses its view and lists these objects.
     pub(crate) fn restart(&mut self, objects: &[Object]) {
         *self = Self::new(self.view.forgetful());
         for kind in V::KINDS {
@@ -212,7 +212,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Lists a kind again. The list contains everything that the watch had not delivered.
+    /// Lists a kind again. The list replaces all events that the watch has not delivered yet.
     pub(crate) fn list(&mut self, kind: Kind, objects: &[Object]) {
         let queue = self.inbox.entry(kind).or_default();
         queue.clear();
@@ -227,7 +227,7 @@ impl<V: View> Agent<V> {
         queue.push_back(News::Listed);
     }
 
-    /// Drops the events of a kind that the server no longer serves.
+    /// Drops the undelivered events of a kind that the server no longer provides, and sets the state of the watch.
     pub(crate) fn not_served(&mut self, kind: Kind, state: WatchState, now: Timestamp) {
         self.inbox.remove(&kind);
         let mut requeue = Vec::new();
@@ -235,7 +235,7 @@ impl<V: View> Agent<V> {
         self.requeue.extend(requeue);
     }
 
-    /// Queues a change for its watch to deliver.
+    /// Queues a watch event with this change, if the agent watches the kind.
     pub(crate) fn notify(&mut self, change: KindChange) {
         let kind = change.0;
         if V::KINDS.contains(&kind) {
@@ -276,7 +276,7 @@ impl<V: View> Agent<V> {
         self.requeue.extend(requeue);
     }
 
-    /// Plans a key. Its new writes are then in flight.
+    /// Plans a key. The writes of the plan are in flight afterwards.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.requeue.remove(key);
         let plan = self.view.decide(key, now);
@@ -301,7 +301,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// Shows the agent the answer to a write: the view has the server's object before any later plan.
+    /// Adds the server's answer to a write to the view. So every later plan sees the object as the server stored it.
     pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
         let target = (write.kind(), write.at.clone());
         // Undelivered watch events of this object are older than the answer, so they are dropped.

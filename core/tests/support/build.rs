@@ -1,4 +1,4 @@
-//! Builders of test objects: each returns the smallest valid object, and chained calls change it.
+//! Builders of test objects. Each builder returns the smallest valid object, and chained method calls change the object.
 
 use fleetnet_core::features::Features;
 use fleetnet_core::index::Stored;
@@ -15,13 +15,13 @@ use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";
 
-/// Parses a text such as `work/app` into namespace and name.
+/// Splits a text such as `work/app` into namespace and name.
 pub(crate) fn named(path: &str) -> ObjectName {
     let (namespace, name) = path.split_once('/').expect("namespace/name");
     ObjectName::new(namespace, name)
 }
 
-/// Returns the full name of an object in a member's namespace of the hub.
+/// Returns the full name of an object in a member's namespace in the hub.
 pub(crate) fn in_hub_of(cluster: &str, name: &str) -> ObjectName {
     ObjectName::new(names::member_namespace(cluster), name)
 }
@@ -78,7 +78,7 @@ pub(crate) trait Build: Stored {
 }
 impl<T: Stored> Build for T {}
 
-/// Returns a port of a Service whose pods listen on 8080.
+/// Returns a port of a Service whose pods listen on port 8080.
 pub(crate) fn port(name: &str, number: i32) -> ServicePort {
     ServicePort {
         name: name.into(),
@@ -105,7 +105,7 @@ pub(crate) fn service(path: &str) -> Service {
     }
 }
 
-/// Returns the derived Service of a MultiClusterService, of type LoadBalancer.
+/// Returns the derived Service of a MultiClusterService. The Service has type LoadBalancer.
 pub(crate) fn derived_service(name: &str, mcs: &str) -> Service {
     Service {
         service_type: ServiceType::LoadBalancer,
@@ -167,7 +167,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     }
 }
 
-/// Returns a source slice with one endpoint. The name of its Service is the part before the last hyphen.
+/// Returns a source slice with one endpoint. The part of the slice's name before the last hyphen is the name of its Service.
 pub(crate) fn slice(path: &str) -> EndpointSlice {
     let name = named(path);
     let service = name.name.rsplit_once('-').map(|(service, _)| Text::from(service));
@@ -204,7 +204,7 @@ impl BuildSlice for EndpointSlice {
     }
 }
 
-/// Returns a condition that was set at second 1.
+/// Returns a condition whose last transition was at second 1.
 pub(crate) fn condition(condition_type: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
     Condition {
         condition_type: condition_type.into(),
@@ -244,7 +244,7 @@ pub(crate) fn not_found() -> Condition {
     condition("Valid", "Unknown", "UnknownServiceImport", message, 1)
 }
 
-/// Returns a ServiceExport as its user creates it.
+/// Returns a ServiceExport as a user creates it: without finalizer and conditions.
 pub(crate) fn service_export(path: &str) -> ServiceExport {
     ServiceExport {
         meta: Meta { uid: format!("uid-export-{path}").into(), ..meta(named(path), 1) },
@@ -275,7 +275,7 @@ impl BuildExport for ServiceExport {
     }
 }
 
-/// Returns a MultiClusterService as its user creates it, which imports the Service with its own name.
+/// Returns a MultiClusterService as a user creates it. It imports the Service that has its own namespace and name.
 pub(crate) fn mcs(path: &str) -> MultiClusterService {
     let name = named(path);
     MultiClusterService {
@@ -293,7 +293,7 @@ pub(crate) fn mcs(path: &str) -> MultiClusterService {
 pub(crate) trait BuildMcs {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
-    /// Adds the finalizer and the label that the agent writes first.
+    /// Adds the finalizer and the label with the import's name. The agent's first write to a MultiClusterService adds both.
     fn taken_on(self) -> Self;
     fn deriving(self, name: &str) -> Self;
     fn with_conditions(self, conditions: &[Condition]) -> Self;
@@ -332,7 +332,7 @@ pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
     }
 }
 
-/// Returns a ServiceImport without owner, claim or exporters.
+/// Returns a ServiceImport without owner, claims and exporters.
 pub(crate) fn service_import(path: &str) -> ServiceImport {
     ServiceImport {
         meta: meta(named(path), 1),
@@ -345,9 +345,9 @@ pub(crate) fn service_import(path: &str) -> ServiceImport {
 pub(crate) trait BuildImport {
     fn controlled_by(self, mcs: &MultiClusterService) -> Self;
     fn showing(self, status: ImportStatus) -> Self;
-    /// Records claims of these members, and adds the finalizer.
+    /// Records these members as importers, and adds the finalizer.
     fn claimed_by(self, clusters: &[&str]) -> Self;
-    /// Records the exclusive claim (type LoadBalancer) of this member.
+    /// Records that this member has the exclusive claim (type LoadBalancer).
     fn claimed_alone_by(self, cluster: &str) -> Self;
 }
 
@@ -379,7 +379,7 @@ impl BuildImport for ServiceImport {
     }
 }
 
-/// Returns the reference in the hub to an object of a member, as of its first export.
+/// Returns the reference with which an object in the hub names its source object in a member, as of the first export.
 pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Timestamp>) -> Reference {
     Reference {
         cluster: cluster.into(),
@@ -391,7 +391,7 @@ pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Tim
     }
 }
 
-/// Returns a new InternalServiceExport of a Service, whose change was first seen at second 5.
+/// Returns a new InternalServiceExport of a Service. The exporter saw the change of the Service at second 5.
 pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServiceExport {
     let source = &service.meta.name;
     let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));
@@ -407,7 +407,7 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
 }
 
 pub(crate) trait BuildInternalExport {
-    /// Adds the finalizer and the stamp of the hub agent.
+    /// Adds the hub agent's finalizer, and the annotation `ports-offered-since` with this start time of the port set.
     fn offered_since(self, at: Timestamp) -> Self;
     fn judged(self, verdict: Condition) -> Self;
 }
@@ -437,7 +437,7 @@ pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImp
 }
 
 pub(crate) trait BuildClaim {
-    /// Gives the claim another name.
+    /// Changes the name of the claim.
     fn called(self, name: &str) -> Self;
     fn east_west(self) -> Self;
     fn with_status(self, status: ImportStatus) -> Self;
@@ -459,7 +459,7 @@ impl BuildClaim for InternalServiceImport {
     }
 }
 
-/// Returns the export of a slice whose Service is accepted, first seen at second 5.
+/// Returns the EndpointSliceExport of a slice whose Service is accepted. The exporter saw the change of the slice at second 5.
 pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     let source = &slice.meta.name;
     let owner = ObjectName::new(source.namespace.clone(), slice.service.clone().expect("a source slice has a Service"));
@@ -479,7 +479,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     }
 }
 
-/// Returns the distributed slice of an export for an importer.
+/// Returns the distributed slice that the hub agent creates for an importer from an EndpointSliceExport.
 pub(crate) fn distributed_slice(importer: &str, export: &HubSlice) -> HubSlice {
     let name = &export.meta.name.name;
     let at = in_hub_of(importer, name);
@@ -508,7 +508,7 @@ pub(crate) fn namespace(name: &str) -> Namespace {
     Namespace { meta, exporters: None, importers: None }
 }
 
-/// Returns a MemberAgent in which member agent and hub agent announce these features.
+/// Returns a MemberAgent: the member agent announces the features `member`, and the hub agent announces the features `hub`.
 pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> MemberAgent {
     MemberAgent {
         meta: meta(in_hub_of(cluster, cluster), 1),
@@ -522,8 +522,8 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
     }
 }
 
-/// Conversion of an object to the enum that views take. The caller chooses EndpointSliceExport or EndpointSliceImport, which
-/// are one type here.
+/// Conversion of an object to the enum `Object`, which views store. EndpointSliceExport and EndpointSliceImport are one Rust type
+/// (`HubSlice`), so for `HubSlice` the caller chooses the variant.
 pub(crate) trait IntoObject {
     fn object(self) -> Object;
 }
@@ -563,7 +563,7 @@ impl BuildNamespace for Namespace {
     }
 }
 
-/// Returns the finalizers of an object, with ours or without.
+/// Returns the finalizers of an object. Our finalizer is included only if `ours` is true.
 pub(crate) fn finalizers_of(meta: &Meta, ours: bool) -> Finalizers {
     if ours { meta.finalizers.with_ours() } else { meta.finalizers.without_ours() }
 }

@@ -1,4 +1,4 @@
-//! Simulated API server, as far as the rules can tell: identity, versions, generations, finalizers, preconditions.
+//! Simulated API server, with the behaviour that rules can observe: UIDs, versions, generations, finalizers and preconditions.
 
 use super::agent::{KindChange, applied, removed};
 use super::server::{made, merge, specification, without_status};
@@ -7,7 +7,7 @@ use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Result of a write. In each case [`Cluster::get`] then returns the present object.
+/// Result of a write. After each of these results, [`Cluster::get`] returns the current object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,
@@ -25,7 +25,7 @@ pub(crate) struct Cluster {
     objects: BTreeMap<(Kind, ObjectName), Object>,
     incarnations: BTreeMap<(Kind, ObjectName), u32>,
     version: u64,
-    /// Namespaces that do not exist in this cluster: a create in one fails.
+    /// Namespaces that do not exist in this cluster. A create in such a namespace fails.
     pub(crate) missing_namespaces: BTreeSet<String>,
     /// Changes that the watches have not received yet.
     pub(crate) changes: Vec<KindChange>,
@@ -48,7 +48,7 @@ impl Cluster {
         self.objects.values()
     }
 
-    /// POST: stores the object without status, with a new UID. Returns false if the name is in use.
+    /// POST: stores the object with a new UID and without status. Returns false if the name is in use.
     pub(crate) fn create(&mut self, object: Object, now: Timestamp) -> bool {
         let key = (object.kind(), object.meta().name.clone());
         if self.objects.contains_key(&key) {
@@ -66,7 +66,7 @@ impl Cluster {
         true
     }
 
-    /// PUT or PATCH by any writer. Returns true if the object changed.
+    /// PUT or PATCH by a user or an agent. Returns true if the object changed.
     pub(crate) fn edit(&mut self, kind: Kind, name: &ObjectName, change: impl FnOnce(&mut Object)) -> bool {
         let Some(before) = self.get(kind, name).cloned() else { return false };
         let mut after = before.clone();
@@ -81,7 +81,7 @@ impl Cluster {
         true
     }
 
-    /// DELETE: removes the object at once, or when its finalizers are gone.
+    /// DELETE: removes the object at once. An object with finalizers is removed when its last finalizer is gone.
     pub(crate) fn delete(&mut self, kind: Kind, name: &ObjectName) {
         let Some(mut object) = self.get(kind, name).cloned() else { return };
         let meta = object.meta_mut();

@@ -1,14 +1,14 @@
-//! Exploration of every interleaving of members' changes, the hub agent's plans, its writes and its view of each object.
+//! Exploration of every order of these steps: changes by members, plans and writes of the hub agent, and updates of its view.
 //!
 //! A step is one of these:
 //!
 //! - a member changes an object;
 //! - the view receives the newest state of one object;
-//! - the agent plans from its view;
-//! - the server executes a write that is in flight, or loses it.
+//! - the hub agent plans from its view;
+//! - the server executes a write that is in flight, or the write is lost.
 //!
-//! So a plan may be made from a view that lacks the last write to any object. Writes that were planned together end in any
-//! order, or not at all. The exploration visits each reachable state once.
+//! So the view of a plan may lack the last write to any object. Writes of the same plan end in any order, or never. The
+//! exploration visits each reachable state once.
 
 use super::build::seconds;
 use super::cluster::{Answer, Cluster};
@@ -19,24 +19,24 @@ use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
-/// Limit of states in an exploration. None of the tests reaches it.
+/// Limit of states in an exploration, so that an endless exploration fails. No test reaches this limit.
 const STATES_MAX: usize = 200_000;
 
-/// Change that a member makes, with its name.
+/// Name of a member's change, and the function that makes the change.
 pub(crate) type Change = (&'static str, fn(&mut Cluster));
 
 type Id = (Kind, ObjectName);
 
-/// Input of an exploration, and what must be true in all of its states.
+/// Input of an exploration, and the check of each step.
 pub(crate) struct Exploration {
     pub(crate) start: Cluster,
     /// Keys that the hub agent plans.
     pub(crate) keys: Vec<Key>,
-    /// Changes of members, made in this order, at any time.
+    /// Changes by members. The order of the changes is fixed, but each change can happen between any two other steps.
     pub(crate) changes: Vec<Change>,
-    /// True if objects of a kind become visible in the order of their creation, as one watch shows them.
+    /// True if the view receives new objects of one kind in the order of their creation, as from a single watch.
     pub(crate) in_order: bool,
-    /// Returns what is wrong with a write, from the objects before and after it; `None` if nothing is.
+    /// Check of a step. From the cluster before and after the step, it returns the error, or `None` if the step is correct.
     pub(crate) wrong: fn(&Cluster, &Cluster) -> Option<String>,
 }
 
@@ -48,7 +48,7 @@ struct State {
     changed: usize,
 }
 
-/// Visited state: its predecessor, and the step from there.
+/// Visited state, with the index of the previous state and the name of the step between them.
 struct Node {
     state: State,
     from: Option<(usize, String)>,
@@ -56,8 +56,8 @@ struct Node {
 }
 
 impl Exploration {
-    /// Visits all states. Returns those in which nothing is left to do, and the number of all states. Panics with the steps to
-    /// a state if a write is wrong, or if the agent never settles from there.
+    /// Visits all states. Returns the clusters of the final states (states without a next step), and the number of all states.
+    /// Panics with the list of steps if a step is wrong, or if no final state can be reached from a state.
     pub(crate) fn run(&self) -> (Vec<Cluster>, usize) {
         let start = State {
             view: self.start.all().map(|object| (id(object), object.clone())).collect(),
@@ -124,7 +124,7 @@ impl Exploration {
         steps
     }
 
-    /// Returns the writes that a plan from the view adds to those in flight: one for each object at a time.
+    /// Returns the writes of new plans, without writes to an object that already has a write in flight.
     fn planned(&self, state: &State) -> Vec<Write> {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };
@@ -134,21 +134,21 @@ impl Exploration {
         writes.map(silent).filter(is_free).collect()
     }
 
-    /// Returns the time of a state, which advances with the changes.
+    /// Returns the time of a state. Each change by a member advances the time by one second.
     fn now(&self, state: &State) -> Timestamp {
         seconds(1_000 + i64::try_from(state.changed).expect("a few"))
     }
 }
 
 impl State {
-    /// Returns the objects whose newest state the view lacks.
+    /// Returns the objects that differ between the server and the view.
     fn behind(&self) -> Vec<Id> {
         let gone = self.view.keys().filter(|(kind, name)| self.server.get(*kind, name).is_none()).cloned();
         let newer = self.server.all().filter(|object| self.view.get(&id(object)) != Some(object)).map(id);
         newer.chain(gone).collect()
     }
 
-    /// True if the view has never seen this object, nor an older one of its kind.
+    /// True if the view lacks this object, and also lacks an older object of the same kind.
     fn hides_an_older(&self, id: &Id) -> bool {
         let version = |of: &Object| of.meta().resource_version;
         let Some(object) = self.server.get(id.0, &id.1).filter(|_| !self.view.contains_key(id)) else { return false };
@@ -156,7 +156,7 @@ impl State {
         hidden.into_iter().any(|other| version(other) < version(object))
     }
 
-    /// Returns a text that is equal for states that behave alike: of versions, only the order counts.
+    /// Returns a text that is equal for states with equal behaviour. Of resourceVersions, only the order matters.
     fn fingerprint(&self) -> String {
         let mut versions: Vec<u64> =
             self.server.all().chain(self.view.values()).map(|it| it.meta().resource_version).collect();
@@ -211,7 +211,7 @@ fn path(nodes: &[Node], mut at: usize, last: String) -> Vec<String> {
     steps
 }
 
-/// Asserts that every state leads to one in which nothing is left to do.
+/// Asserts that a final state (without a next step) can be reached from every state.
 fn assert_all_settle(nodes: &[Node], ends: &[usize]) {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Oracle: what must be true of a settled fleet, derived from users' objects alone and without the rules' own functions.
+//! Oracle: the expected state of a settled fleet. It is derived only from the objects of users, without functions of the rules.
 //!
-//! Both directions are asserted. What users request must exist (an agent that does nothing fails), and nothing else may exist.
-//! `rules/proved.rs` shows that the oracle can fail.
+//! The oracle asserts both directions: each object that users request exists (so an agent that does nothing fails), and no other
+//! object exists. `rules/proved.rs` proves with broken agents that the oracle can fail.
 
 use super::build::SYSTEM;
 use super::world::{World, cluster_id, settings};
@@ -22,7 +22,7 @@ macro_rules! all {
     };
 }
 
-/// Asserts everything in this file about a settled fleet.
+/// Runs all assertions of this file on a settled fleet.
 pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_stuck(world);
     assert_exports_are_judged_alike(world);
@@ -33,7 +33,7 @@ pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_left_over(world);
 }
 
-/// Asserts that no deleted object waits for our finalizer alone.
+/// Asserts that no object that is being deleted has only our finalizer left.
 fn assert_nothing_is_stuck(world: &World) {
     for who in world.everyone() {
         for object in world.cluster(who).all() {
@@ -44,7 +44,7 @@ fn assert_nothing_is_stuck(world: &World) {
     }
 }
 
-/// Returns ports in the form in which conflict resolution compares them.
+/// Returns the fields of ports that conflict resolution compares.
 fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, PortNumber, Option<Text>)> {
     let key = |port: &ServicePort| (port.name.clone(), port.protocol.clone(), port.port, port.app_protocol.clone());
     ports.iter().map(key).collect()
@@ -54,7 +54,7 @@ fn status_of(conditions: &[Condition], condition_type: &str) -> Option<&'static 
     conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.as_str())
 }
 
-/// Returns the eligible exports that users request: ServiceExport and ports by cluster id.
+/// Returns the exports of a Service that users request, if they are eligible: ServiceExport and ports by cluster id.
 fn wanted_exports<'a>(
     world: &'a World,
     service: &ObjectName,
@@ -108,7 +108,7 @@ fn assert_exports_are_judged_alike(world: &World) {
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
-        // An export with an invalid weight neither starts nor ends, so it may be in the hub or not.
+        // An invalid weight neither creates nor removes the export in the hub, so this export may exist in the hub or not.
         let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && has_valid_weight(export)).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
@@ -135,7 +135,7 @@ fn assert_exports_are_judged_alike(world: &World) {
     }
 }
 
-/// Returns the content of a slice as text, to compare slices of different kinds.
+/// Returns the content of a slice as text, so that slices of different kinds can be compared.
 fn text_of(content: &SliceContent) -> String {
     format!("{content:?}")
 }
@@ -144,7 +144,7 @@ fn is_source(slice: &EndpointSlice) -> bool {
     !slice.imported && slice.content.address_type == AddressType::IPv4
 }
 
-/// Returns the contents of all accepted exporters' slices of a Service, sorted.
+/// Returns the sorted contents of a Service's slices in all accepted exporters.
 fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     let mut all = Vec::new();
     for (index, member) in world.members.iter().enumerate() {
@@ -163,7 +163,7 @@ fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     all
 }
 
-/// Returns the MultiClusterService that imports a Service in a member.
+/// Returns the MultiClusterService through which a member imports a Service.
 fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<&'a MultiClusterService> {
     let cluster = &world.members[index].cluster;
     let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;
@@ -171,8 +171,8 @@ fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<
     all!(cluster, MultiClusterService).find(|mcs| mcs.meta.uid == owner.uid)
 }
 
-/// Asserts that each Service that a member's users request has a ServiceImport there. One of the MultiClusterServices that
-/// request it controls the ServiceImport, and its claim is in the hub.
+/// Asserts that each Service that users request in a member has a ServiceImport there. One of the requesting
+/// MultiClusterServices controls the ServiceImport, and the claim of this MultiClusterService is in the hub.
 fn assert_imports_are_made(world: &World) {
     for (index, _) in world.members.iter().enumerate() {
         for service in requests(world, index).map(target).collect::<BTreeSet<_>>() {
@@ -221,8 +221,8 @@ fn assert_imported_equals_exported(world: &World) {
     }
 }
 
-/// Asserts that no slice of the agents contains more than they write, and that a distributed slice has the `exportedSince` of
-/// its export.
+/// Asserts that slices of the agents contain only what the agents write, and that the `exportedSince` of a distributed slice is
+/// the `exportedSince` of its EndpointSliceExport.
 fn assert_nothing_is_added(world: &World) {
     for slice in all!(world.hub, EndpointSliceExport).chain(all!(world.hub, EndpointSliceImport)) {
         assert!(!slice.misnamed, "{} is named twice", slice.meta.name);
@@ -240,8 +240,8 @@ fn assert_nothing_is_added(world: &World) {
     }
 }
 
-/// Asserts that every member that requests ClusterIP imports, and that one of those that request LoadBalancer has the exclusive
-/// claim. Others that request LoadBalancer import only if they did so before, through a claim of type ClusterIP.
+/// Asserts that every member that requests type ClusterIP imports. Of the members that request type LoadBalancer, one has the
+/// exclusive claim. The others import only if they already imported through a claim of type ClusterIP.
 fn assert_claims_are_fair(world: &World) {
     for import in all!(world.hub, ServiceImport) {
         let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..world.members.len())
@@ -277,7 +277,7 @@ fn assert_claims_are_fair(world: &World) {
     }
 }
 
-/// Classes of situations that random histories must cover, for most properties.
+/// Classes of situations. Most properties require that the random histories cover all of these classes.
 pub(crate) const CLASSES: &[&str] = &[
     "endpoints are imported",
     "two exporters are accepted",
@@ -286,7 +286,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "an exclusive claim waits",
 ];
 
-/// Returns the classes of [`CLASSES`] that a fleet shows now.
+/// Returns the classes of [`CLASSES`] that occur in the current state of a fleet.
 pub(crate) fn classes(world: &World) -> Vec<&'static str> {
     let imports = || all!(world.hub, ServiceImport);
     let imports_endpoints = |slice: &EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
@@ -369,7 +369,7 @@ fn slices(world: &World, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
         .collect()
 }
 
-/// Asserts that no object of the agents exists in any cluster.
+/// Asserts that no cluster contains any object.
 pub(crate) fn assert_empty(world: &World) {
     let left: Vec<String> = world
         .everyone()
@@ -380,7 +380,7 @@ pub(crate) fn assert_empty(world: &World) {
     assert_eq!(left, Vec::<String>::new(), "left over");
 }
 
-/// Returns all objects without identities, versions and times: two runs of one history must agree on them.
+/// Returns all objects without UIDs, versions and times, which may differ between two runs of the same history.
 pub(crate) fn state(world: &World) -> BTreeMap<String, Object> {
     let mut state = BTreeMap::new();
     for who in world.everyone() {

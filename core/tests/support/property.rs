@@ -1,4 +1,4 @@
-//! Property tests over random input that also count what the input covers.
+//! Property tests over random input. They also count which classes of cases the input covers.
 
 use super::sabotage;
 use proptest::prelude::{ProptestConfig, Strategy};
@@ -9,14 +9,14 @@ pub(crate) fn cases(number: u32) -> ProptestConfig {
         cases: number,
         rng_seed: RngSeed::Fixed(20_260_101),
         failure_persistence: None,
-        // With agents that are broken on purpose any failure is enough, so proptest need not search for the smallest one.
+        // If the agents are broken on purpose, any failure is enough, so proptest need not search for the smallest failing input.
         max_shrink_iters: if sabotage::is_present() { 0 } else { u32::MAX },
         ..ProptestConfig::default()
     }
 }
 
-/// Runs `property` for this many random inputs. It returns the classes of its case. Each of `classes` must occur in at least
-/// `least` cases, so that a property that asserts nothing of interest fails.
+/// Runs `property` for `number` random inputs. `property` returns the classes of its case. Each of `classes` must occur in at
+/// least `least` cases. Otherwise the test fails, because its input covers too little.
 pub(crate) fn for_any<S: Strategy>(
     number: u32,
     input: &S,

@@ -1,5 +1,5 @@
-//! Second plan for every plan that a test makes, from a view in which all messages of conditions are different. Both plans must
-//! be the same apart from messages: no decision reads a message.
+//! Check that no decision reads the message of a condition. For every plan that a test makes, this check makes a second plan
+//! from a view in which all messages of conditions are different. The two plans may differ in messages only.
 
 use super::agent::{View, applied};
 use fleetnet_core::model::{Condition, Object};
@@ -8,7 +8,7 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_types::Timestamp;
 use std::cell::Cell;
 
-/// Number of plans after which the messages of a key's objects must be corrected.
+/// Number of plans within which an agent must have corrected all changed messages.
 const CORRECTIONS_MAX: usize = 3;
 
 thread_local! {
@@ -16,12 +16,12 @@ thread_local! {
     static COMPARED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of plans of this thread whose objects had a condition to reword.
+/// Returns the number of plans of this thread that were compared with a plan from changed messages.
 pub(crate) fn compared() -> u64 {
     COMPARED.get()
 }
 
-/// Runs a test about messages that an earlier version wrote, which are the only ones that a decision reads.
+/// Runs a test about messages of an earlier version without this check. Decisions read only such messages.
 pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> R {
     READS_EARLIER_VERSIONS.set(true);
     let result = work();
@@ -29,7 +29,7 @@ pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> 
     result
 }
 
-/// Fails if a plan for `key` depends on the messages of conditions.
+/// Asserts that a plan for `key` does not depend on the messages of conditions.
 pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, now: Timestamp, plan: &Plan) {
     if READS_EARLIER_VERSIONS.get() {
         return;
@@ -42,7 +42,7 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
     let expected = Decisions::of(view, plan);
     let mut view = view.clone();
     reworded.into_iter().for_each(|object| view.observe(applied(object), now, &mut Vec::new()));
-    // A plan may first correct the messages of an object. Apply that, and plan again.
+    // A plan may first correct the messages of an object. In this case, apply the correction to the view and plan again.
     for _ in 0..CORRECTIONS_MAX {
         let plan = view.decide(key, now);
         let decided = Decisions::of(&view, &plan);
@@ -59,14 +59,14 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
     panic!("{key:?} corrects messages again and again");
 }
 
-/// Decisions of a plan, apart from messages and Events.
+/// Writes and blocking reasons of a plan, without messages.
 #[derive(Debug)]
 struct Decisions {
     writes: Vec<Write>,
     again: Option<Timestamp>,
-    /// Reasons of the plan's blocking reasons.
+    /// Reason of each `BlockingReason` in the plan.
     reasons: Vec<Reason>,
-    /// Objects of which only messages change, with the messages of the plan.
+    /// Objects in which the plan changes only messages, as they are after the plan's write.
     corrected: Vec<Object>,
 }
 
@@ -88,7 +88,7 @@ impl Decisions {
     }
 }
 
-/// Returns the object with other messages; `None` if it has no conditions.
+/// Returns the object with changed messages in its conditions; `None` if the object has no conditions.
 fn reworded(mut object: Object) -> Option<Object> {
     let list = conditions_of(&mut object).filter(|list| !list.is_empty())?;
     for condition in list {
@@ -135,15 +135,15 @@ fn without_messages(write: &Write) -> Write {
     write
 }
 
-/// True if both plans write the same, and the write of the reworded plan emits at least the same Events. It may emit more,
-/// because another message is another Event.
+/// True if both writes are equal apart from Events, and the second write emits at least the Events of the first write. The
+/// second write may emit more Events, because the agent also emits an Event for a changed message.
 fn is_same(expected: &Write, reworded: &Write) -> bool {
     let silent = |write: &Write| Write { events: Vec::new(), ..write.clone() };
     silent(expected) == silent(reworded) && expected.events.iter().all(|event| reworded.events.contains(event))
 }
 
-/// Returns conditions without their messages. Without observedGeneration too, which a write that corrects a message brings up
-/// to date.
+/// Returns conditions without messages and observedGeneration. A write that corrects a message also updates
+/// observedGeneration.
 fn cleared(list: &[Condition]) -> Vec<Condition> {
     list.iter().map(|condition| Condition { message: "".into(), observed_generation: 0, ..condition.clone() }).collect()
 }

@@ -1,9 +1,9 @@
-//! Agents that are broken on purpose. A history test that passes with one of them asserts too little.
+//! Agents that are broken on purpose. A history test that passes with such agents asserts too little.
 
 use fleetnet_core::plan::{Action, Plan};
 use std::cell::Cell;
 
-/// Fault that all agents of this thread have.
+/// Fault of all agents in this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
     /// Agents watch and plan, but write nothing.
@@ -12,7 +12,7 @@ pub(crate) enum Sabotage {
     ForgetsCreates,
 }
 
-/// Number of creates of which one is lost.
+/// Interval of lost creates: each create whose number is a multiple of this constant is lost.
 const LOST_ONE_IN: u32 = 10;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
     static CREATES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Breaks the agents of this thread while `work` runs, and repairs them afterwards, even if it panics.
+/// Breaks the agents of this thread while `work` runs, and repairs the agents afterwards, even if `work` panics.
 pub(crate) fn with<R>(sabotage: Sabotage, work: impl FnOnce() -> R) -> R {
     struct Repair;
     impl Drop for Repair {
@@ -39,7 +39,7 @@ pub(crate) fn is_present() -> bool {
     PRESENT.get().is_some()
 }
 
-/// Returns what a broken agent makes of a plan.
+/// Removes from a plan the writes that the broken agents of this thread do not make.
 pub(super) fn break_plan(mut plan: Plan) -> Plan {
     match PRESENT.get() {
         None => {}

@@ -1,4 +1,4 @@
-//! Effects of a write in a simulated API server: from what an agent creates or patches to the object that is stored.
+//! Effects of a write in a simulated API server: how a create or patch by an agent becomes the stored object.
 
 use fleetnet_core::model::{
     Announcement, Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
@@ -8,7 +8,7 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
-/// Returns the object that a POST creates. The store adds UID and version.
+/// Returns the object that a POST creates. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     let meta = fresh(at, !matches!(desired, Desired::Service(_)));
     match desired.clone() {
@@ -74,7 +74,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     }
 }
 
-/// Returns the metadata of a new object. The store adds UID and version.
+/// Returns the metadata of a new object. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
     Meta {
         name: at.clone(),
@@ -227,8 +227,8 @@ pub(crate) fn without_status(mut object: Object) -> Object {
     object
 }
 
-/// Returns the part of an object whose change raises the generation: everything except metadata and status; of an EndpointSlice
-/// also its labels.
+/// Returns the part of an object whose change raises the generation: everything except metadata and status. For an
+/// EndpointSlice this part also includes the labels.
 pub(crate) fn specification(object: &Object) -> Object {
     let mut spec = without_status(object.clone());
     let meta = spec.meta_mut();

@@ -1,4 +1,4 @@
-//! Views with given objects, for tests of single plans.
+//! Views with fixed objects, for tests of single plans.
 
 use super::agent::{View, applied, assert_targets_are_distinct, removed, undecodable_change};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
@@ -9,22 +9,22 @@ use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ClusterId, ObjectName, Timestamp, WatchState};
 
-/// Time at which the views of these tests have seen their objects.
+/// Time at which the views of these tests receive their objects.
 pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);
 /// Time at which these tests make plans.
 pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
 
-/// Returns a view of member-1 that has seen these objects, with all watches complete.
+/// Returns a view of the agent of member-1. The view contains these objects, and all watches are complete.
 pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::View {
     with_objects(member::View::new(settings(0)), objects)
 }
 
-/// Returns a view of the hub agent that has seen these objects, with all watches complete.
+/// Returns a view of the hub agent. The view contains these objects, and all watches are complete.
 pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     with_objects(hub::View::default(), objects)
 }
 
-/// Returns a view of the hub agent that has seen these objects and the claims of all importers that its ServiceImports record.
+/// Returns a view of the hub agent with these objects, and with a claim for each importer that a ServiceImport records.
 pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     let objects: Vec<Object> = objects.into_iter().collect();
     let claims = objects.iter().filter_map(|object| match object {
@@ -49,7 +49,7 @@ fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>)
     view
 }
 
-/// Shows a view a changed object at second 20. Returns the keys to plan.
+/// Adds a changed object to a view at second 20. Returns the keys to plan.
 pub(crate) fn observe_change<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
     let mut requeue = Vec::new();
     view.observe(applied(object), seconds(20), &mut requeue);
@@ -58,7 +58,7 @@ pub(crate) fn observe_change<V: View>(view: &mut V, object: Object) -> Vec<V::Ke
     requeue
 }
 
-/// Shows a view at second 20 that an object is gone. Returns the keys to plan.
+/// Removes an object from a view at second 20. Returns the keys to plan.
 pub(crate) fn observe_removal<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     let (kind, meta) = (object.kind(), object.meta());
     let mut requeue = Vec::new();
@@ -69,12 +69,12 @@ pub(crate) fn observe_removal<V: View>(view: &mut V, object: &Object) -> Vec<V::
     requeue
 }
 
-/// Shows a view at second 20 that an object is undecodable.
+/// Marks an object as undecodable in a view at second 20.
 pub(crate) fn undecodable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
     view.observe(undecodable_change(kind, name.clone()), seconds(20), &mut Vec::new());
 }
 
-/// Shows a view at second 20 that an undecodable object is gone. Returns the keys to plan.
+/// Removes an undecodable object from a view at second 20. Returns the keys to plan.
 pub(crate) fn observe_undecodable_removal<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
     let mut requeue = Vec::new();
     view.observe(removed(kind, name.clone(), "".into()), seconds(20), &mut requeue);
@@ -88,19 +88,19 @@ pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
     plan
 }
 
-/// Plans a key. Returns the writes, without their Events.
+/// Plans a key. Returns the writes of the plan without their Events.
 pub(crate) fn writes<V: View>(view: &V, key: &V::Key) -> Vec<Write> {
     let silent = |write: Write| Write { events: Vec::new(), ..write };
     planned(view, key).writes.into_iter().map(silent).collect()
 }
 
-/// Returns reason and message of each Event of a plan.
+/// Returns the reason and the message of each Event in a plan.
 pub(crate) fn events_of(plan: &Plan) -> Vec<(&'static str, &str)> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     events.map(|event| (event.reason.as_str(), &*event.message)).collect()
 }
 
-/// Returns reason and message of each blocking reason of a plan.
+/// Returns the reason and the message of each `BlockingReason` in a plan.
 pub(crate) fn blocking_reasons(plan: &Plan) -> Vec<(&'static str, &str)> {
     plan.blocking_reasons
         .iter()
@@ -108,7 +108,7 @@ pub(crate) fn blocking_reasons(plan: &Plan) -> Vec<(&'static str, &str)> {
         .collect()
 }
 
-/// Plans a key. Returns the reasons of the Events of its writes.
+/// Plans a key. Returns the reason of each Event in the plan.
 pub(crate) fn events<V: View>(view: &V, key: &V::Key) -> Vec<&'static str> {
     planned(view, key).writes.iter().flat_map(|write| write.events.iter().map(|event| event.reason.as_str())).collect()
 }

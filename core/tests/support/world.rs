@@ -1,4 +1,4 @@
-//! Simulated fleet: a hub and members, their agents, and the order in which everything happens.
+//! Simulated fleet: a hub, members and their agents. The fleet also decides the order of all steps.
 
 use super::agent::{Agent, KindChange, View, name_of};
 use super::build::{BuildMcs, BuildSlice, IntoObject, SYSTEM, mcs, service, service_export, slice};
@@ -12,9 +12,9 @@ use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
-/// Time for which a derived Service outlives its last exporter, in microseconds.
+/// Time in microseconds for which a derived Service stays after its last exporter is gone.
 pub(crate) const GRACE_MICROS: i64 = 60_000_000;
-/// Number of steps after which a fleet that does not settle fails the test. Only an endless loop reaches it.
+/// Limit of steps. A fleet that makes more steps does not settle, and its test fails. Only an endless loop reaches this limit.
 const STEPS_MAX: usize = 20_000;
 
 /// Agent of the fleet: the hub agent, or a member's agent.
@@ -24,7 +24,7 @@ pub(crate) enum Who {
     Member(usize),
 }
 
-/// Write that was executed, with its writer.
+/// Executed write, with its writer and the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) who: Who,
@@ -89,14 +89,14 @@ pub(crate) struct World {
     pub(crate) members: Vec<Member>,
     pub(crate) now: Timestamp,
     pub(crate) ledger: Vec<Entry>,
-    /// Random numbers that choose the next step. `None`: all watches deliver, then agents plan, then writes are executed, in a
-    /// fixed order.
+    /// Source of random numbers that choose the next step. `None`: the order is fixed. First all watches deliver, then agents
+    /// plan, then the servers execute writes.
     chaos: Option<Rng>,
     /// Microseconds that pass with each step.
     pub(crate) tick_micros: i64,
-    /// Last step that was made.
+    /// Last step of the fleet.
     pub(crate) last: Option<Step>,
-    /// Changes that the watches delivered, with their agent. Recorded only if a test asks for it.
+    /// Changes that the watches deliver, each with the agent that receives it. `None` unless a test records the changes.
     pub(crate) changes: Option<Vec<(Who, KindChange)>>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) enum Step {
     CarryOut(Who, usize),
 }
 
-/// True if members' agents find objects of this kind in the hub, not in their own cluster.
+/// True if member agents read objects of this kind from the hub, not from their own cluster.
 fn in_hub(kind: Kind) -> bool {
     matches!(
         kind,
@@ -136,7 +136,7 @@ pub(crate) fn settings(index: usize) -> Settings {
 }
 
 impl World {
-    /// Returns a hub and this many members, whose agents have just started.
+    /// Returns a hub and this many members. Their agents have just started.
     pub(crate) fn new(members: usize) -> Self {
         let member = |index| Member {
             cluster: Cluster::called(&cluster_id(index)),
@@ -157,7 +157,7 @@ impl World {
         world
     }
 
-    /// Draws the order of all later steps from a seed.
+    /// Makes the order of all later steps random, from this seed.
     pub(crate) fn in_any_order(mut self, seed: u64) -> Self {
         self.chaos = Some(Rng::with_seed(seed));
         self
@@ -201,7 +201,7 @@ impl World {
         self.publish();
     }
 
-    /// Queues all changes of the clusters for the watches to deliver.
+    /// Moves all new changes of the clusters to the queues of the watches that deliver them.
     fn publish(&mut self) {
         for change in std::mem::take(&mut self.hub.changes) {
             let namespace = name_of(&change.1).namespace.clone();
@@ -224,7 +224,7 @@ impl World {
 
     // === Restarts and lists of agents ===
 
-    /// Returns the objects that an agent can see.
+    /// Returns all objects that an agent may read.
     pub(crate) fn visible(&self, who: Who) -> Vec<Object> {
         match who {
             Who::Hub => self.hub.all().cloned().collect(),
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// Stops serving a kind: an agent's watch of it delivers nothing. Works even before the agent has started.
+    /// Drops the undelivered events of an agent's watch and sets its state. Works even before the agent has started.
     pub(crate) fn not_served(&mut self, who: Who, kind: Kind, state: WatchState) {
         let now = self.now;
         match who {
@@ -275,7 +275,7 @@ impl World {
 
     // === Running the world ===
 
-    /// Makes one step. Returns false if there is nothing to do.
+    /// Makes the next step. Returns false if no step is possible.
     pub(crate) fn step(&mut self) -> bool {
         let steps = self.steps();
         if steps.is_empty() {
@@ -343,7 +343,7 @@ impl World {
         self.publish_to_others(who);
     }
 
-    /// Queues the changes of a write for all watches but the writer's: it already has the answer.
+    /// Queues the changes of a write for all watches except the writer's own watch: the writer already has the answer.
     fn publish_to_others(&mut self, writer: Who) {
         let before = self.inbox_lengths(writer);
         self.publish();
@@ -361,7 +361,7 @@ impl World {
         inbox.iter().map(|(kind, queue)| (*kind, queue.len())).collect()
     }
 
-    /// Runs the fleet until nothing is left to do at this time. Returns the number of writes.
+    /// Runs the fleet until no step is possible at this time. Returns the number of writes.
     pub(crate) fn run(&mut self) -> usize {
         let before = self.ledger.len();
         for _ in 0..STEPS_MAX {
@@ -373,7 +373,8 @@ impl World {
         panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
     }
 
-    /// Runs the fleet until nothing is left to do, then lets this time pass and plans whenever an agent asked for it.
+    /// Runs the fleet until it settles. Then lets this time pass and plans each key at its planned time. Returns the number of
+    /// writes.
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();
@@ -393,7 +394,7 @@ impl World {
         times.chain(self.hub_agent.again.values()).min().copied()
     }
 
-    /// Returns the lines of the ledger since a mark, in the order of the writes.
+    /// Returns the lines of the ledger from the index `mark`, in the order of the writes.
     pub(crate) fn lines_since(&self, mark: usize) -> Vec<String> {
         self.ledger[mark..].iter().map(Entry::line).collect()
     }
@@ -405,7 +406,7 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
             steps[0].push(Step::Hear(who, *kind));
         }
     }
-    // A key is planned again only after its own writes are answered, so that the next plan sees their outcome.
+    // A key is planned again only after the answers to all its writes, so that the next plan sees their outcome.
     let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
     let keys = agent.requeue.iter().enumerate().filter(|(_, key)| free(key));
     steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
@@ -442,7 +443,8 @@ fn requeue_due<V: View>(agent: &mut Agent<V>, now: Timestamp) {
     }
 }
 
-/// Returns the fleet of most tests: `work/app` of member-1 with one slice of two endpoints, imported by the members after it.
+/// Returns the fleet of most tests: member-1 exports `work/app` with one slice of two endpoints, and all other members import
+/// it.
 pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     let mut world = World::new(1 + importers);
     world.run();
