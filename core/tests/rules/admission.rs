@@ -1,4 +1,4 @@
-//! Tests of the validation of distributed slices (addresses, ports, names and labels) before they are imported.
+//! Tests of the checks on distributed slices before their import: addresses, ports, names and labels.
 
 use crate::support::build::{
     Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, distributed_slice,
@@ -15,15 +15,15 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::{ObjectName, WatchState};
 
-/// Returns the objects of an importing member to which slices of `work/app` can belong: MultiClusterService, ServiceImport,
-/// derived Service.
+/// Returns the objects in importing member-1 to which imported slices of `work/app` belong: MultiClusterService, ServiceImport
+/// and derived Service.
 fn imported() -> [Object; 3] {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     [mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
-/// Returns a slice of member-2's Service `work/app` as the hub distributes it, with this source generation.
+/// Returns the distributed slice of a source slice of `work/app` in member-2, with these addresses and this source generation.
 fn given(addresses: &[&str], generation: i64) -> HubSlice {
     let mut given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     given.spec.content = content(addresses);
@@ -40,7 +40,7 @@ fn view_of(given: &HubSlice, held: Option<EndpointSlice>) -> View {
     member_view(objects.chain(held.map(IntoObject::object)))
 }
 
-/// Returns the imported slice with these addresses, as of this generation of the distributed slice `given`.
+/// Returns the imported slice of the distributed slice `given`, with these addresses and this observed generation.
 fn imported_as(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
     let held = imported_slice(&given.meta.name.name, "work-app");
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
@@ -101,12 +101,13 @@ fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_th
         let plan = planned(view, &key(given));
         events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
-    // The present generation is imported already. For example, address ranges were configured since.
+    // The current generation is already imported with an address that is now forbidden. For example, an operator has configured
+    // address ranges since then.
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(imported_as(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
-    // A forged slice: somebody wrote to the hub with the credentials of another member.
+    // Somebody forged a slice in the hub with the credentials of another member. So its content changes without a new generation.
     let first = given(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     let forged = given(&["10.0.0.2", "127.0.0.1"], 4);

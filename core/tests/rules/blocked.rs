@@ -1,5 +1,5 @@
-//! Tests of random histories in which other controllers' finalizers keep deleted objects, and namespaces vanish and return.
-//! Once that ends, fleets settle as usual.
+//! Tests of random histories in which finalizers of other controllers keep deleted objects, and namespaces are deleted and
+//! created again. After these faults end, fleets settle as in every other history.
 
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
@@ -15,18 +15,18 @@ use std::collections::BTreeSet;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Event of a history: a fault or a normal event.
+/// Event of a history: a normal event, or the start or end of a fault.
 #[derive(Clone, Debug)]
 pub(crate) enum Blocked {
     Usual(Event),
-    /// Adds another controller's finalizer to one of the objects.
+    /// Adds a finalizer of another controller to an object of this cluster.
     Hold {
         who: usize,
         which: usize,
     },
     /// Removes all finalizers of other controllers.
     LetGo,
-    /// Deletes the Service's namespace in the hub, or `fleet-system` in a member.
+    /// Deletes the namespace `work` in the hub, or the namespace `fleet-system` in a member.
     Vanish {
         who: usize,
     },
@@ -45,7 +45,7 @@ pub(crate) fn a_blocked_event() -> impl Strategy<Value = Blocked> {
     ]
 }
 
-/// Objects with another controller's finalizer, and namespaces that are missing.
+/// Current faults: objects with a finalizer of another controller, and missing namespaces.
 #[derive(Default)]
 pub(crate) struct BlockingReasons {
     held: BTreeSet<(Who, Kind, ObjectName)>,
@@ -81,7 +81,7 @@ impl BlockingReasons {
         }
     }
 
-    /// Ends all faults after the fleet has settled.
+    /// Runs the fleet until it settles, then ends all faults.
     pub(crate) fn end(&mut self, world: &mut World) {
         world.run();
         self.remove_finalizer(world);
@@ -130,7 +130,7 @@ const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
 const ALIKE_CLASSES: &[&str] =
     &["both exported at once", "both imported at once", "an export made again while it goes", "a restart"];
 
-/// True if the hub still has any object of this Service's export.
+/// True if the hub has any object that belongs to the export of this Service.
 fn is_in_hub(world: &World, service: &ObjectName) -> bool {
     world.hub.all().any(|object| match object {
         Object::InternalServiceExport(export) => export.reference.source == *service,
@@ -139,7 +139,7 @@ fn is_in_hub(world: &World, service: &ObjectName) -> bool {
     })
 }
 
-/// Returns the names of the derived Services that imported slices belong to.
+/// Returns the names of the derived Services in member-2 to which imported slices belong.
 fn imported(world: &World) -> BTreeSet<Text> {
     let slices = world.cluster(Who::Member(1)).all().filter_map(|object| match object {
         Object::EndpointSlice(slice) if slice.imported => slice.service.clone(),
@@ -201,7 +201,7 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     });
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there",

@@ -1,4 +1,5 @@
-//! Tests for bugs of the Go agents that must not exist here. Each number is that of B1 to B22 in docs/behaviour.md.
+//! Tests that fleetnet does not have the known bugs of the Go agents. A test's name begins with the number of its bug (B1 to B22)
+//! in docs/behaviour.md.
 
 use crate::support::agent::removed;
 use crate::support::build::{
@@ -21,7 +22,7 @@ fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()
 }
 
-/// Returns the endpoints of a member's imported slices, sorted.
+/// Returns the sorted addresses of the endpoints in a member's imported slices.
 fn imported(world: &World, member: usize) -> Vec<String> {
     let slices = world.members[member].cluster.list(Kind::EndpointSlice);
     let mut all: Vec<String> = slices
@@ -43,7 +44,8 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// Keeps a deleted object in existence, as another controller's finalizer does. With `held` false, lets it go.
+/// Adds a finalizer of another controller to an object, so that a deleted object stays. If `held` is false, removes the
+/// finalizer.
 fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -119,7 +121,7 @@ fn b2_a_view_that_lags_never_exports_a_slice_twice() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let mark = world.ledger.len();
     let export = world.hub.list(Kind::EndpointSliceExport).next().cloned().expect("exported");
-    // The agent does not see the export that it has just created.
+    // A false watch event reports the new export as deleted, so the agent creates the export a second time.
     let name = export.meta().name.clone();
     let lost = removed(Kind::EndpointSliceExport, name, export.meta().uid.clone());
     world.members[0].agent.notify(lost);
@@ -288,7 +290,7 @@ fn b5_an_import_being_deleted_gets_no_outcome_and_is_recreated_when_it_is_gone()
     world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
     world.run();
     let dying = world.hub.get(Kind::ServiceImport, &named("work/app")).cloned();
-    // A second exporter joins. It is not added to a ServiceImport that is being deleted.
+    // A second member exports the Service. Its export is not added to a ServiceImport that is being deleted.
     world.create(Who::Member(1), service("work/app").object());
     world.create(Who::Member(1), service_export("work/app").object());
     world.run();
@@ -356,7 +358,7 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     let key = hub::Key::Service(named("work/app"));
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &key), [Write::patch(&import.meta, status)]);
-    // The outcomes of several exports are written in one plan, not one after the other.
+    // One plan writes the outcomes of all exports.
     observe_change(&mut view, import.showing(resolved(&["member-1"])).object());
     let verdicts = writes(&view, &key).len();
     assert_eq!(verdicts, 2);
@@ -399,14 +401,14 @@ fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alon
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
-    // The other MultiClusterService, which does not control the ServiceImport, is deleted.
+    // The MultiClusterService `late`, which does not control the ServiceImport, is deleted.
     let dying = loser.deleting();
     let view = member_view(others.iter().cloned().chain([dying.object()]));
     let kinds: Vec<(Kind, ObjectName)> =
         writes(&view, &key).into_iter().map(|write| (write.kind(), write.at)).collect();
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
-    // The other MultiClusterService now requests another Service.
+    // The MultiClusterService `late` now requests another Service.
     let turned = mcs("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
@@ -469,7 +471,8 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
 
 #[test]
 fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
-    // The ServiceExport lost its finalizer with the earlier export, but its status still shows that export's outcome.
+    // The agent removed the finalizer together with an earlier export, but the ServiceExport's status still shows the outcome of
+    // that export.
     let export = service_export("work/app").with_conditions(&[valid("work/app"), no_conflict("work/app")]);
     let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);

@@ -1,4 +1,5 @@
-//! Tests for bugs of the Go agents about names and imports that must not exist here. For the numbers see docs/behaviour.md.
+//! Tests that fleetnet does not have the known bugs of the Go agents about names and imports. docs/behaviour.md lists the bugs by
+//! number.
 
 use crate::fleet::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
 use crate::support::build::{
@@ -16,7 +17,7 @@ use fleetnet_types::{ObjectName, Text};
 /// Two Services whose names collide: namespace and name joined by a hyphen give the same text, `a-b-c`.
 const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
 
-/// Returns a fleet in which member-1 exports both of these Services and member-2 imports both.
+/// Returns a fleet in which member-1 exports both Services of `ALIKE` and member-2 imports both.
 fn alike(seed: u64) -> World {
     let mut world = World::new(2).in_any_order(seed);
     for (path, endpoint) in ALIKE.iter().zip(["10.0.0.1", "10.0.0.2"]) {
@@ -27,7 +28,7 @@ fn alike(seed: u64) -> World {
     world
 }
 
-/// Returns the endpoints that member-2 has for each of these Services.
+/// Returns the endpoints that member-2 imports for each Service of `ALIKE`.
 fn routed(world: &World) -> [Vec<String>; 2] {
     ALIKE.map(|path| {
         let services = world.cluster(Who::Member(1)).list(Kind::Service);
@@ -60,7 +61,8 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
         world.restart_all();
         world.run();
         assert_eq!(world.lines_since(mark), [""; 0], "seed {seed}: nobody fights for a name");
-        // When one of the two Services is removed, the other stays as it is, even if the removed one has the plain name.
+        // If one of the two Services is removed, the other Service does not change, even if the removed Service has the name
+        // without a suffix.
         for gone in 0..2 {
             let mut world = world.clone();
             world.delete(Who::Member(0), Kind::ServiceExport, &named(ALIKE[gone]));

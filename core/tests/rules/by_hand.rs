@@ -1,4 +1,4 @@
-//! Tests of objects that somebody creates or edits by hand: agents remove or restore what they own, and leave everything else.
+//! Tests of objects that somebody creates or edits with kubectl. Agents repair or remove what they own, and change nothing else.
 
 use crate::fleet::{bound, derived, edit_service, names};
 use crate::support::build::{
@@ -15,7 +15,7 @@ use fleetnet_core::reasons::Reason;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
-/// Returns the only object of a kind that the agents created in a cluster.
+/// Returns the object of a kind in a cluster. Panics unless there is exactly one.
 fn the_only(world: &World, who: Who, kind: Kind) -> Object {
     let mut all = world.cluster(who).list(kind).cloned();
     let only = all.next().expect("there is one");
@@ -23,7 +23,7 @@ fn the_only(world: &World, who: Who, kind: Kind) -> Object {
     only
 }
 
-/// Returns a copy of an object under another name, as `kubectl get -o yaml`, an edit and `kubectl create` make it.
+/// Returns a copy of an object under another name, as after `kubectl get -o yaml`, an edit and `kubectl create`.
 fn copied_as(object: &Object, name: &str) -> Object {
     let mut copy = object.clone();
     copy.meta_mut().name.name = name.into();
@@ -38,7 +38,8 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let first = claim("member-1", &import).marked().with_status(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
-    // The status of the second claim does not count: two claims would overwrite each other's outcome in the ServiceImport.
+    // The agent ignores the status of the second claim. Otherwise the two claims would overwrite each other's outcome in the
+    // ServiceImport.
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };
         let view = member_view([
@@ -70,7 +71,8 @@ fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_addres
     }
 }
 
-/// Our hub agent reads the cluster id from the namespace, but a Go hub reads it from this field, so the member repairs it.
+/// A Go hub agent reads the cluster id from the reference of an export, so the member agent repairs an edited cluster id. Our hub
+/// agent reads the cluster id from the namespace.
 #[test]
 fn the_cluster_that_an_export_names_is_mended() {
     for seed in 0..10 {

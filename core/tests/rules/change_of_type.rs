@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
-/// Number of steps after which a fleet that does not settle fails the test. Each change of type takes fewer.
+/// Limit of steps. A fleet that makes more steps does not settle, and its test fails. Each change of type takes fewer steps.
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
@@ -61,8 +61,8 @@ fn run_with_endpoints(world: &mut World, case: &str) {
     panic!("{case}: no end after {STEPS_MAX} steps");
 }
 
-/// Returns a fleet in which `member-2` and another member share the import, and the other member then requests LoadBalancer and
-/// gets it.
+/// Returns a fleet in which member-2 and member-3 share the import of `work/app`. Then member-3 requests LoadBalancer and gets
+/// the exclusive claim.
 fn with_a_rival() -> World {
     let mut world = fleet(2, ConsumerType::ClusterIp);
     turn(&mut world, 2, ConsumerType::LoadBalancer);
@@ -82,7 +82,7 @@ fn assert_exclusive(world: &World, case: &str) {
 }
 
 fn assert_waits_beside(world: &World, case: &str) {
-    // The claim that waits has no finalizer: with a finalizer the hub would have begun to grant it.
+    // The waiting claim has no finalizer: the hub agent adds a finalizer only to a claim that it grants.
     let mut claims: Vec<_> = claims(world, 1).iter().map(|it| (it.consumer_type, it.meta.finalizers.ours)).collect();
     claims.sort_by_key(|(consumer_type, _)| *consumer_type == ConsumerType::LoadBalancer);
     assert_eq!(claims, [(ConsumerType::ClusterIp, true), (ConsumerType::LoadBalancer, false)], "{case}");
@@ -134,20 +134,20 @@ fn where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_g
         world.create(Who::Member(0), crate::support::build::service_export("work/app").object());
         world.run();
         assert_waits_beside(&world, &case);
-        // The other importer is removed.
+        // Member-3 stops importing, so member-2 gets the exclusive claim.
         world.delete(Who::Member(2), Kind::MultiClusterService, &named("work/app"));
         run_with_endpoints(&mut world, &case);
         assert_exclusive(&world, &case);
     }
 }
 
-/// Returns the number of steps that the change of type takes in a fixed order.
+/// Returns the number of steps until the fleet settles, with the steps in a fixed order.
 fn steps_of(mut world: World) -> usize {
     (0..STEPS_MAX).find(|_| !world.step()).expect("it ends")
 }
 
-/// Case of a change of type: its name, a fleet in which a user has just requested LoadBalancer, and the check of the settled
-/// fleet.
+/// Case of a change of type: the name of the case, a fleet in which a user has just requested LoadBalancer, and the check of the
+/// settled fleet.
 type Turned = (&'static str, World, fn(&World, &str));
 
 fn turned() -> [Turned; 2] {
@@ -167,7 +167,7 @@ fn an_import_that_turns_back_at_any_moment_is_never_without_endpoints() {
             turn(&mut world, 1, ConsumerType::ClusterIp);
             run_with_endpoints(&mut world, &case);
             assert_shared(&world, &case);
-            // The user makes the same change a second time.
+            // The user changes the type to LoadBalancer a second time.
             turn(&mut world, 1, ConsumerType::LoadBalancer);
             run_with_endpoints(&mut world, &case);
         }
@@ -209,10 +209,10 @@ fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_no
     }
 }
 
-// === A hub agent of the version before, which reads only the member of a claim ===
+// === A hub agent of the previous version, which grants either all claims of a member or none ===
 
-/// Handles claims as the hub agent of the previous version did: it grants each claim of a member that already imports the
-/// Service.
+/// Handles claims as the hub agent of the previous version did: if it grants one claim of a member, it grants all claims of this
+/// member. Returns true if an object changed.
 fn previous_hub(world: &mut World) -> bool {
     let Some(import) = import_in_hub(world, "work/app").cloned() else { return false };
     let all: Vec<InternalServiceImport> =
@@ -264,7 +264,8 @@ fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     claims.filter(|claim| *claim.meta.name.namespace == *namespace).collect()
 }
 
-/// Runs the fleet until it settles, with the previous version's rule for claims in place of our hub agent's.
+/// Runs the fleet until it settles, and calls `check` after each step. The previous version's rule for claims replaces the rule
+/// of our hub agent.
 fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
     for _ in 0..STEPS_MAX {
         world.hub_agent.in_flight.retain(|(write, _)| {
@@ -289,8 +290,8 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
     assert_exclusive(&world, "the version before");
 }
 
-/// The previous version's hub agent grants the second claim although another cluster has the exclusive one. So the change ends
-/// as it did in that version: the importer waits, and takes over when the other importer is removed.
+/// The hub agent of the previous version grants the second claim of member-2, although member-3 has the exclusive claim. So
+/// member-2 loses its import, as with the previous version. Member-2 imports again after member-3 stops importing.
 #[test]
 fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_holds_loadbalancer() {
     let mut world = with_a_rival();
@@ -349,7 +350,8 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
-    // The newer claim stays even if the type has changed back: the deletion of the older claim may already be on its way.
+    // If the user changes the type back to ClusterIP, the newer claim stays: the agent may already have sent the deletion of the
+    // older claim.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
     assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
@@ -402,15 +404,16 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
-    // A claim that another member makes later gets nothing. When the shared claim is gone, the record has a single importer.
+    // A later claim of another member is not granted. When the shared claim is gone, there is only one importer, so the record no
+    // longer names the exclusive importer.
     let granted = second.clone().with_status(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);
     assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
     assert_eq!(planned(&alone, &[&granted]), []);
 
-    // Another cluster has the exclusive claim, so the status that a previous version's hub agent wrote to this claim is
-    // removed.
+    // Another cluster has the exclusive claim. So the hub agent clears the status that a hub agent of the previous version wrote
+    // to this claim.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
     let held = both.claimed_alone_by("member-3");
     let holder = claim("member-3", &service_import("work/app")).marked().with_status(status());

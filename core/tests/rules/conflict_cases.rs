@@ -1,5 +1,5 @@
-//! Random cases of conflict resolution: the exports of one Service and their ServiceImport as the hub agent finds them at its
-//! start, and later events.
+//! Random cases of conflict resolution. A case has exports of one Service, their ServiceImport, and events that happen after the
+//! hub agent starts.
 
 use crate::support::build::{
     BuildService, IntoObject, conflict, in_hub_of, internal_export, named, no_conflict, port, resolved, seconds,
@@ -15,11 +15,11 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
-/// Time of every event in a case. No time passes, so the hub's stamps do not show the order of events.
+/// Time of every event in a case. Because no time passes, new stamps of the hub agent do not depend on the order of events.
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PORT_LISTS: usize = 7;
 
-/// Returns one of four lists of ports: 0 and 1 have the same ports, and so have 2 and 3.
+/// Returns one of [`PORT_LISTS`] lists of ports. Lists 0 and 1 are equal for conflict resolution, and so are lists 2 and 3.
 pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     let http = port("http", 80);
     match which {
@@ -33,7 +33,7 @@ pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     }
 }
 
-/// Ports without the fields that may differ between two exports without a conflict.
+/// Fields of ports that conflict resolution compares. Ports of two exports may differ in other fields without a conflict.
 pub(crate) type PortSet = BTreeSet<(Text, Text, PortNumber, Option<Text>)>;
 
 pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
@@ -41,13 +41,13 @@ pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
     ports.iter().map(key).collect()
 }
 
-/// Stamp that an export has when the hub agent starts.
+/// Stamp of an export when the hub agent starts: the annotation `ports-offered-since` with the start time of a port set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stamp {
     None,
-    /// Stamp for the present ports, at this second.
+    /// Stamp for the current ports of the export, with this start time in seconds.
     Since(i64),
-    /// Stamp for ports that the export no longer has, at this second.
+    /// Stamp for earlier ports that the export no longer has, with this start time in seconds.
     Stale(i64),
 }
 
@@ -62,11 +62,11 @@ pub(crate) struct Offer {
     pub(crate) marked: bool,
     pub(crate) dying: bool,
     pub(crate) created: i64,
-    /// Outcome in the export's status, which may be out of date: `Some(true)` for a conflict, `Some(false)` for none.
+    /// Outcome in the export's status: `Some(true)` for a conflict, `Some(false)` for none. The outcome may be out of date.
     pub(crate) conflict_before: Option<bool>,
 }
 
-/// Event that happens to one export after the hub agent has started.
+/// Event that happens to the export of a cluster after the hub agent has started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Later {
     Joins { ports: usize },
@@ -77,9 +77,9 @@ pub(crate) enum Later {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) offers: Vec<Offer>,
-    /// ServiceImport that exists at the start: the clusters in its status, and their ports.
+    /// ServiceImport that exists at the start: the clusters in its status, and the index of their list of ports.
     pub(crate) import: Option<(Vec<usize>, usize)>,
-    /// Later event for each cluster.
+    /// Events after the start of the hub agent, at most one for each cluster.
     pub(crate) later: BTreeMap<usize, Later>,
 }
 
@@ -93,7 +93,8 @@ pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
         |(cluster, second, ports, stamp, unmarked, dying, created, conflict_before)| {
-            // A second export, or one that is being deleted, existed before the start: it has its stamp and its finalizer.
+            // Before the start, the hub agent wrote stamp and finalizer of a second export, and the finalizer of an export that
+            // is being deleted.
             let stamp = if second { Stamp::Since(52) } else { stamp };
             Offer {
                 cluster,
@@ -137,8 +138,8 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Returns two exports: one that a Go hub accepted, and one that our hub stamped earlier. The second loses, and only the
-/// ServiceImport shows how long the first has had its ports.
+/// Returns two exports: one without a stamp that a Go hub agent accepted, and one with an older stamp of our hub agent. The first
+/// export loses. Only the ServiceImport shows that the ports of the first export are as old as the export itself.
 fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     let accepted = Offer {
         cluster: 0,
@@ -154,10 +155,10 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     [accepted, older]
 }
 
-/// True if the outcome depends on which of two events comes first. Two cases are races:
+/// True if the outcome depends on the order of two events. There are two such cases:
 ///
-/// - A name is free only once its old export is gone.
-/// - An export had other ports when the agent started, and then gets those that a Go hub had accepted.
+/// - A cluster creates an export again. The create succeeds only after the old export with this name is gone.
+/// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
     let first = || case.offers.iter().filter(|offer| offer.cluster == cluster && !offer.second);
     let turned = match later {
@@ -192,7 +193,7 @@ pub(crate) fn object_of(offer: &Offer) -> InternalServiceExport {
     export
 }
 
-/// Returns a hub with the objects of a case, whose agent has not started.
+/// Returns a hub with the objects of a case. Its hub agent has not listed the objects yet.
 pub(crate) fn hub_of(case: &Case) -> World {
     let mut world = World::new(0);
     world.tick_micros = 0;

@@ -1,10 +1,10 @@
-//! Tests that conflict resolution depends on the objects alone. The same exports with the same stamps have the same winner,
-//! order of exporters, outcomes and ServiceImport. The order of watch events, duplicates and restarts of the hub agent do not
-//! matter.
+//! Tests that conflict resolution depends on the objects alone. The same exports with the same annotations `ports-offered-since`
+//! have the same winner, order of exporters, outcomes and ServiceImport. The order of watch events, duplicate events and restarts
+//! of the hub agent do not matter.
 //!
-//! The generator draws what exists in the hub when its agent starts: up to five exports of one Service and a ServiceImport. Our
-//! hub, a Go hub or a crash left them. It also draws up to three events that follow. [`classes`] names what a case covers; the
-//! test counts the classes and fails if one of them is rare.
+//! The generator draws the objects in the hub at the start of the hub agent: several exports of one Service and a ServiceImport,
+//! as our hub agent, a Go hub agent or a crash leaves them. It also draws up to three later events. [`classes`] names the
+//! situations that a case covers. The test counts these classes and fails if a class is rare.
 
 use crate::conflict_cases::{
     CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
@@ -29,7 +29,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Restarts the hub agent. Its watches deliver all objects in another order, and some of them twice.
+/// Restarts the hub agent. Its watches deliver all objects in random order, and some objects twice.
 fn start(world: &mut World, random: &mut Rng) {
     world.restart(Who::Hub);
     for queue in world.hub_agent.inbox.values_mut() {
@@ -50,7 +50,7 @@ fn exports(objects: &[Object]) -> impl Iterator<Item = &InternalServiceExport> {
     })
 }
 
-/// Returns the export of each namespace that counts: the first one that is not being deleted.
+/// Returns for each cluster the export that takes part in conflict resolution: the first by name that is not being deleted.
 fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
     let mut first: BTreeMap<ClusterId, &InternalServiceExport> = BTreeMap::new();
     for export in exports(objects).filter(|export| !export.meta.deleting) {
@@ -63,7 +63,8 @@ fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
     first
 }
 
-/// Returns clusters with their ports, the oldest stamp first. This repeats the rule independently of the code under test.
+/// Returns clusters with their ports, ordered by the start time of the port set, oldest first. This function does not use the
+/// code under test.
 fn ranked<'a>(
     stamps: impl Iterator<Item = (Timestamp, &'a ClusterId, &'a [ServicePort])>,
 ) -> Vec<(ClusterId, Vec<ServicePort>)> {
@@ -72,14 +73,14 @@ fn ranked<'a>(
     ranked.into_iter().map(|(_, cluster, ports)| (cluster.clone(), ports.to_vec())).collect()
 }
 
-/// Returns the accepted clusters, and the ports of the first of them. `ranked` has the oldest stamp first.
+/// Returns the accepted clusters and their ports. `ranked` is ordered by the start time of the port set, oldest first.
 fn accepted(ranked: &[(ClusterId, Vec<ServicePort>)]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let Some((_, ports)) = ranked.first() else { return Default::default() };
     let alike = ranked.iter().filter(|(_, other)| set_of(other) == set_of(ports));
     (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
 }
 
-/// Returns the expected result, from the objects at the end and from the stamps that each export had or must have got.
+/// Returns the expected exporters and ports of the ServiceImport, from the exports at the end and their expected stamps.
 fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
         let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
@@ -90,7 +91,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
         match offer.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
-            // The export's ports changed while a Go hub ran, and the Go hub accepted them.
+            // The export's ports changed while a Go hub agent ran, and the Go hub agent accepted the new ports.
             Stamp::Stale(since) if !turned && by_go && offer.conflict_before == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
@@ -101,8 +102,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Asserts that each outcome that the agent is about to write follows from everything that it has seen, so that it is never
-/// wrong.
+/// Asserts that each outcome in a write of the hub agent follows from all objects that the agent has seen.
 fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -113,7 +113,7 @@ fn assert_new_verdicts_are_true(world: &World) {
     };
     let is_accepted = |export: &InternalServiceExport| verdict_of(export) == Some("False");
     let since = |cluster: &ClusterId, export: &InternalServiceExport| match &export.offered {
-        // A stamp does not count if it is older than its export.
+        // A start time before the creation of the export does not count: the creation time replaces it.
         Some(offered)
             if offered.ports == names::ports_fingerprint(&export.ports)
                 || is_accepted(export) && shown(cluster, export) =>
@@ -144,7 +144,8 @@ fn assert_new_verdicts_are_true(world: &World) {
     }
 }
 
-/// Runs a case to its end in an order drawn from the seed, with duplicate events and restarts.
+/// Runs a case until the fleet settles. The seed decides the order of steps, duplicate watch events and restarts of the hub
+/// agent.
 fn play(case: &Case, seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
     let mut world = hub_of(case).in_any_order(seed);
@@ -169,8 +170,8 @@ fn play(case: &Case, seed: u64) -> World {
     }
 }
 
-/// Returns one line for each object, without identities, versions and transition times: these lines must not depend on the
-/// order of events.
+/// Returns one line for each object, without UIDs, versions and transition times. These lines must not depend on the order of
+/// events.
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {
         Object::InternalServiceExport(export) => {
@@ -198,7 +199,7 @@ fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
     (conflict.observed_generation >= export.meta.generation).then_some(conflict.status.as_str())
 }
 
-/// Asserts that the settled hub follows the rule and that every export has its outcome.
+/// Asserts that the ServiceImport in the settled hub is as expected, and that every export has its outcome.
 fn assert_ends_right(case: &Case, world: &World) {
     let end: Vec<Object> = world.hub.all().cloned().collect();
     let (clusters, ports) = expected(case, &end);
@@ -378,7 +379,8 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // All exports were created after these stamps, and a stamp that is older than its export does not count.
+    // The clock starts at second 1000, so all exports are older than these stamps (in seconds). A stamp that is older than its
+    // export does not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());
@@ -429,7 +431,7 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false",

@@ -1,5 +1,5 @@
-//! Tests of disputes: another writer changes an object back again and again, and the user of the export or import sees who does
-//! it.
+//! Tests of disputes: another writer undoes an agent's writes again and again. The condition `Disputed` shows this writer to the
+//! user of the export or import.
 
 use crate::support::build::{
     BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, condition, derived_service, found,
@@ -56,7 +56,8 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     assert_eq!(disputed_condition(&disputed), Some(("True", "WritesUndone", MESSAGE)));
     assert_eq!(conditions::find(&disputed, "Valid"), Some(&found()), "it is imported all the same");
 
-    // A restarted agent does not know the dispute any more. If the other writer continues, the agent notices it again.
+    // A restarted agent does not know about the dispute, so it sets the condition to False. If the other writer continues, the
+    // agent detects the dispute again.
     let view = importer(&disputed[1..]);
     let no_more = "no other writer undoes the agents' writes";
     let over = set(&writes(&view, &key));

@@ -1,8 +1,8 @@
-//! Tests of random histories in which somebody edits the agents' objects while users, agents and namespaces come and go: fleets
-//! still settle.
+//! Tests of random histories in which another writer edits the agents' objects. Meanwhile users change their objects, agents
+//! restart, and namespaces are deleted and created. The fleets still settle.
 //!
-//! Edits that no later event repairs are left out. They change finalizers and labels of users' objects and of derived Services,
-//! the owner of an import, or fields that the API server keeps from changing.
+//! The tests omit edits that agents do not repair: edits of finalizers and labels of users' objects and derived Services, of the
+//! owner of a ServiceImport, and of fields that the API server keeps immutable.
 
 use crate::blocked::{Blocked, BlockingReasons, a_blocked_event};
 use crate::histories::{MEMBERS, happen, prelude};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Edit of an object: its name, the kind, and the change.
+/// Edit of an object: the name of the edit, the kind of the object, and the change.
 type Edit = (&'static str, Kind, fn(&mut Object));
 
 fn of_slice(object: &mut Object, change: impl FnOnce(&mut HubSliceSpec)) {
@@ -39,7 +39,7 @@ fn of_reference(object: &mut Object, change: impl FnOnce(&mut Reference)) {
     }
 }
 
-/// Returns edits of the references with which objects in the hub name their sources in members.
+/// Returns edits of the references with which objects in the hub name their source objects in members.
 fn edits_of_references() -> impl Iterator<Item = Edit> {
     let of = |kind: Kind| -> [Edit; 6] {
         [
@@ -173,7 +173,7 @@ fn edits() -> Vec<Edit> {
 #[derive(Clone, Debug)]
 enum Event {
     Usual(Blocked),
-    /// Another writer makes an edit: the index of the edit, then the index of the edited object.
+    /// Another writer edits an object. The fields are the index of the edit and the index of the edited object.
     Edited(usize, usize),
 }
 
@@ -184,7 +184,7 @@ fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Makes an edit on one of the agents' objects that have its kind. Returns the edit's name and kind.
+/// Applies an edit to an object of the agents. Returns the name of the edit and the kind; `None` if no object changed.
 fn edit(world: &mut World, index: usize, which: usize) -> Option<(&'static str, Kind)> {
     let edits = edits();
     let (what, kind, change) = edits[index % edits.len()];
@@ -237,7 +237,7 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
     assert_eq!(seldom.collect::<Vec<_>>(), [], "every edit is made, and not by chance");
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history",
     a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history,

@@ -1,5 +1,5 @@
-//! Tests that an Event is emitted only if something changed, and that a blocking reason is reported once and ends by itself. No
-//! history with any restarts emits more Events than its conditions changed.
+//! Tests that an agent emits an Event only if something changed, also in random histories with restarts. The agent reports a
+//! blocking reason once, and the report ends with its cause.
 
 use crate::fleet::{edit_mcs, mcs_of};
 use crate::histories::{MEMBERS, an_event, happen, prelude};
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 // === Names that other objects already have ===
 
-/// Applies the writes of a plan to objects of that kind in the view, and asserts that the next plan is empty.
+/// Asserts that the plan of a key has no writes.
 fn settles(view: &View, key: &Key) {
     let left: Vec<_> = writes(view, key);
     assert_eq!(left, [], "what was told is not told again");
@@ -169,7 +169,7 @@ fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_af
 
 // === No Event without a change ===
 
-/// Returns the number of Events about each object, for each reason of a condition.
+/// Returns the number of Events about ServiceExports and MultiClusterServices, by the object's UID and the Event's reason.
 fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     let mut reported = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
@@ -180,8 +180,8 @@ fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     reported
 }
 
-/// Returns how often conditions of users' objects got each reason, or another message with the same reason, as their watches
-/// show.
+/// Returns the number of changes of users' conditions, by the object's UID and the condition's reason. A new message with the
+/// same reason counts too. `changes` are the changes that watches delivered.
 fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), usize> {
     let mut held: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();
@@ -253,10 +253,11 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     );
 }
 
-/// Reasons of Events about users' objects that no condition has.
+/// Reasons of Events about users' objects that no condition uses.
 const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost", "AddressRefused", "NameHeldByAnother"];
 
-/// Reasons of the condition `Withdrawn`. They have no Event: the condition `Valid`, which the same write changes, emits it.
+/// Reasons of the condition `Withdrawn`. A change of this condition emits no Event: the same write changes the condition `Valid`,
+/// and that change emits an Event.
 const WITHOUT_EVENT: [&str; 2] = ["WeightIsZero", "WeightIsNotZero"];
 
 #[test]
@@ -290,7 +291,7 @@ fn a_fleet_emits_each_event_once_and_none_after_a_restart() {
     assert_eq!(world.ledger.len(), mark, "a settled fleet tells nothing and writes nothing");
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history",
     each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history,

@@ -1,5 +1,5 @@
-//! Tests of excess: content in fields that the agents own, beyond what they write. Edits are repaired; the additions of a
-//! webhook are left.
+//! Tests of excess: content in the agents' fields that the agents did not write. The agents remove excess that somebody added
+//! with an edit, but keep excess that a webhook adds to the agents' own writes.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, content, derived_service,
@@ -13,7 +13,7 @@ use fleetnet_core::model::{EndpointSlice, HubSlice, Object};
 use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
 use fleetnet_types::Timestamp;
 
-/// Returns a member that has just started with a distributed slice and its imported slice.
+/// Returns the key of a distributed slice, its imported slice, and the view of a just started member agent with both slices.
 fn imported() -> (Key, EndpointSlice, View) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -93,7 +93,8 @@ fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
     assert_eq!(writes(&view, &key), [repair(&edited)]);
 }
 
-/// Returns an exported slice whose change was seen at 5.4 s, its distributed slice after `change`, and the hub's view of both.
+/// Returns the key of an exported slice, its distributed slice after `change`, and the hub agent's view of both. The
+/// `exportedSince` of the exported slice is second 5.4.
 fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::View) {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));

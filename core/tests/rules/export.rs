@@ -1,4 +1,4 @@
-//! Tests of a member's exports of Services and slices.
+//! Tests of the member agent's exports of Services and slices.
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export,
@@ -28,7 +28,7 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
-/// Returns a condition with the transition time at which the tests' plans are made.
+/// Returns the condition with the time of the tests' plans as its last transition.
 fn now(condition: Condition) -> Condition {
     Condition { last_transition: seconds(20), ..condition }
 }
@@ -187,13 +187,14 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     assert_eq!(writes(&view, &app()), [conditions(&export, &updated)]);
     assert_eq!(events(&view, &app()), ["ServiceExportInvalidWeightAnnotation"]);
 
-    // An existing export is maintained: if somebody deletes it, it is created again.
+    // The agent keeps an existing export while the weight is malformed. If somebody deletes the export, the agent creates it
+    // again.
     let said = export.with_conditions(&updated);
     let view = member_view([source.clone().object(), said.object()]);
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 
-    // While the weight is malformed, no new export starts.
+    // While the weight is malformed, the agent starts no new export.
     let fresh = service_export("work/app").weighing("many").with_conditions(&[invalid]);
     let view = member_view([source.object(), fresh.object()]);
     assert_eq!(writes(&view, &app()), []);
@@ -386,7 +387,7 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
         let planned = writes(&view, &app_slice());
         assert_eq!(planned, if expected { &[][..] } else { &withdrawn[..] }, "{case}: what was exported");
     }
-    // Anybody can edit labels. A slice without labels in our namespace that has an imported slice's name is still not exported.
+    // A slice in `fleet-system` with the name of an imported slice is not exported, even if somebody has removed its labels.
     let system = [service("fleet-system/app").object(), accepted_export("fleet-system/app").object()];
     let view = member_view(system.into_iter().chain([unlabelled.object(), imported_here]));
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/app-1"))), []);
@@ -408,7 +409,8 @@ fn a_slice_whose_short_name_is_held_by_another_source_gets_the_long_one() {
     assert_eq!(name, "member-1-work-app-1-e095fccc09");
 }
 
-/// Returns the `exportedSince` of the export that is planned after the slice changed at these seconds.
+/// Returns the `exportedSince` of the planned export in seconds, after these changes of the source slice: each at this second,
+/// with this generation and these endpoints.
 fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
     let source = slice("work/app-1");
     let mut view = member_view([
@@ -491,7 +493,7 @@ fn nothing_is_exported_before_the_views_are_complete() {
         view.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
         assert!(planned(&view, &app()).is_empty(), "{kind:?}");
     }
-    // The condition that the Service is missing does not depend on the hub's state.
+    // The agent sets the condition for a missing Service even while it does not know the objects in the hub.
     let mut view = member_view([service_export("work/app").object()]);
     view.watch_state(Kind::InternalServiceExport, WatchState::Unknown, SEEN, &mut Vec::new());
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();

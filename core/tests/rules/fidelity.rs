@@ -1,4 +1,4 @@
-//! Tests that the importer gets each field of a Service and its slices that all agents on the way support.
+//! Tests that the importer gets each field of a Service and its slices that exporter, hub and importer support.
 
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
@@ -28,7 +28,7 @@ fn app() -> Key {
     Key::Export(named("work/app"))
 }
 
-/// Returns the view of an exporter whose hub agent supports these features.
+/// Returns the view of an exporter. Its hub agent announces these features.
 fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
     member_view([
         service.clone().object(),
@@ -190,7 +190,7 @@ fn what_is_derived_of_a_headless_import_is_headless_whatever_type_is_asked_for()
     assert_eq!(derived(&bound_mcs(), headless(), vec![]), create);
     let stands = standing().headless();
     assert_eq!(derived(&bound_mcs(), headless(), vec![stands.clone().object()]), []);
-    // A Service cannot gain or lose its cluster IP, so it is deleted and created again.
+    // A Service cannot gain or lose its cluster IP, so the agent deletes the Service and creates it again.
     let [with, without] = [standing(), stands].map(|service| Write::delete(Kind::Service, &service.meta));
     assert_eq!(derived(&bound_mcs(), headless(), vec![standing().object()]), [with]);
     assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
@@ -209,7 +209,7 @@ fn a_derived_service_has_its_imports_session_affinity() {
     assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
 }
 
-/// Returns a slice of `work/app` with IPv6 addresses, as the hub distributes it.
+/// Returns the distributed slice of a slice of `work/app` with IPv6 addresses.
 fn given_six() -> Object {
     let mut six = slice("work/app-1");
     six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
@@ -291,7 +291,7 @@ fn any_features() -> impl Strategy<Value = Features> {
     prop_oneof![Just(Features::ALL), Just(Features::NONE), some.prop_map(|set| set.into_iter().collect())]
 }
 
-/// Returns the part of a slice that arrives if the hub and the importer support these features, if any.
+/// Returns the part of a slice that the importer gets if hub and importer support these features; `None` if it gets no slice.
 fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<SliceContent> {
     let both = |feature| hub.has(feature) && importer.has(feature);
     if content.address_type == AddressType::IPv6 && !both(Feature::IPv6) {
@@ -305,7 +305,7 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
     Some(SliceContent { endpoints: reduced(&content.endpoints), draining, ..content.clone() })
 }
 
-/// Returns a fleet in which member-2 imports `work/app` of member-1 with this slice, after it has settled.
+/// Returns a settled fleet in which member-1 exports `work/app` with this slice, and member-2 imports it.
 fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
     let mut world = World::new(2);
     world.run();
@@ -352,7 +352,8 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, given_six);
 
-        // The result depends only on the present features, not on earlier ones. A settled fleet then makes no writes.
+        // The result depends only on the current features, not on earlier features. After the fleet has settled, restarted agents
+        // write nothing.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
@@ -388,7 +389,7 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     assert_settled(&world);
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "export_then_import_gives_back_every_field_that_all_on_the_way_understand",
     export_then_import_gives_back_every_field_that_all_on_the_way_understand,

@@ -76,7 +76,7 @@ pub(crate) fn mcs_of<'a>(world: &'a World, member: usize, path: &str) -> Option<
     the!(MultiClusterService, world, Who::Member(member), &named(path))
 }
 
-/// Returns status and reason of a condition.
+/// Returns the status and the reason of the condition with this type.
 pub(crate) fn status_and_reason(conditions: &[Condition], condition_type: &str) -> Option<(String, String)> {
     let held = conditions.iter().find(|condition| &*condition.condition_type == condition_type)?;
     Some((held.status.to_string(), held.reason.to_string()))
@@ -124,7 +124,8 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// Keeps a deleted object in existence, as another controller's finalizer does. With `held` false, lets it go.
+/// Adds a finalizer of another controller to an object, so that a deleted object stays. If `held` is false, removes the
+/// finalizer.
 pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -132,7 +133,7 @@ pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, h
     assert!(done, "{kind:?} {name} is there");
 }
 
-/// Deletes all objects of a namespace, as Kubernetes does with the namespace. Nothing can be created in it any more.
+/// Deletes a namespace with all its objects. Until [`reappear`], every create in this namespace fails.
 pub(crate) fn vanish(world: &mut World, who: Who, namespace: &str) {
     let missing = |world: &mut World| match who {
         Who::Hub => world.hub.missing_namespaces.insert(namespace.to_owned()),
@@ -146,7 +147,7 @@ pub(crate) fn vanish(world: &mut World, who: Who, namespace: &str) {
     }
 }
 
-/// Creates a namespace again, empty.
+/// Creates a deleted namespace again, without objects.
 pub(crate) fn reappear(world: &mut World, who: Who, namespace: &str) {
     let found = match who {
         Who::Hub => world.hub.missing_namespaces.remove(namespace),

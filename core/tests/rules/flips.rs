@@ -1,9 +1,8 @@
-//! Tests of random histories in which the peers' announced features change and vanish. Meanwhile a Service becomes headless and
-//! back, importers change their type, slices come and go, and agents crash. In the end every member has what all agents on the
-//! way support now. Nothing is written for a peer that did not announce it, nothing is removed by half, and a restart writes
-//! nothing.
+//! Tests of random histories in which agents announce other features, or stop announcing features. Meanwhile users make a Service
+//! headless and back, change the type of imports, and create and delete slices, and agents crash. At the end every importer has
+//! what exporter, hub and importer support. Agents write for a peer only what the peer announced, and a restart writes nothing.
 //!
-//! The test counts what its cases cover, and fails if a class is rare.
+//! The test counts the classes of situations that its cases cover, and fails if a class is rare.
 
 use crate::fleet::{derived, mcs_of};
 use crate::support::build::{
@@ -24,22 +23,22 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
-/// Number of members. The first exports, the others import.
+/// Number of members. The first member exports, the others import.
 const MEMBERS: usize = 3;
 const IMPORTERS: std::ops::Range<usize> = 1..MEMBERS;
-/// Time longer than any wait of an agent.
+/// Time in microseconds that is longer than any wait of an agent.
 const LONG_MICROS: i64 = 600_000_000;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The hub announces these features to a member. `None` is a Go hub agent, which announces nothing.
+    /// The hub agent announces these features to a member. `None`: a Go hub agent, which announces nothing.
     HubSays(usize, Option<Features>),
     MemberSays(usize, Option<Features>),
     /// The MemberAgent of a member is deleted. The next announcement creates it again.
     Vanishes(usize),
     Headless(bool),
     Consumer(usize, ConsumerType),
-    /// A slice of the exporter is created or deleted.
+    /// The exporter's slice with this index is created (`true`) or deleted (`false`).
     Slice(usize, bool),
     Crash(usize),
     Pass(i64),
@@ -67,7 +66,7 @@ fn a_step() -> impl Strategy<Value = Step> {
 
 const SLICES: usize = 3;
 
-/// Returns the content of a slice that uses every feature: 0 and 1 are IPv4, 2 is IPv6.
+/// Returns the content of a slice that uses every feature. Slices 0 and 2 have IPv4 addresses, slice 1 has IPv6 addresses.
 fn rich(index: usize) -> SliceContent {
     let is_six = index == 1;
     let endpoint = |last: usize, zone: Option<&str>| Endpoint {
@@ -84,7 +83,7 @@ fn rich(index: usize) -> SliceContent {
     }
 }
 
-/// Returns the part of a slice that an agent which supports these features gets, if any.
+/// Returns the part of a slice for an agent that supports these features; `None` if the agent gets no slice.
 fn reduced_for(content: &SliceContent, known_features: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
     if content.address_type == AddressType::IPv6 && !known_features(Feature::IPv6) {
         return None;
@@ -101,7 +100,7 @@ fn reduced_for(content: &SliceContent, known_features: &dyn Fn(Feature) -> bool)
     Some(reduced)
 }
 
-/// Fleet in which the others import `work/app` of member-1, with the latest announcements.
+/// Fleet in which member-1 exports `work/app` and the other members import it, with the latest announcements of all agents.
 struct Fleet {
     world: World,
     hub: [Option<Features>; MEMBERS],
@@ -122,8 +121,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // Without session affinity, claims do not change with the features, so only a slice's own plan keeps the slice
-            // right.
+            // Half of the cases have no session affinity. There, claims do not change with the features, so only the plan of a
+            // slice can update the slice.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -134,8 +133,8 @@ impl Fleet {
         fleet.world.create(Who::Member(0), export.object());
         (0..2).for_each(|index| fleet.set_slice(index, true));
         for importer in IMPORTERS {
-            // A member that imports with type ClusterIP keeps its claim when it requests LoadBalancer. So some members request
-            // LoadBalancer from the start.
+            // A member that imports with type ClusterIP keeps its import when its user requests LoadBalancer. So some members
+            // request LoadBalancer from the start.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
             let mcs = mcs("work/app").consumed_as(consumer);
             fleet.world.create(Who::Member(importer), mcs.object());
@@ -143,7 +142,8 @@ impl Fleet {
         fleet
     }
 
-    /// Writes the announcements of the hub and of the member into the member's MemberAgent. Creates it if it is missing.
+    /// Writes the current announcements of hub and member to the member's MemberAgent, and creates the MemberAgent if it is
+    /// missing.
     fn say(&mut self, member: usize) {
         let word =
             |said: Option<Features>| said.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it));
@@ -232,7 +232,8 @@ impl Fleet {
         sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
     }
 
-    /// Asserts that an importer has everything exported that all agents support. Returns the classes that this covers.
+    /// Asserts that an importer has everything exported that hub and importer support. Returns the classes of situations that it
+    /// shows.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
         let derived = mcs.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
@@ -285,13 +286,13 @@ impl Fleet {
                 _ => false,
             })
         };
-        // A member that imported with type ClusterIP before keeps its import when it requests LoadBalancer.
+        // A member that imported with type ClusterIP keeps its import when its user requests LoadBalancer.
         let holds = asks.iter().filter(|(importer, mcs)| mcs.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 
-    /// Deletes the CRD of MemberAgent and its objects, and restores the CRD. Agents notice both, each in its own time, and some
-    /// restart meanwhile. Asserts that nothing is written because of it.
+    /// Deletes the CRD of MemberAgent with all MemberAgents, and restores the CRD later. Agents see both changes at different
+    /// times, and some agents restart meanwhile. Asserts that agents write nothing because of these changes.
     fn assert_a_lost_definition_takes_nothing_back(&mut self, seed: u64) {
         let mark = self.world.ledger.len();
         for member in 0..MEMBERS {
@@ -394,7 +395,7 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
     whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,

@@ -1,5 +1,5 @@
-//! Tests of the handover (make before break): a slice is removed only after its replacement serves, on every hop and in every
-//! order of events.
+//! Tests of the handover (make-before-break): exporter, hub and importer remove a slice only after the endpoints of its
+//! replacement are imported, in every order of events.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
@@ -193,7 +193,8 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
 
 #[test]
 fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
-    // member-1's replacement slice has a name that belongs to another cluster, so that cluster's slice gets the name.
+    // The export of member-1's replacement has the name of a slice of member-3. So the hub agent distributes only the slice of
+    // member-3 under this name.
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let rightful = slice_export("member-3", &slice("work/web-1")).marked();
     let new = new.called(&rightful.meta.name.name);
@@ -217,7 +218,7 @@ fn import_key(given: &HubSlice) -> member::Key {
     member::Key::SliceImport(given.meta.name.name.clone())
 }
 
-/// Returns a MultiClusterService of member-1 with its derived Service.
+/// Returns a MultiClusterService of member-1 with its ServiceImport and its derived Service.
 fn bound() -> Vec<Object> {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -318,7 +319,7 @@ fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
 
 // === A whole fleet, with its agents in every order ===
 
-/// Returns the addresses that an importer's kube-proxy routes to.
+/// Returns the addresses to which kube-proxy in an importer routes.
 fn routed(world: &World, importer: usize) -> Vec<String> {
     let of_service = |object: &Object| match object {
         Object::EndpointSlice(slice) if &*slice.meta.name.namespace == SYSTEM && slice.service.is_some() => {

@@ -1,4 +1,4 @@
-//! Tests of MemberAgents: heartbeats, the features that member agent and hub agent announce, and what follows from them.
+//! Tests of MemberAgents: heartbeats, the features that member agent and hub agent announce, and the effects of these features.
 
 use crate::support::agent::{View as _, removed};
 use crate::support::build::{
@@ -27,12 +27,14 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// Returns a member that announces features, has seen these objects, and renewed its MemberAgent four seconds ago.
+/// Returns the view of a member that announces features. Four seconds before the tests' plans, the view received these objects
+/// and the member renewed its MemberAgent.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }
 
-/// Returns a member that announces features, has seen these objects at this time, and renewed four seconds before the plan.
+/// Returns the view of a member that announces features. At `seen`, the view received these objects and the member renewed its
+/// MemberAgent.
 fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::View {
     let mut view = member::View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
@@ -138,7 +140,7 @@ fn who_stops_as_planned_says_so_last() {
 
 // === Features that the hub agent announces ===
 
-/// Returns a hub that announces its features and has seen these objects.
+/// Returns the view of a hub agent that announces its features. The view contains these objects.
 fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
     let mut view = hub_view(objects);
     view.announces = announcement();
@@ -196,7 +198,7 @@ fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
 
 // === Slices for peers without some features ===
 
-/// Returns a slice with everything that fleetnet adds to the Go form, and the same slice in the Go form.
+/// Returns a slice that uses every addition of fleetnet to the Go form, and the same slice in the Go form.
 fn rich() -> (EndpointSlice, EndpointSlice) {
     let plain = slice("work/app-1").endpoints(&["10.0.0.1"]);
     let mut rich = plain.clone();
@@ -206,7 +208,8 @@ fn rich() -> (EndpointSlice, EndpointSlice) {
     (rich, plain)
 }
 
-/// Returns the writes for the export of a slice, if the hub announces these features. `held` is the existing export.
+/// Returns the exporter's writes for the export of a slice. The hub agent announces the features `hub`; `held` is the existing
+/// export.
 fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice>) -> Vec<Write> {
     let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
     objects.extend(held.map(|held| Object::EndpointSliceExport(held.clone())));
@@ -273,8 +276,8 @@ fn a_change_of_what_the_hub_does_not_get_is_no_change() {
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
 }
 
-/// Returns the hub's view of an export of member-1 with its distributed slice for member-2 (`held`), if member-2 announces
-/// these features.
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`held`). Member-2 announces the
+/// features `importer`.
 fn given(export: &HubSlice, importer: Option<Features>, held: Option<&HubSlice>) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));

@@ -1,5 +1,5 @@
-//! Tests of random histories of users, agents and clusters. In any order of events a fleet settles, what is imported equals
-//! what is exported, and nothing is left over.
+//! Tests of random histories of users, agents and clusters. In any order of events the fleet settles, the imported endpoints
+//! equal the exported endpoints, and no unneeded object is left.
 
 use crate::support::build::{
     BuildMcs, BuildSlice, IntoObject, address, content, mcs, named, port, service, service_export, slice,
@@ -58,7 +58,7 @@ pub(crate) enum Event {
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// A user scales to zero and back: kube-controller-manager fills the slice again under its old name and UID.
+    /// A user scales a Deployment to zero and back: kube-controller-manager empties and fills a slice with the same name and UID.
     RecycleSlice {
         member: usize,
         app: usize,
@@ -96,12 +96,12 @@ pub(crate) enum Event {
         member: usize,
         name: usize,
     },
-    /// The cloud gives a load balancer its address.
+    /// The cloud assigns an address to a load balancer.
     Address {
         member: usize,
         name: usize,
     },
-    /// Somebody deletes an object that agents created.
+    /// Somebody deletes an object that an agent created.
     Meddle {
         hub: bool,
         member: usize,
@@ -146,7 +146,7 @@ fn addresses(member: usize, endpoints: &[u8]) -> Vec<String> {
     endpoints.iter().map(|last| format!("10.{member}.0.{last}")).collect()
 }
 
-/// Kinds of which a history deletes objects.
+/// Kinds that agents list again in a history.
 const KINDS: [Kind; 9] = [
     Kind::Service,
     Kind::EndpointSlice,
@@ -270,7 +270,7 @@ fn edit_service(world: &mut World, member: usize, app: usize, change: impl FnOnc
     });
 }
 
-/// Creates a slice in a member, or replaces its endpoints.
+/// Creates a slice in a member, or replaces the endpoints of an existing slice.
 pub(crate) fn set_slice(world: &mut World, member: usize, slice: EndpointSlice, endpoints: &[String]) {
     let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
     let name = slice.meta.name.clone();
@@ -302,7 +302,7 @@ fn meddle(world: &mut World, hub: bool, member: usize, which: usize) {
     }
 }
 
-/// Deletes all objects of users, so that the fleet must end empty.
+/// Deletes all objects of users. After that, the agents must delete all their objects.
 fn delete_everything(world: &mut World) {
     for who in world.everyone() {
         let users: Vec<(Kind, ObjectName)> = world
@@ -359,7 +359,7 @@ pub(crate) fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Returns events with which a history starts: an exporter, an importer, and most often more of both.
+/// Returns the first events of a history: at least one member exports and one imports, and usually more members do.
 pub(crate) fn prelude(seed: u64) -> Vec<Event> {
     let mut random = Rng::with_seed(seed);
     let mut events = Vec::new();
@@ -409,7 +409,8 @@ fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over() {
     });
 }
 
-/// Returns a history that covers everything once: exports, imports of both types, changes, a conflict, and the removal of all.
+/// Returns a history with every kind of change: exports, imports of both types, changes, a conflict, and the removal of all
+/// objects.
 fn a_whole_life() -> Vec<Event> {
     vec![
         Event::MakeService { member: 0, app: 0, ports: 0 },
@@ -440,7 +441,7 @@ fn a_whole_life() -> Vec<Event> {
     ]
 }
 
-/// Returns all objects once the fleet has settled.
+/// Runs the fleet until it settles, and returns all objects.
 fn state_at_rest(mut world: World) -> BTreeMap<String, Object> {
     world.run_for(LONG_MICROS);
     state(&world)
@@ -473,7 +474,7 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
     assert!(writes > 150, "a whole life is more than {writes} writes");
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "any_history_settles_with_imported_equal_to_exported_and_nothing_left_over",

@@ -1,5 +1,5 @@
-//! Tests of a hostile member that may write anything in its own namespace of the hub: what other members get from each other
-//! does not change. Each history is played with and without the hostile member, and both fleets must end equal.
+//! Tests of a hostile member that writes any object in its own namespace of the hub. The other members must still get the same
+//! from each other. Each history runs with and without hostile writes, and both results must be equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::undecodable_change;
@@ -21,7 +21,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Id of the hostile member. It is first in the order of names, where rules prefer the first.
+/// Cluster id of the hostile member. It sorts before the other ids, because some rules prefer the first name.
 const HOSTILE: &str = "member-0";
 const SECOND_MICROS: i64 = 1_000_000;
 const DAY_MICROS: i64 = 86_400_000_000;
@@ -34,7 +34,7 @@ const KINDS: [Kind; 5] = [
     Kind::MemberAgent,
 ];
 
-/// Kinds of hostile acts, each of which enough cases must contain.
+/// Kinds of hostile acts. Each kind must occur in enough cases.
 const ACTS: [&str; 7] = [
     "deletes",
     "leaves an undecodable object",
@@ -45,7 +45,7 @@ const ACTS: [&str; 7] = [
     "writes a MemberAgent",
 ];
 
-/// Generator of values that a hostile member writes: some are copied from others' objects, some are nonsense.
+/// Generator of values that a hostile member writes. Some values are copies from other members' objects, some are nonsense.
 struct Hostile {
     random: Rng,
     names: Vec<Text>,
@@ -54,7 +54,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// Returns a generator that knows all objects in the hub.
+    /// Returns a generator that can copy values from all objects in the hub.
     fn new(world: &World, seed: u64) -> Self {
         let mut names: BTreeSet<Text> = ["work-app", "work-web", "member-1", "x.y", "X Y"].map(Text::from).into();
         let mut uids: BTreeSet<Uid> = ["", "forged"].map(Uid::from).into();
@@ -141,7 +141,7 @@ impl Hostile {
         }
     }
 
-    /// Returns the content of a slice, which may refer to slices of other members.
+    /// Returns the spec of a slice, which may copy the reference and the owner of another member's slice.
     fn slice(&mut self) -> HubSliceSpec {
         let mut spec = HubSliceSpec { reference: self.reference(), owner: self.owner(), content: self.content() };
         if !self.slices.is_empty() && !self.one_in(3) {
@@ -161,7 +161,7 @@ impl Hostile {
         self.pick(&[ImportStatus::default(), resolved(&["member-1"]), resolved(&[&clusters])])
     }
 
-    /// Returns an object for the hostile member's namespace, with any finalizers, stamps and status.
+    /// Returns an object for the hostile member's namespace, with random finalizers, stamps and status.
     fn object(&mut self) -> Object {
         let kind = self.pick(&KINDS);
         let names = self.names.clone();
@@ -203,7 +203,8 @@ impl Hostile {
         object
     }
 
-    /// Lets the hostile member write, delete, or make an object undecodable. Returns which of [`ACTS`] that was.
+    /// Makes the hostile member write or delete an object, or leave an undecodable object. Returns the name of this act in
+    /// [`ACTS`].
     fn act(&mut self, world: &mut World) -> &'static str {
         let object = self.object();
         let (kind, name) = (object.kind(), object.meta().name.clone());
@@ -231,7 +232,7 @@ impl Hostile {
     }
 }
 
-/// Overwrites everything in an object that a writer can change, including the status.
+/// Replaces everything in an object that a writer can change, including the status.
 fn overwrite(held: &mut Object, by: Object) {
     let mut meta = held.meta().clone();
     meta.finalizers.clone_from(&by.meta().finalizers);
@@ -239,7 +240,7 @@ fn overwrite(held: &mut Object, by: Object) {
     *held.meta_mut() = meta;
 }
 
-/// Returns all objects except those of the hostile member.
+/// Returns all objects except the hostile member's objects and ServiceImports outside namespace `work`.
 fn others(world: &World) -> BTreeMap<String, Object> {
     let mut state = state(world);
     let prefix = format!("{}/", names::member_namespace(HOSTILE));
@@ -248,7 +249,7 @@ fn others(world: &World) -> BTreeMap<String, Object> {
     state
 }
 
-/// Returns the same objects, without what the hostile member exports and claims legitimately.
+/// Returns the objects of [`others`] without the effects of the hostile member's legitimate exports and claims.
 fn given_by_others(world: &World) -> BTreeMap<String, Object> {
     let hostile = |cluster: &ClusterId| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
@@ -275,12 +276,12 @@ fn given_by_others(world: &World) -> BTreeMap<String, Object> {
             _ => {}
         }
     }
-    // A Service that only the hostile member exports is its own, so its ServiceImport does not count.
+    // A ServiceImport without exporters belongs to a Service that only the hostile member exports, so it is not compared.
     state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
     state
 }
 
-/// Returns a fleet in which time passes only with events.
+/// Returns a fleet in which steps take no time: only events advance the clock.
 fn world() -> World {
     let mut world = World::new(MEMBERS);
     world.tick_micros = 0;
@@ -288,13 +289,14 @@ fn world() -> World {
     world
 }
 
-/// True for events that concern the other members only. `Run` counts steps, of which a hostile member causes more, so it is
-/// excluded.
+/// True for events with the same effect in both fleets. `Run` makes a number of steps, and `Meddle` deletes an object by index.
+/// Their effect differs, because the hostile member causes additional steps and objects.
 fn of_honest(event: &Event) -> bool {
     !matches!(event, Event::Run { .. } | Event::Meddle { .. })
 }
 
-/// Plays the same events in two fleets, with hostile acts in one of them, and compares the fleets.
+/// Plays the same event in two fleets, with hostile acts in the second, and asserts that the outcomes are equal. Returns the
+/// acts.
 fn play(
     worlds: &mut [World; 2],
     event: &Event,
@@ -321,8 +323,8 @@ fn play(
     done
 }
 
-/// Asserts that the fleet without the hostile member ends as its users requested, so that the comparison means something.
-/// Returns its classes.
+/// Asserts that the fleet without hostile acts settles as its users requested. Otherwise the comparison of both fleets would
+/// prove nothing. Returns the classes of situations that this fleet shows.
 fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     let [mut without, _] = worlds;
     without.run_for(DAY_MICROS);
@@ -330,13 +332,14 @@ fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     classes(&without)
 }
 
-/// Returns the classes that must occur, without conflicts and waiting claims, which established fleets do not have.
+/// Returns the classes that must occur in tests of [`established`] fleets: without conflicts and waiting claims, with all hostile
+/// acts.
 fn established_and_acts() -> Vec<&'static str> {
     let established = ["endpoints are imported", "two exporters are accepted", "two importers share"];
     [&established[..], &ACTS].concat()
 }
 
-/// Returns a fleet with exporters and importers of `work/app` that stay; their slices come, change and go.
+/// Returns a fleet in which exports and imports of `work/app` stay, while later events change their slices.
 fn established() -> World {
     let mut world = world();
     let consumers = [(0, 1), (1, 0), (2, 1)];
@@ -407,7 +410,7 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
     );
 }
 
-/// History tests of this file, which `proved.rs` runs with broken agents to prove that they can fail.
+/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_a_hostile_member_writes_importers_get_the_same_from_the_others",

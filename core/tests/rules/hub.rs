@@ -1,5 +1,5 @@
-//! Tests of the hub agent: it merges exports to one ServiceImport, decides who may import it, and which importer gets which
-//! slice.
+//! Tests of the hub agent: it merges exports into one ServiceImport, grants claims of importers, and distributes slices to
+//! importers.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
@@ -76,8 +76,8 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
-    // Our hub agent stamped earlier ports. Then a Go hub led, which accepted the present ports and put other exports in
-    // conflict.
+    // Our hub agent wrote a stamp for earlier ports. Then a Go hub agent led: it accepted the current ports and put other exports
+    // in conflict.
     let turned = InternalServiceExport {
         offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
         ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))
@@ -88,7 +88,7 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     let planned = writes(&view, &app());
     assert_eq!(planned[..2], [stamped(&loser, NOW), stamped(&turned, seconds(4))]);
 
-    // An export that changed its ports and back, without an outcome in between, gets a new stamp.
+    // An export without an outcome gets a new stamp, although the ServiceImport lists its cluster.
     let untold = InternalServiceExport { conditions: Vec::new(), ..turned };
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     let view = hub_view([untold.clone().object(), import.object()]);
@@ -111,7 +111,8 @@ fn the_import_is_created_then_lists_its_exporters_then_they_get_their_outcome() 
     assert_eq!(writes(&view, &app()), [verdict(&offered, no_conflict("work/app"))]);
 }
 
-/// Returns the accepted clusters and the ports for exports, each given as cluster, second of its stamp, and ports.
+/// Returns the accepted clusters and their ports. Each export is given as cluster, start time of its port set in seconds, and
+/// ports.
 fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let exports = offers.iter().map(|(cluster, since, ports)| export_of(cluster, ports).offered_since(seconds(*since)));
     let view = hub_view(exports.map(IntoObject::object).chain([service_import("work/app").object()]));
@@ -231,7 +232,7 @@ fn the_import_goes_with_its_last_export() {
 
 // === The hub agent grants claims ===
 
-/// Returns the objects of an exported Service with this ServiceImport.
+/// Returns the objects of a Service that member-1 exports, with this ServiceImport.
 fn exported(import: &ServiceImport) -> Vec<Object> {
     let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
     vec![offered.object(), import.clone().object()]
@@ -259,7 +260,7 @@ fn answer(claim: &InternalServiceImport, status: ImportStatus) -> Write {
     Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status))
 }
 
-/// Returns the writes that are planned for these claims on a ServiceImport.
+/// Returns the planned writes for a ServiceImport and these claims.
 fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport]) -> Vec<Write> {
     let claims = claims.iter().map(|claim| (*claim).clone().object());
     writes(&hub_view(exported(import).into_iter().chain(claims)), &app())
@@ -542,12 +543,13 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     };
     let [stays, goes] = [namespace("fleet-member-member-2"), namespace("fleet-member-member-2").deleting()];
     let released = [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)];
-    // The result does not depend on the order in which the agent sees the objects.
+    // The order in which the agent sees the objects does not change the result.
     let mut view = objects(&dying, &[stays.clone().object()]);
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), released);
-    // The claim is deleted with its namespace too, and may be gone before the namespace is seen to go.
+    // Kubernetes deletes the claim together with the namespace. So the claim may be gone before the agent sees that the namespace
+    // is being deleted.
     let copy_alone = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(dying.clone())];
     let mut view = hub_view(copy_alone.into_iter().chain([import.clone().object(), stays.object()]));
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
@@ -555,7 +557,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     assert_eq!(writes(&view, &key), [], "it is not deleted yet");
     assert_eq!(observe_change(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
     assert_eq!(writes(&view, &key), released);
-    // While the namespace's state is unknown, the hub does not remove the finalizer: the member's agent does.
+    // While the state of the namespace is unknown, the hub agent does not remove the finalizer: the member agent may still do so.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key), []);
     let others = dying.held_by("example.com/other");

@@ -1,4 +1,4 @@
-//! Tests of two clusters with one id: which of them writes to the hub, and what the other does meanwhile.
+//! Tests of two clusters with the same id: only one of them writes to the hub, and the other deletes nothing.
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
@@ -20,9 +20,9 @@ use std::collections::VecDeque;
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
-/// Default of `--member-takeover-after`.
+/// Default of the flag `--member-takeover-after`, in microseconds.
 const TAKEOVER: i64 = 30 * MINUTE;
-/// UID that identifies the cluster of the views in this file.
+/// UID of the cluster whose views the tests in this file use (the UID of its namespace `kube-system`).
 const OWN: &str = "uid-kube-system";
 
 #[test]
@@ -67,7 +67,7 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// Returns the view of member-1, in the cluster with the UID [`OWN`], that has seen these objects at that second.
+/// Returns the view of member-1 in the cluster with UID [`OWN`]. The view received these objects at second `seen`.
 fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
@@ -79,13 +79,13 @@ fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     view
 }
 
-/// Returns a MemberAgent that the cluster with this UID renewed last.
+/// Returns the MemberAgent of member-1, last renewed by the cluster with this UID.
 fn owned_by(uid: &str) -> MemberAgent {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     MemberAgent { cluster_uid: Some(uid.into()), leader: Some(format!("leader in {uid}").into()), ..agent }
 }
 
-/// Returns an exported Service, a Service whose import is being withdrawn, and the keys that they concern.
+/// Returns the objects of an exported Service and of a Service whose imported slice is being withdrawn, and the keys of both.
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
     let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
@@ -367,15 +367,15 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
 
 // === Random histories of two clusters with the same id ===
 
-/// Cluster with one agent process, modelled only as far as the ownership of its id.
+/// Cluster with one agent process. The model has only the state that decides which cluster owns the id.
 struct Side {
     uid: Uid,
     /// Error of the cluster's wall clock, in microseconds.
     skew: i64,
-    /// Number of agent processes that the cluster has had.
+    /// Number of agent processes that have started in the cluster.
     starts: u32,
     view: Option<View>,
-    /// Versions of the MemberAgent that the cluster's watch has not delivered yet.
+    /// Versions of the MemberAgent that the cluster's watch has not delivered yet. `None`: the MemberAgent was deleted.
     inbox: VecDeque<Option<MemberAgent>>,
     connected: bool,
 }
@@ -391,7 +391,7 @@ struct Pair {
     seen: Coverage,
 }
 
-/// Counts of situations over all histories.
+/// Number of times that each situation occurred in all histories.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coverage {
     expiries: u32,
@@ -402,7 +402,7 @@ struct Coverage {
     overdue: u32,
 }
 
-/// Event of a history besides lost connections, lost answers and time.
+/// Additional events of a history: none, or crashes, stops, and edits and deletions of the MemberAgent.
 #[derive(Clone, Copy, PartialEq)]
 enum Upheaval {
     None,
@@ -434,7 +434,7 @@ impl Pair {
         Timestamp(self.now + self.sides[index].skew)
     }
 
-    /// Starts a new agent process in a cluster, which lists the objects.
+    /// Starts a new agent process in a cluster. The process lists the objects.
     fn start(&mut self, index: usize) {
         let at = self.clock(index);
         let side = &mut self.sides[index];
@@ -485,7 +485,7 @@ impl Pair {
         view.observe(change, at, &mut Vec::new());
     }
 
-    /// Plans a cluster's heartbeat and writes it. The answer may be lost; the watch shows the write later.
+    /// Plans and executes the heartbeat of a cluster. If the answer is lost, the cluster sees the write later, through its watch.
     fn renew(&mut self, index: usize) {
         let now = self.clock(index);
         let Some(view) = self.sides[index].view.as_ref().filter(|_| self.sides[index].connected) else { return };
@@ -500,7 +500,7 @@ impl Pair {
             self.seen.lost_answers += 1;
             return;
         }
-        // The answer is newer than everything that the cluster's watch has not delivered yet.
+        // The answer is newer than all undelivered versions, so the cluster's watch does not deliver these versions.
         let answer = self.agent.clone().expect("it was written");
         let side = &mut self.sides[index];
         side.inbox.clear();
@@ -509,8 +509,8 @@ impl Pair {
         view.renewal_written(now, &mut Vec::new());
     }
 
-    /// Executes a write. Returns true if its precondition was met. Asserts that only a cluster that may take the id writes its
-    /// UID.
+    /// Executes a write of a cluster. Returns true if the precondition of the write was met. Asserts that a cluster takes the id
+    /// only from an owner that does not act any more.
     fn execute(&mut self, index: usize, write: &Write) -> bool {
         let (renewal, made) = match &write.action {
             Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {
@@ -579,7 +579,7 @@ impl Pair {
         }
     }
 
-    /// Lets both clusters run connected and renew in time; nothing else happens.
+    /// Runs both clusters for 200 s with working connections and regular heartbeats, and without other events.
     fn settle(&mut self) {
         for index in [0, 1] {
             self.sides[index].connected = true;

@@ -1,4 +1,4 @@
-//! Tests of a member's imports.
+//! Tests of the member agent's imports of Services and slices.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
@@ -118,7 +118,7 @@ fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
     assert_eq!(planned(&view, &app()), Plan::default());
 }
 
-/// Returns a MultiClusterService with all objects that belong to it.
+/// Returns a MultiClusterService and all objects of its import, with this derived Service.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -140,8 +140,8 @@ fn a_derived_service_is_mended_in_what_we_own() {
         let (_, objects) = standing(wrong.clone());
         assert_eq!(writes(&member_view(objects), &app()), [mend(&wrong)]);
     }
-    // Somebody removed our labels before the agent started, so nothing shows that the Service is ours. The agent creates
-    // another one under another name.
+    // Somebody removed our labels before the agent started, so nothing shows that the Service is ours. The agent creates a
+    // derived Service with another name.
     let foreign = Service { derived_from: None, ..service };
     let (_, objects) = standing(foreign);
     let view = member_view(objects);
@@ -320,7 +320,7 @@ fn what_the_hub_answers_is_shown_and_what_the_multi_cluster_service_wants_is_sai
     let shows = Write::patch(&held.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
-    // A MultiClusterService that now imports another Service has no effect on the first import's claim.
+    // After the MultiClusterService changes to another Service, it has no effect on the claim of the first import.
     let turned = mcs.importing("web");
     let answered = answered.with_status(ImportStatus::default());
     let view = member_view([turned.object(), held.object(), answered.object()]);
@@ -382,7 +382,7 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 
 // === Imports of distributed slices ===
 
-/// Returns a slice of member-2's `work/app` as the hub distributes it, and all objects that it can belong to.
+/// Returns the distributed slice of a slice of `work/app` in member-2, and all objects that its imported slice can belong to.
 fn given() -> (HubSlice, Vec<Object>) {
     let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
     let (_, objects) = standing(derived_service("work-app", "work/app"));
@@ -428,7 +428,7 @@ fn a_given_slice_is_marked_then_written_and_measured_once() {
     let view = view_of(Some(&changed), Some(&held), &objects);
     assert_eq!(writes(&view, &key(&given)), [patch.measured(sample(false))]);
 
-    // A repair of an edited slice, without a new generation, gives no latency sample.
+    // A repair of an edited imported slice does not change the generation, so it adds no latency sample.
     let bent = held.endpoints(&["10.6.6.6"]);
     let patch = Write::patch(&bent.meta, Patch::ImportedSlice(wanted(&["10.0.0.1"], 4)));
     assert_eq!(writes(&view_of(Some(&given), Some(&bent), &objects), &key(&given)), [patch]);
@@ -501,7 +501,7 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     };
     assert_eq!((conditions[0].status.as_str(), &*conditions[0].reason), ("False", "NameHeldByAnother"));
 
-    // A restarted agent finds the condition in the MultiClusterService, even before it has listed all slices.
+    // A restarted agent finds the condition in the MultiClusterService and writes nothing, even before it has listed all slices.
     let said = events_of_mcs(&objects, conditions);
     let mut view = view_of(Some(&given), Some(&theirs), &said);
     assert_eq!(writes(&view, &mcs), []);
@@ -518,7 +518,7 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 }
 
-/// Returns the objects, with these conditions set in the MultiClusterService.
+/// Returns the objects, with these conditions in the MultiClusterService.
 fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
     let said = |object: &Object| match object {
         Object::MultiClusterService(mcs) => {
@@ -564,7 +564,7 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     let delete = Write::delete(Kind::EndpointSlice, &held.meta);
     assert_eq!(view.plan(&key(&given), until).writes, std::slice::from_ref(&delete));
 
-    // If the hub distributes the slice again in time, the imported slice stays.
+    // If the hub agent distributes the slice again within the grace period, the imported slice stays.
     observe_change(&mut view, Object::EndpointSliceImport(given.clone()));
     assert_eq!(view.plan(&key(&given), until), Plan::default());
 
@@ -580,8 +580,8 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
         let mut some = objects.clone();
         let gone = some.remove(missing);
         let view = view_of(Some(&given), None, &some);
-        // The ServiceImport only decides which of several MultiClusterServices comes first, and it may be missing for a moment.
-        // So the imported slice stays.
+        // The slice is imported even without the ServiceImport. The ServiceImport only decides which of several
+        // MultiClusterServices imports, and it may be missing for a moment.
         let expected = usize::from(gone.kind() == Kind::ServiceImport);
         let plan = planned(&view, &key(&given));
         assert_eq!((plan.writes.len(), plan.again), (expected, None), "without {:?}", gone.kind());
@@ -607,7 +607,7 @@ fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it()
 
 #[test]
 fn times_are_seen_not_read() {
-    // Two plans from one view at different times differ only by what the view has seen.
+    // A plan uses the times at which the view saw changes. So two plans from one view at different times are equal.
     let (given, objects) = given();
     let view = view_of(Some(&given), None, &objects);
     assert_eq!(view.plan(&key(&given), SEEN), view.plan(&key(&given), NOW));

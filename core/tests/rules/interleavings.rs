@@ -1,4 +1,5 @@
-//! Tests of decisions that span several objects of the hub, planned from views that lack the last write to any of them.
+//! Tests of decisions that depend on several objects in the hub. The views of these decisions may lack the last write to any
+//! of the objects.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export,
@@ -52,7 +53,7 @@ fn claim_at(hub: &mut Cluster, cluster: &str, second: i64) {
 }
 
 fn forge_mark(hub: &mut Cluster, cluster: &str) {
-    // If the hub agent has added the finalizer first, the member's own write of it changes nothing.
+    // The member adds the hub agent's finalizer to its own claim. If the claim already has the finalizer, nothing changes.
     hub.edit(Kind::InternalServiceImport, &claim_name(cluster), |claim| claim.meta_mut().finalizers.ours = true);
 }
 
@@ -74,8 +75,8 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
     })
 }
 
-/// Describes a loss: a granted claim that is removed from the record, or whose status is cleared, although the claim exists.
-/// `None` if there is none.
+/// Returns a description of a loss, or `None`. A loss is a granted claim that still exists, but that is removed from the record
+/// or whose status is cleared.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {
@@ -89,8 +90,8 @@ fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     })
 }
 
-/// Outcome of an exploration: the recorded importers; and for each claim, by hub namespace, whether it has a finalizer and a
-/// status.
+/// Outcome of an exploration: the recorded importers, and for each claim (by hub namespace) whether it has our finalizer and
+/// whether it has a status.
 type Outcome = (Vec<ClusterId>, BTreeMap<Text, (bool, bool)>);
 
 fn outcome(hub: &Cluster) -> Outcome {
@@ -112,7 +113,8 @@ fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome
     outcomes
 }
 
-/// Returns the outcome in which `holder` is recorded and has finalizer and status, and the claim of `other` has neither.
+/// Returns the outcome in which `holder` is recorded and its claim has finalizer and status, but the claim of `other` has
+/// neither.
 fn held_by(holder: &str, other: &str) -> Outcome {
     let namespace = |cluster: &str| Text::from(format!("fleet-member-{cluster}"));
     (vec![holder.into()], [(namespace(holder), (true, true)), (namespace(other), (false, false))].into())
@@ -132,7 +134,8 @@ fn of_two_exclusive_claims_of_one_second_the_first_holds_in_every_interleaving()
     assert_eq!(outcomes(exported(&[]), first_by_name, true), [held_by("member-3", "member-2")]);
 }
 
-/// A watch shows objects in the order of their creation. A view that is filled in another order must not do harm either.
+/// A watch delivers new objects in the order of their creation. If a view gets them in another order, no granted claim may be
+/// lost either.
 #[test]
 fn in_whatever_order_claims_become_visible_one_holds_and_nothing_that_was_granted_is_taken_away() {
     let changes: Vec<Change> = vec![
@@ -153,7 +156,8 @@ fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
     assert_eq!(outcomes(exported(&[]), changes, true), [held_by("member-3", "member-2")]);
 }
 
-/// Within one second a forged finalizer may win, but nothing that was granted is removed because of it.
+/// Of two claims that are created within one second, the claim with the forged finalizer may win. But the hub agent removes no
+/// granted claim.
 #[test]
 fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
     let changes: Vec<Change> = vec![
@@ -201,8 +205,8 @@ fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
     assert_eq!(outcomes(exported(&[]), changes, true), [(holder, claims)]);
 }
 
-/// A member that shares the import requests LoadBalancer, and another member does so within the same second. The first member's
-/// shared claim is deleted once its second claim is granted, as with the member agent.
+/// Member-3 shares the import and requests LoadBalancer, and member-2 requests LoadBalancer within the same second. Member-3
+/// deletes its shared claim after its second claim is granted, as the member agent does.
 #[test]
 fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_granted() {
     let changes: Vec<Change> = vec![
@@ -241,7 +245,8 @@ fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_gra
     assert!(ends.iter().any(|end| claims(end).count() == 2), "the first one is let go in some of them");
 }
 
-/// Returns a hub in which member-1 and member-2 export `work/app` and member-3 imports it. No slice is exported yet.
+/// Returns a hub in which member-1 and member-2 are accepted exporters of `work/app` and member-3 imports it. No slice is
+/// exported yet.
 fn exported_twice() -> Cluster {
     let mut hub = Cluster::default();
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"])).claimed_by(&["member-3"]);
@@ -251,7 +256,7 @@ fn exported_twice() -> Cluster {
     hub
 }
 
-/// Returns a member's export of the source slice `work/app-1`, with the same UID for each member.
+/// Returns a member's export of the source slice `work/app-1`. The source slice has the same UID for each member.
 fn app_1_of(cluster: &str) -> HubSlice {
     slice_export(cluster, &slice("work/app-1"))
 }
@@ -260,7 +265,7 @@ fn export_app_1(hub: &mut Cluster, export: HubSlice, second: i64) {
     put(hub, Object::EndpointSliceExport(export), second);
 }
 
-/// Returns name and exporting member of each distributed slice that is not being deleted.
+/// Returns the name and the exporting member of each distributed slice that is not being deleted.
 fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
     let copies = hub.list(Kind::EndpointSliceImport).filter_map(|object| match object {
         Object::EndpointSliceImport(copy) if !copy.meta.deleting => Some(copy),
@@ -269,7 +274,7 @@ fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
     copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
 }
 
-/// Explores two members' exports of one source slice, of which that of member-2 is the holder. Returns the distributed slices
+/// Explores the exports of one source slice by two members. The export of member-2 is the holder. Returns the distributed slices
 /// of each outcome.
 fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, ClusterId)>> {
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);

@@ -1,4 +1,4 @@
-//! Tests of costs: every write of an export, an import and a change, with its writer and its kind.
+//! Tests of the number of writes: each write of an export, an import and a change, with its writer and kind.
 
 use crate::support::build::{
     BuildMcs, BuildSlice, IntoObject, address, content, derived_service, mcs, named, pending, service, service_export,
@@ -10,7 +10,7 @@ use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
 use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 
-/// Returns lines with their counts, sorted.
+/// Returns the distinct lines, sorted. A line that occurs more than once has its count at the end.
 fn sorted(lines: Vec<String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {
@@ -132,16 +132,17 @@ fn changes_that_importers_cannot_see_cost_nothing() {
     let app = named("work/app");
     let slice = named("work/app-1");
     let derived = ObjectName::new("fleet-system", "work-app");
-    // A pod that is not ready is added: the slice's generation rises, but its ready endpoints stay.
+    // A pod that is not ready is added: the generation of the slice rises, but the ready endpoints are the same.
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().generation += 1);
-    // resourceVersions also rise because of fields that no view stores: annotations, and labels of other controllers.
+    // These objects get a new resourceVersion, because fields change that no view stores: annotations, labels of other
+    // controllers.
     world.edit(Who::Member(0), Kind::Service, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(1), Kind::MultiClusterService, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(1), Kind::Service, &derived, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Hub, Kind::ServiceImport, &app, |object| object.meta_mut().resource_version = 0);
-    // A change of the weight, which nothing uses yet, and a condition of another writer.
+    // The weight changes to another valid value, which changes no exported object, and another writer adds a condition.
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| {
         let Object::ServiceExport(export) = object else { return };
         export.weight = Some("7".into());
@@ -149,7 +150,7 @@ fn changes_that_importers_cannot_see_cost_nothing() {
             .conditions
             .push(fleetnet_core::model::Condition { condition_type: "Theirs".into(), ..pending("work/app") });
     });
-    // A Service and a slice that are not exported.
+    // A user creates a Service and a slice that are not exported.
     world.create(Who::Member(0), service("work/web").object());
     world.create(Who::Member(0), crate::support::build::slice("work/web-1").object());
     world.run();

@@ -1,4 +1,4 @@
-//! Tests of Services and their exports that come, go, change and return, in whole fleets.
+//! Tests in whole fleets of Services and exports that users create, change, delete and create again.
 
 use crate::fleet::{
     bound, count, derived, edit_service, export, export_condition, export_of, import_in_hub, imported, mcs_reason,
@@ -194,7 +194,7 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
 #[test]
 fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has_it_again() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
-    // The waiting claim gets an older creationTimestamp than the claim that is granted.
+    // The waiting claim gets an older creationTimestamp than the granted claim. The granted claim must still stay granted.
     world.edit(Who::Hub, Kind::InternalServiceImport, &in_hub_of("member-3", "work-app"), |claim| {
         claim.meta_mut().created = Timestamp::default();
     });
@@ -252,7 +252,7 @@ fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
     assert_settled(&world);
 }
 
-/// Returns the exporters in the claim and in the ServiceImport of member-2, and the ports of its derived Service.
+/// Returns the exporters in the ServiceImport of member-2, and the ports of its derived Service.
 fn shown(world: &World) -> (Vec<String>, Vec<i32>) {
     let Some(Object::ServiceImport(import)) =
         world.cluster(Who::Member(1)).get(Kind::ServiceImport, &named("work/app"))
@@ -333,7 +333,7 @@ fn any_object_of_ours_that_somebody_deletes_is_recreated() {
 
 type Edit = fn(&mut Object);
 
-/// Returns edits of the agents' objects, at least one for each kind.
+/// Returns edits of the agents' objects, at least one for each kind of object.
 fn edits() -> [(Who, Kind, Edit); 13] {
     fn names_source(object: &mut Object, path: &str) {
         let Object::EndpointSliceExport(slice) = object else { return };

@@ -1,4 +1,4 @@
-//! Tests of MultiClusterServices that come, go, change, compete and are replaced, in whole fleets.
+//! Tests in whole fleets of MultiClusterServices that users create, change and delete, and that compete for a Service.
 
 use crate::fleet::{
     bound, count, derived, edit_mcs, edit_service, export, import_in_hub, imported, mcs_of, mcs_reason, names,
@@ -17,7 +17,7 @@ fn in_system(name: &str) -> ObjectName {
     ObjectName::new("fleet-system", name)
 }
 
-/// Returns the cluster ids that have a granted claim of `work/app`.
+/// Returns the cluster ids of the members with a granted claim of `work/app`.
 fn claimers(world: &World) -> Vec<ClusterId> {
     import_in_hub(world, "work/app").into_iter().flat_map(|import| import.claims.importers.values().cloned()).collect()
 }
@@ -65,7 +65,7 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
         (EXPORTED.map(Into::into).to_vec(), EXPORTED.map(Into::into).to_vec())
     );
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
-    // The user changes the type back while another cluster has the exclusive claim: the import continues as it is.
+    // The user changes the type back to LoadBalancer while another cluster has the exclusive claim. The import stays as it is.
     edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::LoadBalancer);
     world.run_for(2 * GRACE_MICROS);
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);
@@ -175,7 +175,7 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
     assert_eq!(shown, Some(address("192.0.2.1")), "its address is shown as long as it stands");
     assert_eq!(mcs_reason(&world, 1, "work/app"), "UnknownServiceImport");
-    // If the exporter returns within the grace period, the derived Service still exists.
+    // If the exporter exports again within the grace period, the same derived Service still exists.
     let mut back = world.clone();
     back.create(Who::Member(0), service_export("work/app").object());
     back.run_for(2 * GRACE_MICROS);

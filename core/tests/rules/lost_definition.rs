@@ -1,5 +1,5 @@
-//! Tests of a missing CRD of MemberAgent: the last features count for a minute, then changes are written in the Go form.
-//! Nothing is removed or rewritten because of that.
+//! Tests of a missing CRD of MemberAgent. For 60 s, agents use the last announced features. After that, they write changes in the
+//! Go form. They remove and rewrite nothing only because the CRD is missing.
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,
@@ -21,7 +21,7 @@ use fleetnet_types::WatchState;
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
 
-/// Returns a slice with everything that fleetnet adds to the Go form.
+/// Returns a slice that uses every addition of fleetnet to the Go form.
 fn rich() -> EndpointSlice {
     let mut rich = slice("work/app-1").endpoints(&["10.0.0.1"]);
     rich.content.endpoints[0].hostname = Some("db-0".into());
@@ -30,7 +30,7 @@ fn rich() -> EndpointSlice {
     rich
 }
 
-/// Returns the same slice with one more endpoint.
+/// Returns the slice of [`rich`] with one more endpoint.
 fn changed() -> EndpointSlice {
     let mut changed = rich().version(2).generation(2);
     changed.content.endpoints.push(endpoint("10.0.0.3"));
@@ -60,8 +60,8 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 // === The hub agent while a CRD is missing ===
 
-/// Returns the hub's view of an export of member-1 and of member-2's distributed slice, if any. The CRD vanishes at second 20,
-/// or never existed.
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`copy`). The CRD is deleted at
+/// second 20 if `was_there` is true. Otherwise it never existed.
 fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
@@ -138,7 +138,8 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     assert_eq!(view.plan(&key_of(&export), seconds(460)), Plan::default(), "it announces them again");
 }
 
-/// Returns the hub's writes for a Service that member-1 exports and member-2 claims, while the CRD is missing.
+/// Returns the hub agent's writes for a Service that member-1 exports and member-2 claims, while the CRD of MemberAgent is
+/// missing.
 fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
     let mut content = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);
@@ -246,7 +247,8 @@ fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() 
     assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
 }
 
-/// Returns the objects of a headless Service whose user requests its export, with a slice that has changed.
+/// Returns the objects of a headless Service whose user requests a headless export, with one slice. `held` is its export in the
+/// hub.
 fn headless_export(held: Option<&InternalServiceExport>) -> Vec<Object> {
     let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };
     let slice = slice("work/app-1").endpoints(&["10.0.0.1"]);

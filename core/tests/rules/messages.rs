@@ -1,4 +1,4 @@
-//! Tests of the messages to users: each reason with its exact text, the same in condition, Event and log.
+//! Tests of the messages to users. Each reason has an exact text, which is the same in condition, Event and log.
 
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
@@ -20,8 +20,8 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_types::{ConditionStatus, Text};
 use std::collections::BTreeSet;
 
-/// Returns the messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking
-/// reasons.
+/// Returns the messages of a plan: `<kind> <reason>: <message>` for each Event, and `log <reason>: <message>` for each blocking
+/// reason.
 fn messages(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     let events = events.map(|event| format!("{:?} {}: {}", event.source, event.reason, event.message));
@@ -260,7 +260,7 @@ fn of_mcs() -> Vec<Case> {
     ]
 }
 
-/// Returns cases of MultiClusterServices without anything to import.
+/// Returns cases of MultiClusterServices that cannot import their Service.
 fn of_unknown_imports() -> Vec<Case> {
     let empty = |mcs| service_import("work/app").controlled_by(&mcs).object();
     let lost = "service work/app is not imported into cluster member-1";
@@ -301,7 +301,7 @@ fn of_unknown_imports() -> Vec<Case> {
     ]
 }
 
-/// Returns the same message about a MultiClusterService twice: as an Event for its user and as a line of the log.
+/// Returns the same message about a MultiClusterService twice: as an Event, and as a line of the log.
 fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
@@ -560,8 +560,7 @@ fn of_claims() -> Vec<Case> {
     ]
 }
 
-/// Returns cases of a slice that one member exports and another claims as its own, and that is distributed to an importer until
-/// then.
+/// Returns cases of two members whose exported slices conflict: both export the same source slice, or both use the same name.
 fn of_slices_in_the_hub() -> Vec<Case> {
     let held = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
@@ -630,9 +629,9 @@ fn every_reason_has_its_words() {
     }
     // The tests of the agents' crates check the messages about writes and rights.
     reported.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
-    // `disputed.rs` checks the messages about other writers.
+    // `disputed.rs` checks the messages about disputes with other writers.
     reported.extend([Reason::WritesUndone, Reason::WritesStand]);
-    // `reworded.rs` checks the condition `Withdrawn`, which has no Event of its own.
+    // `reworded.rs` checks the condition `Withdrawn`. Changes of this condition emit no Event.
     reported.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
     // `identity.rs` checks the messages about the owner of a cluster id.
     reported.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);

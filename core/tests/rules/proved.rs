@@ -4,7 +4,7 @@ use crate::support::sabotage::{self, Sabotage};
 use crate::{blocked, conflicts, edited, events_once, fidelity, flips, histories, hostile};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns all tests that play random histories and check how they end.
+/// Returns the names and functions of all history tests.
 fn histories() -> Vec<(&'static str, fn())> {
     [
         conflicts::HISTORIES,

@@ -1,5 +1,5 @@
-//! Tests that decisions do not depend on the messages of conditions. `support::reworded` checks this for every plan of every
-//! test here; these tests are about weight 0, which earlier versions read from a message.
+//! Tests of weight 0 in exports. Earlier versions recognised weight 0 by the message of the condition `Valid`.
+//! `support::reworded` checks for the plans of all other tests that no decision depends on a message.
 
 use crate::support::build::{
     Build, BuildExport, BuildInternalExport, IntoObject, condition, internal_export, named, no_conflict, seconds,
@@ -22,7 +22,7 @@ fn weight_is_zero() -> Condition {
     condition("Valid", "True", "ServiceIsValid", "exported service work/app with 0 weight", 1)
 }
 
-/// Returns the same condition with another message.
+/// Returns the condition of [`weight_is_zero`] with another message.
 fn reworded() -> Condition {
     condition("Valid", "True", "ServiceIsValid", "other words", 1)
 }
@@ -31,7 +31,8 @@ fn withdrawn(status: &str) -> Condition {
     condition("Withdrawn", status, "WeightIsZero", "other words", 1)
 }
 
-/// Returns the view of an export with these conditions and the cleanup finalizer, whose objects are still in the hub.
+/// Returns the view of a ServiceExport with this weight, these conditions and our finalizer. The InternalServiceExport of its
+/// Service is still in the hub.
 fn view_of(weight: &str, conditions: &[Condition]) -> View {
     let export = service_export("work/app").marked().weighing(weight).with_conditions(conditions);
     let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));

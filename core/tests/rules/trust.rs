@@ -1,4 +1,4 @@
-//! Tests of limited trust in members: one for each limit of what a member can do to others.
+//! Tests of limited trust in members. Whatever a member writes in its own hub namespace, other members are not harmed.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject,
@@ -21,17 +21,17 @@ fn slice_key(export: &HubSlice) -> Key {
     Key::Slice(export.meta.name.name.clone())
 }
 
-/// Returns the ServiceImport of `work/app`, which member-1 exports and member-3 has claimed.
+/// Returns the ServiceImport of `work/app`, which member-1 exports and member-3 imports.
 fn claimed() -> ServiceImport {
     service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"])
 }
 
-/// Returns the same ServiceImport with member-2 as a second accepted exporter.
+/// Returns the ServiceImport of [`claimed`] with member-2 as a second accepted exporter.
 fn shared() -> ServiceImport {
     claimed().showing(resolved(&["member-1", "member-2"]))
 }
 
-/// Returns an export of member-1 with its finalizer, and its distributed slice for member-3.
+/// Returns an export of member-1 with finalizer, its distributed slice for member-3, and the ServiceImport of the Service.
 fn standing() -> [Object; 3] {
     let export = distributed();
     let copy = distributed_slice("member-3", &export);
@@ -46,7 +46,7 @@ fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> View {
     claimed_hub_view(standing().into_iter().chain(objects.into_iter().map(Object::EndpointSliceExport)))
 }
 
-// === A member's cluster id is that of its hub namespace, for any content of the object ===
+// === The cluster id of a member comes from the hub namespace, not from the content of the object ===
 
 #[test]
 fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
@@ -100,9 +100,9 @@ fn nobody_has_offered_its_ports_since_before_its_export_was_made() {
     }
 }
 
-// === A second export under a name or slice that another namespace holds is not accepted ===
+// === A second export with the name or source slice of another namespace's export is not distributed ===
 
-/// Returns an export of member-2 under the name of member-1's export.
+/// Returns an export of member-2 that has the name of member-1's export.
 fn second_of_name() -> HubSlice {
     let mut second = slice_export("member-2", &slice("work/app-1").uid("other")).created(seconds(3));
     second.meta.name.name = distributed().meta.name.name;
@@ -223,7 +223,7 @@ fn a_reference_without_uid_is_nobodys() {
 
 #[test]
 fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
-    // member-2 created its export under that name while member-1 did not export the slice.
+    // member-2 created an export with this name before member-1 exported the slice.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
     assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocking_reasons.len(), 1);
@@ -231,13 +231,13 @@ fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
 
 #[test]
 fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
-    // member-2 knows the UID of member-1's slice from its imported slice, and exports it while member-1 does not.
+    // member-2 knows the UID of member-1's slice, because member-2 imported the slice. member-2 exports it before member-1 does.
     let squatter = second_of_slice().created(seconds(1)).marked();
     let mut view = view_of([squatter.clone()]);
     assert_eq!(writes(&view, &slice_key(&squatter)), []);
     assert_eq!(writes(&view, &slice_key(&distributed())), [], "member-1's copy stays");
 
-    // Of two accepted exporters the one with the older export holds the slice.
+    // If both members are accepted exporters, the member with the older export is the holder of the slice.
     let requeue = observe_change(&mut view, shared().version(2).object());
     assert!(requeue.contains(&slice_key(&squatter)) && requeue.contains(&slice_key(&distributed())), "{requeue:?}");
     let planned = writes(&view, &slice_key(&distributed()));
@@ -352,7 +352,7 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
 #[test]
 fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
     let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
-    // member-2 removes finalizer and stamp from its export each time, or leaves no room for them.
+    // member-2 removes finalizer and stamp from its export again and again, or fills the object so that they do not fit.
     let bare = accepted("member-2");
     let joins = internal_export("member-3", &service("work/app")).offered_since(seconds(9));
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
@@ -381,7 +381,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     assert!(observe_change(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
     assert_eq!(writes(&view, &slice_key(&fresh)), [Write::add_finalizer(Kind::EndpointSliceExport, &fresh.meta)]);
 
-    // An importer that has the slice already gets its changes until member-2 sees the outcome and withdraws the slice.
+    // If an importer already has the slice, it still gets changes of the slice, until member-2 sees the outcome and withdraws it.
     let given = fresh.marked();
     let copy = Object::EndpointSliceImport(distributed_slice("member-3", &given));
     let mut view = view_of([given.clone().with_addresses(&["10.0.0.9"], 2)]);
@@ -389,7 +389,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
-    // A withdrawn slice does not wait for its replacement.
+    // If member-2 is not an accepted exporter, a deleted slice does not wait for its replacement. Otherwise it waits.
     let (going, copy) = (given.clone().deleting(), distributed_slice("member-3", &given));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
@@ -417,13 +417,14 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
     };
     assert_eq!(planned(&import, &[&shared, &holder]), []);
 
-    // A member can write its own claim, so the claim may state an older creation and type LoadBalancer.
+    // member-2 can change its own claim, which is older than the claim of member-3, to type LoadBalancer. member-3 keeps the
+    // exclusive claim.
     let turned = claim_of("member-2", 1);
     let sole = claims_of("member-3");
     let struck = Patch::Claims { importers: sole, load_balancer: None, finalizers: import.meta.finalizers.clone() };
     assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(&import.meta, struck)]);
 
-    // A member that shares the import and adds a second claim comes after the claims that already wait.
+    // If a member shares the import and adds a second claim, older claims that wait come first.
     let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let waiting = |cluster: &str, at: i64| claim(cluster, &service_import("work/app")).created(seconds(at));
     let (mut second, waits) = (waiting("member-2", 9), waiting("member-3", 5));

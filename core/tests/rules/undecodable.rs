@@ -1,5 +1,5 @@
-//! Tests of undecodable objects: they exist, so what depends on one is not removed and not created a second time; and no other
-//! object waits for them.
+//! Tests of undecodable objects. Such an object exists, so agents do not remove its dependents and do not create it a second
+//! time. Objects that do not depend on it do not wait.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
@@ -78,7 +78,7 @@ fn an_export_that_cannot_be_decoded_holds_up_its_own_copies_only() {
         assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
     }
 
-    // Meanwhile, no other export may take over the distributed slices.
+    // Meanwhile, an export of another member with the same name must not take over the distributed slices.
     let mut thief = changed.uid("thief");
     thief.meta.name = in_hub_of("member-3", &export.meta.name.name);
     let mut view = claimed_hub_view([
@@ -172,7 +172,7 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     undecodable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
 
-    // The ServiceImport was created again and records no claim.
+    // The ServiceImport was deleted and created again, so it records no claim.
     observe_change(&mut view, claimed_import(&[]).object());
     let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();
@@ -259,7 +259,7 @@ fn given(source: &str) -> HubSlice {
     distributed_slice("member-1", &slice_export("member-2", &slice(source))).marked()
 }
 
-/// Objects of member-1 for an import of `work/app`, except its slices.
+/// Objects in member-1 for the import of `work/app`, except slices.
 struct Imported {
     mcs: Object,
     import: Object,
@@ -425,7 +425,7 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_dec
     assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
 }
 
-/// Asserts that a plan has no writes and names the object that users must repair.
+/// Asserts that a plan has no writes, and that its blocking reason names the object that a user must repair or delete.
 fn assert_held_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
     let why = blocking_reasons(plan).first().map_or("", |(_, message)| message);
@@ -534,7 +534,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decod
         }
     }
 
-    // The slice is known to be gone, even if other objects are unknown.
+    // The source slice is gone. So the agent withdraws its export, even while the Service is undecodable.
     let mut view = member_view([all[1].clone(), internal.object(), exported.clone()]);
     undecodable(&mut view, Kind::Service, &named("work/app"));
     assert_eq!(writes(&view, &slice_key), [Write::delete(Kind::EndpointSliceExport, exported.meta())]);

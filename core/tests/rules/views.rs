@@ -1,5 +1,5 @@
-//! Tests that views depend only on the objects that they have seen, in any order; and that half-filled views decide nothing
-//! that they cannot know.
+//! Tests of the agents' views. A view depends only on the objects that it received, not on their order. An incomplete view makes
+//! no decision that depends on missing objects.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Returns a new view that has seen the same objects in another order, all at one time.
+/// Returns a new view that receives the objects of `view` in random order, all at the time `now`.
 fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Rng) -> V {
     let mut replay = view.forgetful();
     let mut changes: Vec<News> = view.objects().into_iter().map(|object| News::Changed(applied(object))).collect();
@@ -41,7 +41,7 @@ enum News {
     State(Kind, WatchState),
 }
 
-/// Asserts that an agent's view equals a view that is rebuilt from its objects, and makes the same plans.
+/// Asserts that an agent's view equals a new view that receives the same objects in random order.
 fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Rng) {
     let replay = rebuilt(&agent.view, now, random);
     assert_eq!(agent.view, replay, "indexes and times are those of a rebuild");
@@ -53,7 +53,7 @@ fn wanted<V: View>(view: &V, now: Timestamp) -> BTreeMap<V::Key, Plan> {
     keys.into_iter().map(|key| (key.clone(), view.decide(&key, now))).filter(|(_, plan)| !plan.is_empty()).collect()
 }
 
-/// Delivers the next change of a kind to an agent, and asserts that the agent requeues every key whose plan changes.
+/// Delivers the next change of a kind to an agent. Asserts that the agent requeues every key whose plan changes.
 fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
     let before = wanted(&agent.view, now);
     agent.deliver(kind, now);
@@ -111,7 +111,8 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
     })
 }
 
-/// Returns a new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
+/// Returns a new view that receives all changes of a history. Changes of one kind stay in order, changes of different kinds are
+/// mixed at random.
 fn replayed<V: View>(view: &V, changes: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Rng) -> V {
     let mut queues: Vec<VecDeque<&KindChange>> = V::KINDS
         .iter()
@@ -167,7 +168,7 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     });
 }
 
-/// Returns a view of all objects except some of one kind, whose watch has not delivered them yet.
+/// Returns a view that lacks some objects of the kind `hidden`. The watch of this kind is in the state `state`.
 fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Rng) -> V {
     let mut half = view.forgetful();
     for object in view.objects() {
@@ -209,7 +210,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     }
 }
 
-/// True if a write removes content or an object that somebody uses.
+/// True if a write deletes an object, or removes our finalizer, endpoints, importers or exporters from an object.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
     let held =
         view.objects().into_iter().find(|object| object.kind() == write.kind() && object.meta().name == write.at);
@@ -243,7 +244,7 @@ fn fewer(before: &HubSliceSpec, after: &HubSliceSpec) -> bool {
     before.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
 }
 
-/// Asserts that the agent removes nothing while any part of one kind is unknown.
+/// Asserts that plans remove nothing while one of their required kinds is not completely listed.
 fn assert_patient<V: View>(
     view: &V,
     required: fn(&V::Key) -> &'static [Kind],
@@ -255,12 +256,12 @@ fn assert_patient<V: View>(
         for state in [WatchState::Incomplete, WatchState::Unknown] {
             let half = half_filled(view, *kind, state, now, random);
             for (key, plan) in wanted(&half, now) {
-                // Namespaces are optional, so without them plans may have writes.
+                // No plan requires Namespaces, so plans may have writes while Namespaces are unknown.
                 if settled && *kind != Kind::Namespace {
                     assert_eq!(plan.writes, Vec::new(), "{key:?} of a settled fleet without all of {kind:?}");
                 }
-                // If the MemberAgents are unknown for long, the Go form is assumed, and plans may remove something because of
-                // it.
+                // If MemberAgents are unknown for long, agents assume the Go form. So plans may remove content that the Go form
+                // does not have.
                 let is_decided = *kind == Kind::MemberAgent && state == WatchState::Unknown;
                 let impatient = plan.writes.iter().find(|write| shrinks(&half, write)).filter(|_| !is_decided);
                 assert!(
@@ -294,7 +295,7 @@ fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
     });
 }
 
-/// Returns a view that has seen every object except one, which is undecodable: the state of an agent that starts then.
+/// Returns the view of an agent that starts while the object `hidden` is undecodable. The view contains all other objects.
 fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
     for object in view.objects() {
@@ -312,8 +313,8 @@ fn undecodable(object: &Object) -> KindChange {
     undecodable_change(object.kind(), object.meta().name.clone())
 }
 
-/// Asserts that a settled fleet tolerates any one undecodable object when an agent starts. The agent then writes nothing, even
-/// after any grace period, and plans the right keys once it sees the object.
+/// Asserts that an agent can start in a settled fleet while any single object is undecodable. The agent writes nothing, even
+/// after all grace periods. When the object becomes decodable, the agent requeues the right keys.
 fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     let long_after = now.plus_micros(DAY_MICROS);
     for hidden in view.objects() {
