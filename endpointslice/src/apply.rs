@@ -1,12 +1,12 @@
-//! Application of a plan: the writes of its slices.
+//! Application of a plan: creates, updates and deletes slices.
 //!
 //! ```text
-//!  each address type:  creates ─► updates ─► deletes       a phase begins when the one before it went well
-//!  all went well:      deletes of address types that the Service does not have any more
+//!  each address type:  creates ─► updates ─► deletes       a phase begins if the phase before it succeeded
+//!  all succeeded:      deletes of address types that the Service does not have any more
 //! ```
 //!
-//! So nothing is removed if an addition failed. The writes of one phase do not depend on one another, so several run at once. A
-//! write that fails does not stop the others of its phase.
+//! So no slice is deleted if a create or update failed. The writes of one phase do not depend on one another, so several run at
+//! once. A failed write does not stop the other writes of its phase.
 
 use crate::model::{AddressType, EndpointSlice};
 use crate::plan::{Draft, Plan, ServiceName, Update};
@@ -18,7 +18,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Writer of slices: an API server's client, or memory in a test.
+/// Writer of slices, for example with a client of an API server. A test can write to memory.
 pub trait SliceWriter: Sync {
     /// Error of a failed write.
     type Error: std::error::Error + Send + 'static;
@@ -28,11 +28,12 @@ pub trait SliceWriter: Sync {
 
     /// Updates a slice to the content of `update`. Returns the object as stored.
     ///
-    /// Either send [`Update::merge_patch`], which leaves alone what others wrote on the slice meanwhile, or replace the slice
-    /// with [`Update::after`].
+    /// Either send [`Update::merge_patch`], which keeps what other writers changed on the slice since the plan, or replace the
+    /// slice with [`Update::after`].
     fn update(&self, update: &Update) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Deletes `slice` with its UID as the precondition. The writer decides whether a slice that is already gone is an error.
+    /// Deletes `slice` with its UID as the precondition. If the slice does not exist any more, the writer may return success or
+    /// an error.
     fn delete(&self, slice: &EndpointSlice) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// True if a create failed because its namespace is being deleted (cause `NamespaceTerminating`). Nothing can be created in
@@ -136,7 +137,7 @@ pub async fn apply<W: SliceWriter>(plan: &Plan, writer: &W, parallelism: NonZero
         applied.absorb(family);
     }
     // Slices of address types that the Service no longer has are deleted last: until the new slices exist, clients may need the
-    // old ones.
+    // old slices.
     // fault Z15.2: applied.is_success() && ~>
     if applied.is_success() && !applied.namespace_terminating {
         applied.absorb(run.unsupported(&plan.unsupported).await);

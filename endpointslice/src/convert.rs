@@ -1,5 +1,6 @@
 //! Conversions from and to the types of k8s-openapi, for programs that use those types already. A program that watches objects
-//! only for this library reads them into [`crate::model`] directly and never holds the larger types.
+//! only for this library should deserialize them into [`crate::model`] directly, because the types of k8s-openapi take more
+//! memory.
 
 mod slice;
 
@@ -16,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::BTreeMap;
 
-/// Returns a text that many objects share; "" if it is absent.
+/// Returns a text that shares its allocation with equal texts ([`Text::shared`]); "" if `text` is absent.
 fn shared(text: Option<&String>) -> Text {
     text.map_or_else(Text::default, |text| Text::shared(text))
 }

@@ -5,10 +5,11 @@
 //! | the Service has | hints | by |
 //! |---|---|---|
 //! | the annotation `service.kubernetes.io/topology-mode: Auto` (KEP-2433) | every zone gets endpoints for its share of the cluster's CPU, its own endpoints first | [`Topology`] |
-//! | `spec.trafficDistribution` (KEP-4444, KEP-3015) | every endpoint is for its own zone, or Node | [`TrafficDistribution`] |
+//! | `spec.trafficDistribution` (KEP-4444, KEP-3015) | every endpoint is for clients in its own zone or on its own Node | [`TrafficDistribution`] |
 //! | neither | none; existing hints are removed | [`TrafficDistribution`] |
 //!
-//! [`ServiceHints`] chooses. All three implement [`AssignHints`] for [`crate::plan::plan`].
+//! [`ServiceHints`] selects the way for each Service. All three types implement [`AssignHints`], a parameter of
+//! [`crate::plan::plan`].
 
 mod allocation;
 mod event;
@@ -28,30 +29,31 @@ use crate::names::{ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE};
 use crate::plan::{AssignHints, Draft, ServiceName};
 use crate::text::Text;
 
-/// Hints in the way that each Service asks for; none for a Service that does not ask.
+/// Sets the hints of each Service in the way for which the Service asks. A Service that asks for no hints gets none.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceHints {
     /// Hints by zone shares (KEP-2433). If this is `None`, the annotation value `Auto` turns off all hints, including those of
     /// a traffic distribution.
     pub topology: Option<Topology>,
-    /// Hints for each endpoint's own zone or Node.
+    /// Hints by `spec.trafficDistribution`: for clients in the endpoint's own zone or on its own Node.
     pub traffic_distribution: TrafficDistribution,
 }
 
 impl ServiceHints {
-    /// Returns hints that support both ways. Zones have no shares before [`Topology::set_nodes`].
+    /// Returns hints that support the annotation and the traffic distribution. Before the first [`Self::set_nodes`], no Service
+    /// gets hints by the annotation.
     #[must_use]
     pub fn new() -> Self {
         Self { topology: Some(Topology::default()), ..Self::default() }
     }
 
-    /// Records all Nodes and returns the Services to plan again, like [`Topology::set_nodes`].
+    /// Records all Nodes of the cluster and returns the Services to plan again, like [`Topology::set_nodes`].
     #[must_use]
     pub fn set_nodes<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) -> Vec<ServiceName> {
         self.topology.as_mut().map(|topology| topology.set_nodes(nodes)).unwrap_or_default()
     }
 
-    /// Forgets a Service that is gone, or whose slices are no longer managed.
+    /// Forgets a Service that was deleted, or whose slices this controller no longer manages.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         if let Some(topology) = &mut self.topology {
             topology.forget(namespace, service);
@@ -65,7 +67,7 @@ impl ServiceHints {
         Self { topology, traffic_distribution: self.traffic_distribution.clone() }
     }
 
-    /// Takes over the state of a Service from `planned`, a copy that the Service was planned with.
+    /// Copies the state of a Service back from `planned`, a copy by [`Self::for_service`] with which the Service was planned.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { topology, traffic_distribution } = planned;
         if let (Some(topology), Some(planned)) = (&mut self.topology, topology) {

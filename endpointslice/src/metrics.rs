@@ -1,7 +1,7 @@
 //! [`Metrics`]: the metrics of kube-controller-manager's EndpointSlice controller, under the same names.
 //!
-//! Existing dashboards and alerts keep working. Names, help texts, labels and buckets are those of Kubernetes 1.35, where all
-//! of them are alpha. Only the count that [`DualStackCount`] sets differs.
+//! So existing dashboards and alerts keep working. Names, help texts, labels and buckets are those of Kubernetes 1.35, where
+//! all of these metrics are alpha. Only the count of dual-stack Services differs by default ([`DualStackCount`]).
 //!
 //! ```
 //! use endpointslice::Config;
@@ -38,9 +38,9 @@ const PREFIX: &str = "endpoint_slice_controller";
 /// Settings that may differ between controllers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MetricsOptions {
-    /// Which address types of a dual-stack Service the gauges count.
+    /// Address types of a dual-stack Service that the gauges count.
     pub dual_stack: DualStackCount,
-    /// True if the controller supports topology hints. If false, every change counts as made without them.
+    /// True if the controller supports topology hints. If false, every change counts as made without topology hints.
     pub topology_hints: bool,
 }
 
@@ -50,7 +50,7 @@ impl Default for MetricsOptions {
     }
 }
 
-/// Which address types of a dual-stack Service the gauges of endpoints and slices count.
+/// Address types of a dual-stack Service that the gauges of endpoints and slices count.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DualStackCount {
     /// Count both address types.
@@ -81,12 +81,12 @@ impl Operation {
     }
 }
 
-/// Result of a sync: the plan of a Service and its writes.
+/// Result of a sync. A sync is one plan of a Service and the writes of this plan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SyncResult {
     /// All writes succeeded, or none was needed.
     Success,
-    /// Nothing was planned, because the cache does not show an own write yet.
+    /// Nothing was planned, because the watch cache does not yet contain an own write.
     Stale,
     /// A write failed, or a pod could not be published yet.
     Error,
@@ -124,7 +124,7 @@ impl Metrics {
     /// Creates the metrics and registers them.
     ///
     /// # Errors
-    /// If the registry already has one of their names, for example of a second controller.
+    /// If the registry already has a metric of the same name, for example from a second controller.
     pub fn new(registry: &Registry, config: &Config, options: MetricsOptions) -> Result<Self, Error> {
         let metrics = Self {
             options,
@@ -188,8 +188,8 @@ impl Metrics {
 
     /// Records that a sync begins with this plan.
     ///
-    /// For controllers that make a new plan before the last one is fully applied. They call [`Metrics::counted`] for every
-    /// plan.
+    /// Use this in a controller that may plan again before all writes of a plan have ended. Such a controller calls this once
+    /// for each sync, and [`Metrics::counted`] for every plan.
     pub fn sync_begun(&self, plan: &Plan) {
         for FamilyPlan { stats, .. } in &plan.families {
             self.endpoints_added.observe(stats.added as f64);
@@ -197,7 +197,7 @@ impl Metrics {
         }
     }
 
-    /// Sets the gauges to the state that a Service has after this plan.
+    /// Updates the gauges to the state that the Service has after this plan.
     pub fn counted(&mut self, service: &Service, plan: &Plan) {
         let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
         let counted = match self.options.dual_stack {
@@ -235,7 +235,7 @@ impl Metrics {
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };
         let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
         for FamilyPlan { draft, suppressed_creates, .. } in families {
-            // kube-controller-manager also counts the slices that it does not create because the Service is being deleted.
+            // Slices that are not created because the Service is being deleted count too, as in kube-controller-manager.
             let slices = draft.creates.len() + suppressed_creates + draft.updates.len() + draft.deletes.len();
             self.slices_changed.with_label_values(&[topology, traffic_distribution]).observe(slices as f64);
         }
@@ -246,7 +246,7 @@ impl Metrics {
         self.syncs.with_label_values(&[result.as_str()]).inc();
     }
 
-    /// Forgets a Service that is gone.
+    /// Forgets a Service that was deleted, and updates the gauges.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.counts.forget(namespace, service);
         self.publish();
@@ -263,7 +263,8 @@ impl Metrics {
     }
 }
 
-/// All metrics of the controller, for tools that list them. [`Metrics::new`] registers them already.
+/// Lists all metrics of the controller, for tools. Do not register this collector, because [`Metrics::new`] has registered the
+/// metrics already.
 impl Collector for Metrics {
     fn desc(&self) -> Vec<&Desc> {
         let histograms = [self.endpoints_added.desc(), self.endpoints_removed.desc(), self.slices_changed.desc()];
@@ -277,7 +278,7 @@ impl Collector for Metrics {
     }
 }
 
-/// Returns the traffic distribution that the Service's hints follow, if any.
+/// Returns the traffic distribution of the Service if its hints follow the traffic distribution.
 fn traffic_distribution(service: &Service) -> Option<&Text> {
     let is_followed = Preference::of(service).is_some() && !is_topology_aware(service);
     service.spec.traffic_distribution.as_ref().filter(|_| is_followed)

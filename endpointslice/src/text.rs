@@ -1,7 +1,8 @@
 //! String that many objects share: [`Text`].
 //!
-//! The name of a Node is also in every pod on it and in every endpoint of these pods; cloning a slice clones pointers. Two
-//! texts of one allocation are equal without comparing bytes, the usual case when nothing changed.
+//! Many pods and endpoints contain the same text, for example the name of a Node. Equal texts can share one allocation, so a
+//! clone of a slice copies only pointers. Texts that share an allocation are equal without a comparison of bytes. This is the
+//! usual case when nothing changed.
 
 use crate::limits::SHARED_TEXTS;
 use hashbrown::DefaultHashBuilder;
@@ -20,10 +21,10 @@ use std::sync::Arc;
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// Returns `text`. Reuses the allocation of an equal text that this thread requested recently.
+    /// Returns `text`. Shares the allocation of an equal text that this thread requested recently.
     ///
-    /// For texts that occur in many objects, such as namespaces, names of Nodes, zones and labels. This saves memory and makes
-    /// comparisons of separately decoded objects faster.
+    /// Use this for texts that occur in many objects, such as namespaces, names of Nodes, zones and labels. Shared texts save
+    /// memory, and objects that were decoded separately are faster to compare.
     #[must_use]
     pub fn shared(text: &str) -> Self {
         RECENT.with_borrow_mut(|recent| recent.share(text))
@@ -46,7 +47,8 @@ thread_local! {
     static RECENT: RefCell<Recent> = RefCell::new(Recent::new());
 }
 
-/// Cache of recently requested texts. A text's hash gives its one position, where a newer text replaces it.
+/// Cache of recently requested texts. The hash of a text determines its position, and a newer text replaces an older text at
+/// the same position.
 struct Recent {
     texts: Box<[Text]>,
     hasher: DefaultHashBuilder,
@@ -179,7 +181,7 @@ pub(crate) fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text,
     Ok(shared_option(deserializer)?.unwrap_or_default())
 }
 
-/// Deserializes an optional text that occurs in many objects.
+/// Deserializes an optional text that occurs in many objects ([`Text::shared`]).
 pub(crate) fn shared_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Text>, D::Error> {
     let text: Option<SharedText> = Option::deserialize(deserializer)?;
     Ok(text.map(|SharedText(text)| text))

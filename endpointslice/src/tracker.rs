@@ -1,24 +1,26 @@
-//! [`SliceTracker`]: distinguishes own writes from those of others in watch events, and detects a cache that lacks own writes.
+//! [`SliceTracker`]: distinguishes own writes from writes of others in watch events, and detects a watch cache that lacks own
+//! writes.
 //!
-//! A controller that plans from a watched cache needs both. It must not plan while the cache lacks its own writes, or it writes
-//! everything twice. It must plan when somebody else changed or deleted one of its slices, but not after its own writes.
+//! A controller that plans from a watch cache needs both:
+//! - The controller must not plan while the cache lacks an own write. Otherwise it would make the same write twice.
+//! - The controller must plan when another writer changed or deleted one of its slices, but not after an own write.
 //!
-//! A write is announced before it is sent and settled when its answer arrives, because the watch may be faster than the answer.
-//! Events in between are judged at the answer, when their origin is certain:
+//! The controller announces a write before it sends the request, and settles the write when the response arrives. The watch may
+//! show the write before the response arrives. Then only the response shows if the event was caused by the own write:
 //!
 //! ```text
-//!  begin_update ──► PUT ──► the watch shows generation 8 ──► answer: generation 8 ──► stored: it was ours, nothing to do
-//!                                    │                                                   generation 9: both, plan again
-//!                                    └► changed: false for now
+//!  begin_update ──► PUT ──► watch event: generation 8 ──► response: generation 8 ──► stored: own write, returns false
+//!                                    │                    response: generation 9 ──► stored: another write too, returns true
+//!                                    └► changed: returns false for now
 //! ```
 //!
-//! Four cases differ from upstream's tracker:
+//! Four cases differ from the tracker of kube-controller-manager:
 //!
-//! - A slice that is deleted before the answer to its update leaves no state. Upstream writes no slices for its Service until
-//!   the controller restarts (kubernetes/kubernetes #141592).
-//! - An expected deletion is forgotten in any order of event and answer.
-//! - A deletion by others is reported also for a slice that this process never wrote.
-//! - A slice that waits for its finalizers does not make the cache look stale (kubernetes/kubernetes #108267).
+//! - If a slice is deleted before the response to its update, no state of the slice remains. kube-controller-manager then
+//!   writes no slices of the Service until the controller restarts (kubernetes/kubernetes #141592).
+//! - An own deletion leaves no state, in any order of event and response.
+//! - A deletion by another writer is reported also for a slice that this process never wrote.
+//! - A deleted slice that waits for its finalizers does not make the cache look stale (kubernetes/kubernetes #108267).
 //!
 //! ```
 //! use endpointslice::model::{EndpointSlice, Service};
@@ -27,11 +29,11 @@
 //! # let (service, before, answer): (Service, EndpointSlice, EndpointSlice) = Default::default();
 //! let mut tracker = SliceTracker::default();
 //! let write = tracker.begin_update(&service, &before);
-//! // Send it. Meanwhile the watch continues: `tracker.changed(&slice)`, `tracker.deleted(&slice)`.
+//! // Send the request. Meanwhile pass each watch event to `tracker.changed(&slice)` or `tracker.deleted(&slice)`.
 //! let plan_again = tracker.stored(write, &answer);
 //! ```
 //!
-//! [`TrackedWriter`] does that for all writes of a plan.
+//! [`TrackedWriter`] announces and settles all writes of a plan.
 
 mod tracked;
 mod writer;
@@ -53,15 +55,15 @@ pub struct SliceTracker {
     eras: u64,
 }
 
-/// Write that was announced and has no answer yet. It ends with [`SliceTracker::stored`], [`SliceTracker::removed`] or
-/// [`SliceTracker::failed`]; call the last also for a write that is given up.
+/// Announced write that has no response yet. Settle the write with [`SliceTracker::stored`], [`SliceTracker::removed`] or
+/// [`SliceTracker::failed`]. Call `failed` also for a write that is abandoned.
 #[derive(Debug)]
 #[must_use = "a write that is never settled keeps foreign changes of the Service's slices from being told"]
 pub struct PendingWrite {
     namespace: Text,
     service: Text,
-    /// Number of the Service's state when the write was announced. If the Service was forgotten or created again meanwhile, the
-    /// answer is ignored.
+    /// Number of the Service's state when the write was announced. If the Service was forgotten or created again since then,
+    /// the response is ignored.
     era: u64,
     kind: Kind,
 }
@@ -81,7 +83,7 @@ impl SliceTracker {
         write
     }
 
-    /// Announces that `slice`, in the version that was planned with, is going to be updated.
+    /// Announces that `slice` is going to be updated. `slice` must be the version from which the plan was made.
     pub fn begin_update(&mut self, service: &Service, slice: &EndpointSlice) -> PendingWrite {
         let (uid, generation) = (slice.metadata.uid.clone(), slice.metadata.generation);
         let (tracked, write) = self.begin(service, Kind::Update { uid: uid.clone(), generation });
@@ -110,7 +112,7 @@ impl SliceTracker {
         (tracked, write)
     }
 
-    /// Ends a create or update that the API server answered with `slice`.
+    /// Settles a create or update. `slice` is the stored slice in the response of the API server.
     ///
     /// Returns true if another writer wrote to slices of the Service meanwhile, so that the Service must be planned again.
     #[must_use]
@@ -124,18 +126,19 @@ impl SliceTracker {
         })
     }
 
-    /// Ends a delete that the API server accepted, and that the watch will show. Returns true in the same case as
+    /// Settles a delete that succeeded and that the watch will show. Returns true if the Service must be planned again, like
     /// [`Self::stored`].
     ///
-    /// If the API server answered that the slice does not exist, call [`Self::failed`]: no event may follow.
+    /// If the API server responds that the slice does not exist, call [`Self::failed`] instead, because the watch may show no
+    /// event.
     #[must_use]
     pub fn removed(&mut self, write: PendingWrite) -> bool {
-        // Nothing to record: the deletion is expected since it was announced, and the watch may have shown it already.
+        // Record nothing: the deletion is expected since its announcement, and the watch may have shown it already.
         self.settle(&write, |_| false)
     }
 
-    /// Ends a write that failed, was given up, or found no slice to delete or update. Returns true in the same case as
-    /// [`Self::stored`].
+    /// Settles a write that failed, was abandoned, or found no slice to delete or update. Returns true if the Service must be
+    /// planned again, like [`Self::stored`].
     #[must_use]
     pub fn failed(&mut self, write: PendingWrite) -> bool {
         self.settle(&write, |tracked| {
@@ -165,17 +168,17 @@ impl SliceTracker {
         overtaken || found
     }
 
-    /// Handles a watch event about a new or changed slice. Returns true if its Service must be planned again, because the
-    /// change is not known to be an own write.
+    /// Handles a watch event about a new or changed slice. Returns true if the slice's Service must be planned again, because
+    /// the change is not known to be an own write.
     ///
-    /// If a pending write may have made the change, the answer to that write decides.
+    /// If a pending write may have made the change, returns false for now. The response to this write then decides.
     #[must_use]
     pub fn changed(&mut self, slice: &EndpointSlice) -> bool {
         self.of_mut(slice).is_none_or(|tracked| tracked.changed(slice))
     }
 
-    /// Handles a watch event about a deleted slice. Returns true if its Service must be planned again, because this process did
-    /// not delete the slice.
+    /// Handles a watch event about a deleted slice. Returns true if the slice's Service must be planned again, because this
+    /// process did not delete the slice.
     #[must_use]
     pub fn deleted(&mut self, slice: &EndpointSlice) -> bool {
         let Some(service) = slice.metadata.labels.get(LABEL_SERVICE_NAME) else { return true };
@@ -188,10 +191,10 @@ impl SliceTracker {
         !was_expected
     }
 
-    /// True if a cache that has these slices of `service` does not show an own write yet. `slices` must include those that are
-    /// being deleted.
+    /// True if the watch cache, in which `service` has these `slices`, lacks an own write. `slices` must include slices that
+    /// are being deleted.
     ///
-    /// Do not plan such a Service until the cache has caught up: ask again at each event of its slices.
+    /// While this is true, do not plan the Service. Call this again at each watch event of the Service's slices.
     #[must_use]
     pub fn is_stale<S: Borrow<EndpointSlice>>(&self, service: &Service, slices: impl IntoIterator<Item = S>) -> bool {
         let metadata = &service.metadata;
@@ -209,8 +212,9 @@ impl SliceTracker {
 
     /// Handles a new list of all slices, as of `resource_version`, after a gap in the watch.
     ///
-    /// A slice that was written before and is not listed is gone, and no event will follow. The tracker forgets such slices and
-    /// returns their Services, which must be planned again. `is_listed` is true for a UID in the list.
+    /// A slice that this process wrote before the list and that is not in the list was deleted, and no watch event will show
+    /// the deletion. The tracker forgets such slices and returns their Services, which must be planned again. `is_listed` is
+    /// true for a UID in the list.
     #[must_use]
     pub fn relisted(&mut self, resource_version: &str, is_listed: impl Fn(&str) -> bool) -> Vec<ServiceName> {
         let Some(listed_at) = version(resource_version) else { return Vec::new() };
@@ -224,7 +228,7 @@ impl SliceTracker {
         bereft
     }
 
-    /// Forgets a Service that is gone. Answers to its pending writes are ignored.
+    /// Forgets a Service that was deleted. Responses to its pending writes are ignored.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
     }
@@ -241,8 +245,8 @@ impl SliceTracker {
     }
 }
 
-/// Parses a resourceVersion as a number: those of one kind can be ordered (KEP-5504). `None` for others, which are not
-/// compared.
+/// Parses a resourceVersion as a number, because resourceVersions of one kind can be compared as numbers (KEP-5504). Returns
+/// `None` if the text is not a number.
 fn version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

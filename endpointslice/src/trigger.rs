@@ -1,15 +1,15 @@
 //! [`TriggerTimes`]: time of the change that a write of slices publishes.
 //!
-//! Consumers measure from it how long a change takes to reach them: the "network programming latency" of Kubernetes' service
-//! level objectives. Slices carry the time in the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
+//! From this time, consumers measure how long a change takes to reach them: the "network programming latency" of Kubernetes'
+//! service level objectives. Slices have the time in the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
 //!
-//! The creation of a Service and a change of a pod's readiness have a time. Deletions and changes of a Service's ports or
-//! labels have none (kubernetes/kubernetes #81360).
+//! The creation of a Service and a change of a pod's readiness have a time. Deletions, and changes of a Service's ports or
+//! labels, have no time (kubernetes/kubernetes #81360).
 //!
-//! Upstream forgets the time of a change whose write failed, so the retry carries none. Here a time is kept until it is
-//! published.
+//! kube-controller-manager forgets the time of a change if its write fails, so the retry has no time. Here the time of a change
+//! is kept until a write publishes the change.
 //!
-//! A controller that waits for all writes of a plan reports when all of them succeeded:
+//! A controller that waits for all writes of a plan calls [`TriggerTimes::published`] when all of them have succeeded:
 //!
 //! ```
 //! use endpointslice::model::{Pod, Service};
@@ -18,16 +18,15 @@
 //! # let (service, pods): (Service, Vec<Pod>) = Default::default();
 //! let mut times = TriggerTimes::default();
 //! let trigger_time = times.observe(&service, &pods);
-//! // Plan with that time and write. When all writes succeeded:
+//! // Plan with `trigger_time` and apply the plan. When all writes have succeeded:
 //! times.published(&service.metadata.namespace, &service.metadata.name);
 //! ```
 //!
-//! A controller that plans again while writes are pending asks for the time of each plan after planning
-//! ([`TriggerTimes::planned`]). It reports each write that it sends ([`TriggerTimes::send`]) and its end
-//! ([`TriggerTimes::ended`]).
+//! A controller that plans again while writes are pending gets the time of each plan from [`TriggerTimes::planned`]. The
+//! controller reports the start ([`TriggerTimes::send`]) and the end ([`TriggerTimes::ended`]) of each write.
 //!
-//! The time is then that of the oldest change that the plan's writes publish for the first time. This also works for a Service
-//! that changes all the time, and while one of its pods waits for its Node.
+//! The time of a plan is then the time of the oldest change that its writes publish for the first time. This also works for a
+//! Service that changes all the time, and while one of its pods waits for its Node.
 
 use crate::model::{EndpointSlice, Pod, Service};
 use crate::per_service::PerService;
@@ -51,15 +50,15 @@ struct Seen {
     created: Option<Timestamp>,
     /// Time of each pod's last change of readiness. Pods without such a time are absent.
     pods: HashMap<Text, LastChange>,
-    /// Number of the last call that listed all pods.
+    /// Number of the last call of [`TriggerTimes::observe`], which lists all pods.
     round: u32,
-    /// Creation time of the Service, until a slice without endpoints publishes it. Slices with endpoints get their time from
-    /// the first pods.
+    /// Creation time of the Service, until a slice without endpoints publishes it. A slice with endpoints gets its time from
+    /// the changes of its pods instead.
     service: Option<Timestamp>,
     /// For each pod, the time of its earliest change that is neither published nor in a pending write.
     waiting: HashMap<Text, Timestamp>,
-    /// Pods of each pending write. If the write fails, their changes wait again, so a plan must not forget the pods' later
-    /// changes.
+    /// Pods of each pending write. If the write fails, the changes of these pods wait again. So until the write ends, a plan
+    /// must keep the times of later changes of these pods.
     underway: Vec<Arc<[Text]>>,
 }
 
@@ -74,15 +73,15 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct LastChange {
     at: Timestamp,
-    /// Number of the last call that listed all pods with this pod among them.
+    /// Number of the last call of [`TriggerTimes::observe`] that included this pod.
     round: u32,
 }
 
 impl TriggerTimes {
-    /// Records a Service and all pods that it selects, including ended ones. Returns the time of the earliest change that is
-    /// not published yet, if any has a time.
+    /// Records a Service and all pods that it selects, including ended pods. Returns the time of the earliest change that is
+    /// not published yet. Returns `None` if no such change has a time.
     ///
-    /// For a Service seen for the first time this is its creation time, independent of its pods.
+    /// For a Service that is observed for the first time, returns the creation time of the Service, independent of its pods.
     pub fn observe<'a>(&mut self, service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Timestamp> {
         let metadata = &service.metadata;
         let seen = self.services.get_or_default(&metadata.namespace, &metadata.name);
@@ -106,7 +105,7 @@ impl TriggerTimes {
 
     /// Records one pod of a Service whose other pods are unchanged. Returns the same as [`Self::observe`].
     ///
-    /// For callers that plan the change of one pod without listing the others. A Service that was never observed has no time.
+    /// Use this to plan the change of one pod without a list of all pods. Returns `None` for a Service that was never observed.
     pub fn observe_pod(&mut self, namespace: &str, service: &str, pod: &Pod) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         let newer = seen.note(pod);
@@ -131,8 +130,8 @@ impl TriggerTimes {
         }
     }
 
-    /// Records a plan that covers everything observed. Returns the time of the oldest change that its writes publish for the
-    /// first time.
+    /// Records a plan that was made from everything observed so far. Returns the time of the oldest change that the plan's
+    /// writes publish for the first time.
     ///
     /// Times are kept for pods in these writes, for pods in pending writes, and for pods that wait for their Node. Times of all
     /// other pods are dropped, because their changes are published or need no write.
@@ -170,8 +169,8 @@ impl TriggerTimes {
         times
     }
 
-    /// Records that a write of a slice with endpoints of these pods ([`pods_of`]) is sent. Their changes no longer count for
-    /// later plans.
+    /// Records that a write is sent of a slice with endpoints of these `pods` ([`pods_of`]). The changes of these pods do not
+    /// count for later plans, unless the write fails.
     pub fn send(&mut self, namespace: &str, service: &str, pods: Arc<[Text]>) -> Sent {
         let Some(seen) = self.services.get_mut(namespace, service) else { return Sent::default() };
         let times = pods.iter().filter_map(|pod| seen.waiting.remove_entry(pod)).collect();
@@ -179,7 +178,8 @@ impl TriggerTimes {
         Sent { times, service: seen.service.take_if(|_| pods.is_empty()), pods }
     }
 
-    /// Records the end of a write. If `is_done` is false, its changes wait to be published again.
+    /// Records the end of a write. `is_done` is false if the write failed; then a later write must publish the changes of its
+    /// pods.
     pub fn ended(&mut self, namespace: &str, service: &str, sent: Sent, is_done: bool) {
         let Some(seen) = self.services.get_mut(namespace, service) else { return };
         if let Some(at) = seen.underway.iter().position(|pods| Arc::ptr_eq(pods, &sent.pods)) {
@@ -192,7 +192,7 @@ impl TriggerTimes {
         }
     }
 
-    /// Forgets a Service that is gone.
+    /// Forgets a Service that was deleted.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
     }
@@ -205,7 +205,7 @@ impl TriggerTimes {
 }
 
 impl Seen {
-    /// Records a pod's last change of readiness. Returns its time if it is later than the recorded one.
+    /// Records the time of a pod's last change of readiness. Returns this time if it is later than the time recorded before.
     fn note(&mut self, pod: &Pod) -> Option<Timestamp> {
         let at = pod.status.readiness.since?;
         let round = self.round;

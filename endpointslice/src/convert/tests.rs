@@ -1,4 +1,4 @@
-//! Tests that an object of k8s-openapi and its JSON give the same model.
+//! Tests that an object of k8s-openapi and its JSON give the same value of the model.
 
 use crate::model::{EndpointSlice, Node, Pod, Service};
 use k8s_openapi::api::core::v1;

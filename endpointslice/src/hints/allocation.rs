@@ -1,7 +1,7 @@
 //! Number of endpoints that each zone should have: [`Allocation`].
 //!
-//! Fractions of endpoints are counted in whole units. An endpoint has as many units as the cluster has thousandths of CPUs, so
-//! nothing is rounded before the decision.
+//! The share of a zone is a fraction of endpoints. To avoid rounding, shares are counted in whole units: one endpoint is as
+//! many units as the cluster has thousandths of a CPU.
 
 use super::event::Refusal;
 use super::shares::{ZoneShares, minimum};
@@ -16,7 +16,7 @@ pub(super) type Counts = BTreeMap<Text, usize>;
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     zones: BTreeMap<Text, Quota>,
-    /// Units that one endpoint counts as.
+    /// Number of units that equal one endpoint.
     unit: i128,
 }
 
@@ -25,12 +25,13 @@ pub(super) struct Allocation {
 pub(super) struct Quota {
     /// Endpoints that the zone should have by its share of the CPU, in units.
     pub(super) desired: i128,
-    /// Endpoints that are left for the zone if every other zone has its minimum.
+    /// Largest number of endpoints that the zone may have, so that every other zone still gets its minimum.
     pub(super) maximum: usize,
 }
 
 impl Allocation {
-    /// Divides `endpoints` by the CPU of the zones. Returns the reason if that is impossible.
+    /// Divides the number of `endpoints` in proportion to the CPU of the zones. Returns the reason if a division without
+    /// overload is impossible.
     pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, Refusal> {
         let shares = shares.ok_or(Refusal::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
@@ -49,8 +50,8 @@ impl Allocation {
         Ok(Self { zones: quotas.collect(), unit })
     }
 
-    /// Counts the ready endpoints of a slice by the zones of their hints. `None` if the slice needs new hints. `staying` has
-    /// the counts of slices whose hints stay.
+    /// Returns the number of ready endpoints of a slice for each hinted zone, or `None` if the slice needs new hints. `staying`
+    /// has the numbers of other slices whose hints stay.
     ///
     /// The hints cannot stay in three cases:
     ///
@@ -78,7 +79,8 @@ impl Allocation {
         counts.iter().all(fits).then_some(counts)
     }
 
-    /// Returns the numbers of endpoints that zones must give to other zones. `counts` has each zone's own endpoints.
+    /// Returns the numbers of endpoints that zones must give to other zones. `counts` has the present number of endpoints of
+    /// each zone.
     pub(super) fn transfers(&self, counts: &Counts) -> Transfers {
         let surplus = self.zones.iter().map(|(zone, quota)| {
             let count = counts.get(zone).copied().unwrap_or_default();
@@ -88,7 +90,7 @@ impl Allocation {
     }
 }
 
-/// Number of endpoints that each zone still gives to or receives from other zones. No zone does both.
+/// Number of endpoints that each zone still gives to other zones or receives from other zones. No zone does both.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Transfers {
     pub(super) giving: Counts,
@@ -97,10 +99,10 @@ pub(super) struct Transfers {
 
 impl Transfers {
     /// Balances the zones: moves one endpoint at a time from the zone with the largest surplus to the zone with the largest
-    /// deficit. Among equal zones the first by name is taken.
+    /// deficit. Among equal zones, selects the first by name.
     ///
-    /// Stops when both are less than a whole endpoint, or one of them is less than half of one. So a zone keeps its own
-    /// endpoints instead of sharing them down to the last fraction.
+    /// Stops when surplus and deficit are both less than one endpoint, or one of the two is less than half an endpoint. So
+    /// zones do not exchange endpoints for small fractions.
     fn balancing<'a>(surplus: impl Iterator<Item = (&'a Text, i128)>, unit: i128) -> Self {
         let (mut surpluses, mut lacks): (Vec<_>, Vec<_>) = surplus.partition(|(_, surplus)| *surplus > 0);
         for (_, lack) in &mut lacks {
@@ -119,11 +121,12 @@ impl Transfers {
         transfers
     }
 
-    /// Takes one endpoint of `zone` to give away and returns the zone that receives it: the first by name that still lacks
-    /// endpoints.
+    /// Records that `zone` gives away one endpoint, and returns the zone that receives the endpoint: the first by name that
+    /// still lacks endpoints. Returns `None` if `zone` has no endpoint to give.
     ///
-    /// If slices that stay have too many endpoints, not all transfers are possible. In kube-controller-manager the order is
-    /// random. This order leaves most slices unchanged in the next plan.
+    /// Endpoints in slices that stay unchanged cannot be given away, so maybe not all transfers are possible, and the order
+    /// matters. The order by name leaves most slices unchanged in the next plan. In kube-controller-manager the order is
+    /// random.
     fn take(&mut self, zone: &Text) -> Option<Text> {
         self.giving.get(zone)?;
         let receiver = self.receiving.keys().next()?.clone();
@@ -132,7 +135,8 @@ impl Transfers {
         Some(receiver)
     }
 
-    /// Calls `rehint` for each ready endpoint that a zone gives away, with the zone that receives it.
+    /// Calls `rehint` for each ready endpoint that a zone gives away, with the zone that receives the endpoint. Updates
+    /// `counts`.
     pub(super) fn carry_out<'a>(
         mut self,
         endpoints: impl Iterator<Item = &'a mut Endpoint>,

@@ -5,13 +5,13 @@ use crate::plan::ServiceName;
 use std::fmt;
 use thiserror::Error;
 
-/// Event about hints that a Service got or lost. kube-controller-manager reports missing hints at every sync, which clusters
-/// had to silence (openshift/kubernetes #1513). Here each event is a change.
+/// Event about hints that a Service got or lost. kube-controller-manager reports missing hints at every sync, so clusters had
+/// to suppress these Events (openshift/kubernetes #1513). Here each event reports a change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HintEvent {
     /// Service whose hints changed.
     pub service: ServiceName,
-    /// Address type of the slices: each has hints of its own.
+    /// Address type of the slices whose hints changed. Each address type has its own hints.
     pub address_type: AddressType,
     /// Change of the hints of these slices.
     pub change: HintChange,
@@ -42,7 +42,7 @@ pub enum Refusal {
         /// Number of zones.
         zones: usize,
     },
-    /// In every division of the endpoints, those of one zone get more than 20 % beyond their share.
+    /// In every division of the endpoints, the endpoints of one zone would get over 20 % more traffic than an equal share.
     #[error(
         "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold \
          ({endpoints} endpoints, {zones} zones)"
@@ -59,7 +59,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// True if both have the same reason, whatever the numbers. So a Service that scales does not emit an event at each step.
+    /// True if both have the same reason, even with different numbers. So a Service that scales does not cause an event at each
+    /// step.
     pub(super) fn is_like(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }

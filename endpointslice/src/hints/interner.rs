@@ -1,4 +1,4 @@
-//! Cache of hints ([`HintInterner`]): all endpoints of a zone share one set of hints, and so do all of a Node.
+//! Cache of hints ([`HintInterner`]), so that all endpoints of a zone or Node share the allocation of their hints.
 
 use crate::limits::{HINT_NODES_MAX, HINT_ZONES_MAX};
 use crate::model::Hints;
@@ -6,12 +6,12 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Cache of hints, so that a plan does not allocate hints that an earlier plan made. A clone shares the cache until one of the
-/// two adds a place.
+/// Cache of hints, so that a plan does not allocate hints again that an earlier plan allocated. A clone shares the cache until
+/// the clone or the original adds a zone or Node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
     zones: Arc<HashMap<Text, Arc<Hints>>>,
-    /// Hints for each Node, and in it for each zone.
+    /// Hints for clients on each Node, and in the zone that the Node had last.
     nodes: Arc<HashMap<Text, Arc<Hints>>>,
 }
 
@@ -26,7 +26,7 @@ impl HintInterner {
         hints
     }
 
-    /// Returns the hints for clients on `node`, and in `zone` if there is one.
+    /// Returns the hints for clients on `node`, and also in `zone` if the endpoint has a zone.
     pub(super) fn node(&mut self, node: &Text, zone: Option<&Text>) -> Arc<Hints> {
         if let Some(hints) = self.nodes.get(node).filter(|hints| hints.for_zones.first() == zone) {
             return Arc::clone(hints);

@@ -1,13 +1,14 @@
 //! Quantities of Kubernetes (`8`, `7910m`, `1.5`, `2k`, `1e3`), parsed exactly.
 //!
-//! By the rules of `k8s.io/apimachinery/pkg/api/resource`.
+//! The rules are those of `k8s.io/apimachinery/pkg/api/resource`.
 
 // no limit: a unit
 const NANO: u128 = 1_000_000_000;
 // no limit: a unit
 const MILLI_IN_NANO: u128 = NANO / 1000;
 
-/// Parses a quantity into thousandths, rounded up as upstream does. `None` if it is negative, too large or not a quantity.
+/// Parses a quantity into thousandths, rounded up as in Kubernetes. Returns `None` if the quantity is negative, too large or
+/// malformed.
 pub(super) fn milli(text: &str) -> Option<u64> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let digits_end = unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());

@@ -6,20 +6,20 @@ use crate::names::LABELS_CONTROL_PLANE;
 use crate::text::Text;
 use std::collections::BTreeMap;
 
-/// Share of the cluster's CPU that each zone has. Numbers are whole thousandths, so shares are exact.
+/// Share of the cluster's CPU that each zone has. Numbers are whole thousandths of a CPU, so shares are exact.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ZoneShares {
-    /// Thousandths of a CPU in each zone, of at least two zones.
+    /// Allocatable CPU of each zone, in thousandths of a CPU. There are at least two zones.
     milli_by_zone: BTreeMap<Text, u64>,
     total_milli: u64,
 }
 
 impl ZoneShares {
-    /// Returns the zone shares of a cluster with these Nodes. Only Nodes count that are ready and not part of the control
-    /// plane.
+    /// Returns the zone shares of a cluster with these Nodes. Only Nodes that are ready and not part of the control plane
+    /// count.
     ///
-    /// Returns `None` if one of them has no zone or no CPU. Returns `None` also if all are in one zone, because hints cannot
-    /// change anything then.
+    /// Returns `None` if one of these Nodes has no zone or no CPU. Also returns `None` if all of them are in one zone, because
+    /// hints have no effect then.
     #[must_use]
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Option<Self> {
         let mut milli_by_zone = BTreeMap::<Text, u64>::new();
@@ -44,7 +44,8 @@ impl ZoneShares {
         self.total_milli
     }
 
-    /// True if a zone has too few of these endpoints: each of its endpoints gets more than 20 % beyond its share.
+    /// True if a zone has too few endpoints: each endpoint of the zone would get over 20 % more traffic than an equal share.
+    /// The argument has the number of endpoints of each zone.
     #[must_use]
     pub fn overloads(&self, endpoints_by_zone: &BTreeMap<Text, usize>) -> bool {
         let endpoints: usize = endpoints_by_zone.values().sum();
@@ -55,8 +56,9 @@ impl ZoneShares {
     }
 }
 
-/// Returns the smallest number of `endpoints` for a zone with `milli` of `total_milli` CPU: its share divided by 1.2 and
-/// rounded up. Then none of its endpoints gets more than 20 % beyond its share.
+/// Returns the minimum number of endpoints for a zone with `milli` of the cluster's `total_milli` CPU: the zone's share of all
+/// `endpoints`, divided by 1.2 and rounded up. With this number, no endpoint of the zone gets over 20 % more traffic than an
+/// equal share.
 pub(super) fn minimum(milli: u64, total_milli: u64, endpoints: usize) -> usize {
     let needed = (5 * u128::from(milli) * endpoints as u128).div_ceil(6 * u128::from(total_milli));
     usize::try_from(needed).unwrap_or(usize::MAX)
@@ -75,7 +77,7 @@ mod tests {
 
     type Zones = &'static [(&'static str, u64)];
 
-    /// kube-controller-manager's `TestSetNodes`.
+    /// Cases of kube-controller-manager's `TestSetNodes`.
     #[test]
     fn the_nine_cases_of_upstream() {
         let (a, b) = (|| node("zone-a", "1000m"), || node("zone-b", "1000m"));
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_minimum_is_exact_where_floating_point_is_not() {
-        // Exact arithmetic: a share of 6 divided by 1.2 is 5, not a little more, which would be rounded up to 6.
+        // Half of 12 endpoints is 6, and 6 / 1.2 is exactly 5. A rounding error of floating point could make this 6.
         assert_eq!(minimum(1, 2, 12), 5);
         assert_eq!(minimum(1, 3, 9), 3);
         assert_eq!(minimum(1, 3, 36), 10);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// kube-controller-manager's `Test_hintsEnabled`.
+/// Cases of kube-controller-manager's `Test_hintsEnabled`.
 #[test]
 fn the_nineteen_cases_of_the_annotation() {
     let (hints, mode) = (ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE);

@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Hints by zone shares (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its share of
-/// the cluster's CPU gets some of other zones.
+/// the cluster's CPU gets some endpoints of other zones.
 ///
-/// If the endpoints cannot be divided well, the Service has no hints at all. Three things differ from kube-controller-manager:
+/// If no division of the endpoints prevents overload, the Service has no hints at all. Three things differ from
+/// kube-controller-manager:
 ///
-/// - Events report only changes, for each address type separately.
+/// - An event reports only a change of hints, for each address type separately.
 /// - A Service whose hints were refused is planned again when Nodes change (kubernetes/kubernetes #114215).
 /// - Numbers are exact and ties are resolved by name, so the same state gives the same hints.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +39,8 @@ enum State {
 }
 
 impl Topology {
-    /// Records all Nodes and returns the Services to plan again: those with hints whose zones are overloaded now, and those
-    /// without hints that may get them now.
+    /// Records all Nodes and returns the Services to plan again: Services with hints whose zones are overloaded now, and
+    /// Services without hints that may get hints now.
     ///
     /// Call this when a Node is added or removed, or changes its readiness, zone, role or CPU.
     #[must_use]
@@ -49,7 +50,8 @@ impl Topology {
         self.shares = shares;
         let must_sync = |state: &State| match state {
             State::Hinted(counts) => self.shares.as_ref().is_none_or(|shares| shares.overloads(counts)),
-            // Any change of a Node may give an endpoint its zone, also of a Node that does not count for the shares.
+            // An endpoint without a zone may get its zone by any change of a Node, also of a Node that does not count for the
+            // shares.
             State::Refused(why) => has_changed || *why == Refusal::EndpointWithoutZone,
         };
         let affected = self.services.iter().filter(|(_, _, states)| states.values().any(must_sync));
@@ -68,7 +70,7 @@ impl Topology {
         matches!(states.and_then(|states| states.get(address_type)), Some(State::Hinted(_)))
     }
 
-    /// Forgets a Service that is gone, or whose slices are no longer managed.
+    /// Forgets a Service that was deleted, or whose slices this controller no longer manages.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
     }
@@ -84,7 +86,7 @@ impl Topology {
         Self { shares, services, interner, events: VecDeque::new() }
     }
 
-    /// Takes over the state of a Service from `planned`, a copy that the Service was planned with.
+    /// Copies the state of a Service back from `planned`, a copy by [`Self::for_service`] with which the Service was planned.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { mut services, interner, .. } = planned;
         match services.remove(namespace, service) {
@@ -140,10 +142,10 @@ impl Topology {
         self.events.push_back(HintEvent { service, address_type: address_type.clone(), change });
     }
 
-    /// Sets the hints of the endpoints in a draft, or returns the reason why they cannot have any. On an error the caller
-    /// removes the hints that were already set.
+    /// Sets the hints of the endpoints in a draft, or returns the reason why the endpoints cannot have hints. On an error the
+    /// caller removes the hints that were already set.
     ///
-    /// Unchanged slices stay unchanged if their hints are good enough.
+    /// An unchanged slice stays unchanged if its hints still fit the shares of the zones.
     fn hint(&mut self, draft: &mut Draft) -> Result<Counts, Refusal> {
         let allocation = Allocation::new(self.shares.as_deref(), ready_endpoints(draft))?;
         let mut counts = Counts::new();
@@ -169,8 +171,8 @@ impl Topology {
         Ok(counts)
     }
 
-    /// Hints an endpoint to its own zone. An endpoint that is not ready gets no hints; kube-controller-manager leaves it the
-    /// hints that it had.
+    /// Sets the hint of an endpoint to its own zone. Removes the hints of an endpoint that is not ready;
+    /// kube-controller-manager keeps them.
     fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), Refusal> {
         endpoint.hints = None;
         // fault Z13.2: endpoint.is_ready() ~> true
@@ -184,8 +186,8 @@ impl Topology {
 }
 
 impl AssignHints for Topology {
-    /// Called only for a Service that asks for topology hints ([`super::is_topology_aware`]), which [`super::ServiceHints`]
-    /// ensures.
+    /// Sets hints or removes all of them. Call this only for a Service that asks for topology hints
+    /// ([`super::is_topology_aware`]), as [`super::ServiceHints`] does.
     fn assign(&mut self, service: &Service, draft: &mut Draft) {
         let state = match self.hint(draft) {
             Ok(counts) => State::Hinted(counts),
@@ -198,7 +200,7 @@ impl AssignHints for Topology {
     }
 }
 
-/// Forgets the state of address types that the Service no longer has. `planned` is a type that it has.
+/// Forgets the state of address types that the Service no longer has. `planned` is an address type that the Service has.
 fn keep_supported(service: &Service, planned: &AddressType, states: &mut BTreeMap<AddressType, State>) {
     if states.keys().any(|address_type| address_type != planned) {
         let supported = families(service);

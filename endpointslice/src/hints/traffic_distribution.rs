@@ -7,12 +7,14 @@ use crate::plan::{AssignHints, Draft};
 use crate::text::Text;
 use std::sync::Arc;
 
-/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for its zone, or for its zone and its Node.
+/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for clients in its zone, or in its zone and on
+/// its Node.
 ///
-/// The hints depend only on the endpoint. An endpoint that is not ready keeps its hints: no client uses them, and its slice is
-/// written again when it becomes ready. Hints are removed if the field has no known value.
+/// The hints of an endpoint do not depend on other endpoints. An endpoint that is not ready keeps its hints: no client uses
+/// them, and the slice is written again when the endpoint becomes ready. If the field is absent or has an unknown value, all
+/// hints are removed.
 ///
-/// The only state is a cache of hints, so that endpoints of one place share them.
+/// The only state is a cache of hints, so that endpoints of one zone or Node share an allocation.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficDistribution {
     interner: HintInterner,
@@ -21,9 +23,9 @@ pub struct TrafficDistribution {
 /// Value of `spec.trafficDistribution`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Preference {
-    /// Prefer the client's zone: `PreferSameZone`, or by its old name `PreferClose`.
+    /// Prefer endpoints in the client's zone: `PreferSameZone`, or by its old name `PreferClose`.
     SameZone,
-    /// Prefer the client's Node, then its zone: `PreferSameNode`.
+    /// Prefer endpoints on the client's Node, then endpoints in the client's zone: `PreferSameNode`.
     SameNode,
 }
 
@@ -44,7 +46,8 @@ impl Preference {
         (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
     }
 
-    /// True if `endpoint` has the hints of this preference. Always true for an endpoint that is not ready.
+    /// True if `endpoint` already has the hints of this preference. Always true for an endpoint that is not ready, because its
+    /// hints do not matter.
     fn is_met(self, endpoint: &Endpoint) -> bool {
         if !endpoint.is_ready() {
             return true;

@@ -7,8 +7,8 @@ use crate::text::Text;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 
-/// Total numbers of endpoints and slices, and the number of Services with each traffic distribution. An update costs as much as
-/// its Service has lists of ports, independent of the number of Services (kubernetes/kubernetes #107091).
+/// Total numbers of endpoints and slices, and the number of Services with each traffic distribution. The cost of an update
+/// grows with the number of port lists of one Service, and not with the number of Services (kubernetes/kubernetes #107091).
 #[derive(Clone, Debug)]
 pub struct SliceCounts {
     max_endpoints_per_slice: usize,
@@ -20,7 +20,7 @@ pub struct SliceCounts {
     changed_distributions: Vec<Text>,
 }
 
-/// Part of the totals that one Service contributes.
+/// Numbers that one Service contributes to the totals.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     totals: Totals,
@@ -34,12 +34,12 @@ pub struct Totals {
     pub endpoints: usize,
     /// Number of existing slices.
     pub slices: usize,
-    /// Smallest number of slices that could hold the endpoints.
+    /// Smallest number of slices that could contain the endpoints.
     pub desired_slices: usize,
 }
 
 impl SliceCounts {
-    /// Returns counts of zero. `config` has the limit of endpoints per slice.
+    /// Returns counts of zero. `config` has the limit of endpoints per slice, and the setting for placeholders.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self {
@@ -63,8 +63,8 @@ impl SliceCounts {
         self.services_by_distribution.iter().map(|(value, services)| (value, *services))
     }
 
-    /// Sets the slices of a Service. For each address type: its groups of equal ports, and the number of slices that are not
-    /// created because the Service is being deleted.
+    /// Sets the numbers of a Service. For each address type, `families` has the groups of equal ports, and the number of slices
+    /// that are not created because the Service is being deleted.
     pub fn set_slices<'a>(
         &mut self,
         namespace: &Text,
@@ -95,7 +95,7 @@ impl SliceCounts {
         }
     }
 
-    /// Forgets a Service that is gone.
+    /// Forgets a Service that was deleted.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         if let Some(Counted { totals, traffic_distribution }) = self.services.remove(namespace, service) {
             self.totals -= totals;
@@ -125,7 +125,7 @@ impl SliceCounts {
             totals.slices += group.slices;
             totals.desired_slices += group.endpoints.div_ceil(self.max_endpoints_per_slice);
         }
-        // One placeholder covers all lists of ports without endpoints.
+        // All lists of ports without endpoints need only one placeholder together.
         if totals.desired_slices == 0 && self.placeholder == Placeholder::Always {
             totals.desired_slices = 1;
         }
@@ -171,7 +171,7 @@ mod tests {
         counts.set_slices(&"ns1".into(), &service.into(), std::iter::once((groups, 0)));
     }
 
-    /// kube-controller-manager's `TestNumEndpointsAndSlices`: desired slices, slices and endpoints after each step.
+    /// Steps of kube-controller-manager's `TestNumEndpointsAndSlices`. After each step: desired slices, slices and endpoints.
     #[test]
     fn the_five_steps_of_endpoints_and_slices() {
         let mut counts = SliceCounts::new(&Config::default());
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(totals(&counts), (4, 4, 160));
     }
 
-    /// kube-controller-manager's `TestPlaceHolderSlice`.
+    /// Case of kube-controller-manager's `TestPlaceHolderSlice`.
     #[test]
     fn empty_groups_want_one_placeholder_together() {
         let mut counts = SliceCounts::new(&Config::default());
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(totals(&counts), (0, 0, 0));
     }
 
-    /// kube-controller-manager's `TestCache_ServicesByTrafficDistribution`.
+    /// Steps of kube-controller-manager's `TestCache_ServicesByTrafficDistribution`.
     #[test]
     fn the_steps_of_services_by_traffic_distribution() {
         const FIRST: (&str, &str) = ("ns1", "service1");

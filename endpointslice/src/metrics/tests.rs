@@ -106,8 +106,9 @@ fn a_service_that_lost_an_address_type_or_is_gone_counts_no_more() {
     );
 }
 
-/// Labels of changes as in the metrics of kube-controller-manager's `TestReconcileTopology` and
-/// `TestReconcile_TrafficDistribution`.
+/// Cases from kube-controller-manager's `TestReconcileTopology` and `TestReconcile_TrafficDistribution`. Columns:
+/// `trafficDistribution`, topology annotation, support of topology hints, and the expected labels `topology` and
+/// `traffic_distribution`.
 #[test]
 fn changed_slices_are_counted_by_what_their_hints_follow() {
     let cases = [

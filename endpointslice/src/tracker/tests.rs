@@ -1,4 +1,4 @@
-//! Test tables of kube-controller-manager for own writes, and tests of events and answers in any order.
+//! Test tables of kube-controller-manager for own writes, and tests of watch events and responses in any order.
 
 mod histories;
 
@@ -39,7 +39,7 @@ fn terminating(mut slice: EndpointSlice) -> EndpointSlice {
     slice
 }
 
-/// Returns a tracker whose create of `slice` was answered.
+/// Returns a tracker after a successful create of `slice`.
 fn after_writing(slice: &EndpointSlice) -> SliceTracker {
     let mut tracker = SliceTracker::default();
     write(&mut tracker, slice);
@@ -52,14 +52,15 @@ fn write(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     assert!(!tracker.stored(write, slice));
 }
 
-/// Deletes `slice` as a controller does: announces the delete and gets its answer.
+/// Announces a delete of `slice` and settles it as successful, as a controller does.
 fn delete(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     let service = &slice.metadata.labels.get(LABEL_SERVICE_NAME).unwrap().clone();
     let write = tracker.begin_delete(&service_named(&slice.metadata.namespace, service, "svc-uid"), slice);
     assert!(!tracker.removed(write));
 }
 
-/// kube-controller-manager's `TestEndpointSliceTrackerUpdate`.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerUpdate`. Columns: name, slice in a watch event, true if the
+/// tracker knows the slice, true if the event is reported.
 #[test]
 fn the_four_cases_of_an_update() {
     let cases = [
@@ -75,7 +76,8 @@ fn the_four_cases_of_an_update() {
     }
 }
 
-/// kube-controller-manager's `TestEndpointSliceTrackerStaleSlices`.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerStaleSlices`. Columns: name, tracker, slices in the cache, true
+/// if the cache is stale.
 #[test]
 fn the_seven_cases_of_a_stale_cache() {
     let expecting_deletion = {
@@ -102,8 +104,9 @@ fn the_seven_cases_of_a_stale_cache() {
     }
 }
 
-/// kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: the slice to delete; the slice that is compared then;
-/// whether it is known; whether its event is reported; whether the deletion of the original was expected.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: name; slice to delete; slice in a later
+/// watch event; true if the tracker knows the latter; true if the event is reported; true if the deletion of the original slice
+/// was expected.
 #[test]
 fn the_seven_cases_of_a_deletion() {
     let other_namespace = || slice_of("ns2", "svc1", "diff-ns", 1);
@@ -127,7 +130,8 @@ fn the_seven_cases_of_a_deletion() {
     }
 }
 
-/// kube-controller-manager's `TestEndpointSliceTrackerDeleteService`.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeleteService`. Columns: name, deleted Service, true if the
+/// tracker still knows the slice, true if an event of the slice is reported.
 #[test]
 fn the_three_cases_of_a_deleted_service() {
     let cases = [
@@ -143,7 +147,8 @@ fn the_three_cases_of_a_deleted_service() {
     }
 }
 
-/// kube-controller-manager's `TestSyncServiceStaleInformer`.
+/// Cases of kube-controller-manager's `TestSyncServiceStaleInformer`: generation in the cache, generation written, true if the
+/// cache is stale.
 #[test]
 fn the_three_cases_of_a_stale_informer() {
     for (cached, written, is_stale) in [(10, 12, true), (10, 10, false), (10, 1, false)] {
@@ -151,7 +156,7 @@ fn the_three_cases_of_a_stale_informer() {
     }
 }
 
-/// kubernetes/kubernetes #141592: the watch shows the garbage collector's deletion before the answer to an update arrives.
+/// kubernetes/kubernetes #141592: the watch shows a deletion by the garbage collector before the response to an update arrives.
 #[test]
 fn an_answer_for_a_slice_that_is_gone_already_is_ignored() {
     let mut tracker = after_writing(&slice(1));

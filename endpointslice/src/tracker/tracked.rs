@@ -17,9 +17,10 @@ pub(super) struct Tracked {
     /// Number of pending creates, whose slices have no UID yet.
     pub(super) creates: usize,
     slices: BTreeMap<Text, Known>,
-    /// UIDs that the watch has shown as deleted since the first pending write began. A later answer about them is out of date.
+    /// UIDs that the watch has shown as deleted since the first pending write began. A later response about such a slice is
+    /// outdated.
     gone: VecDeque<Text>,
-    /// For each UID, the newest generation that the watch has shown and that a pending write may have made.
+    /// For each UID, the newest generation that the watch has shown and that a pending write may have caused.
     early: BTreeMap<Text, i64>,
 }
 
@@ -27,9 +28,9 @@ pub(super) struct Tracked {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     generation: i64,
-    /// True if a write of the slice was answered.
+    /// True if the API server has confirmed a write of the slice.
     is_answered: bool,
-    /// Newest resourceVersion in an answer.
+    /// Newest resourceVersion in a response.
     version: Option<u64>,
     pub(super) is_deleting: bool,
     pub(super) updates: usize,
@@ -76,8 +77,8 @@ impl Tracked {
         known.version = known.version.max(version(&metadata.resource_version));
     }
 
-    /// Drops the expected result of a write. Forgets a slice without any other record: it may have been deleted before the
-    /// write began, and then no event would remove the record.
+    /// Drops the expected result of a write that failed. Forgets the slice if no other write of the slice is known: the slice
+    /// may have been deleted before the write began, and then no event would remove its state.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
@@ -115,8 +116,8 @@ impl Tracked {
         self.slices.remove(uid).is_some_and(|known| known.is_deleting)
     }
 
-    /// Compares the events during pending writes with the answers, once all have arrived. True if the answers do not explain an
-    /// event.
+    /// Compares the events during pending writes with the responses, when all responses have arrived. Returns true if an event
+    /// shows a change that is not an own write.
     pub(super) fn judge(&mut self) -> bool {
         self.gone.clear();
         let early = std::mem::take(&mut self.early);
@@ -126,7 +127,7 @@ impl Tracked {
         !early.into_iter().all(|shown| is_own(&shown))
     }
 
-    /// True if a cache with these slices does not show an own write yet.
+    /// True if a watch cache with these slices lacks an own write.
     pub(super) fn is_ahead_of<S: Borrow<EndpointSlice>>(&self, slices: impl IntoIterator<Item = S>) -> bool {
         let mut missing = self.slices.values().filter(|known| !known.is_deleting).count();
         for slice in slices {
@@ -143,7 +144,8 @@ impl Tracked {
         missing > 0
     }
 
-    /// Forgets slices that were written before a list and are not in it. Returns true if one of them should exist.
+    /// Forgets slices that this process wrote before a list and that are not in the list. Returns true if one of them was not
+    /// deleted by this process.
     pub(super) fn forget_unlisted(&mut self, listed_at: u64, is_listed: impl Fn(&str) -> bool) -> bool {
         let mut is_bereft = false;
         self.slices.retain(|uid, known| {

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Lock around a [`SliceTracker`], of any kind.
 pub trait SharedTracker: Sync {
-    /// Calls `act` with the tracker under the lock. `act` never waits.
+    /// Calls `act` with the tracker under the lock. `act` does not block.
     fn with<T>(&self, act: impl FnOnce(&mut SliceTracker) -> T) -> T;
 }
 
-/// Writer that announces each write of one Service's plan to a [`SliceTracker`] and reports its answer. A pending write that is
-/// dropped is reported as failed.
+/// Writer that announces each write of one Service's plan to a [`SliceTracker`] and reports the response. A pending write that
+/// is dropped is reported as failed.
 ///
-/// The inner writer should return an error if a slice to delete is gone already. No event follows then, so the UID would stay
-/// recorded until the Service is gone.
+/// The inner writer should return an error if a slice to delete does not exist any more. On success the tracker expects a
+/// deletion event, which does not come in this case. It would then keep the UID until the Service is deleted.
 #[derive(Debug)]
 pub struct TrackedWriter<'a, W, T: SharedTracker> {
     writer: &'a W,
@@ -74,7 +74,7 @@ impl<W: SliceWriter, T: SharedTracker> SliceWriter for TrackedWriter<'_, W, T> {
     }
 }
 
-/// Announced write that is reported as failed if it is dropped before its answer.
+/// Announced write that is reported as failed if it is dropped before its response.
 struct Announced<'a, T: SharedTracker> {
     tracker: &'a T,
     plan_again: &'a AtomicBool,
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Simulated API server whose watch is faster than its answers, or that never answers.
+    /// Simulated API server. Its watch shows a write before the response, and optionally the response never comes.
     struct Server<'a> {
         tracker: &'a Mutex<SliceTracker>,
         answers: bool,

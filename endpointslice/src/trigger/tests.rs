@@ -1,4 +1,4 @@
-//! Test cases of kube-controller-manager for trigger times, and cases that fail there.
+//! Test cases of kube-controller-manager for trigger times, and cases that fail in kube-controller-manager.
 
 use super::*;
 use crate::backend::{SkipReason, Skipped};
@@ -31,7 +31,7 @@ fn pod(name: &str, ready_since: i64) -> Pod {
     Pod { metadata, status: PodStatus { readiness, ..PodStatus::default() }, ..Pod::default() }
 }
 
-/// Step of a test: what is observed, and a sync that succeeds.
+/// Step of a test: a successful sync with its input and the expected time, or the deletion of the Service.
 enum Step {
     Sync { created: i64, pods: &'static [(&'static str, i64)], expected: Option<i64> },
     Delete,
@@ -94,7 +94,7 @@ fn the_eight_cases_of_upstream() {
                 Delete => times.forget("ns", "svc"),
                 Sync { created, pods, expected } => {
                     let mut service = service(created);
-                    // Changes the Service's ports now and then: they have no influence on the time.
+                    // Change the Service's ports in some steps. Ports must have no influence on the time.
                     let port = if expected.is_some() { 80 } else { 81 };
                     service.spec.ports = vec![ServicePort { port, ..ServicePort::default() }];
                     let pods: Vec<_> = pods.iter().map(|&(name, since)| pod(name, since)).collect();
@@ -167,7 +167,7 @@ fn slice_of(pods: &[&str]) -> EndpointSlice {
     EndpointSlice { endpoints, ..EndpointSlice::default() }
 }
 
-/// Returns the times of a published Service of which two pods have changed since.
+/// Returns the times of a Service with published slices, of which pods 1 and 2 have changed since.
 fn changed() -> TriggerTimes {
     let mut times = TriggerTimes::default();
     times.observe(&service(0), &[pod("1", 1), pod("2", 2)]);

@@ -1,4 +1,4 @@
-//! Tests of applying plans: order of phases, failures, and other writers' data.
+//! Tests of applying plans: order of phases, failed writes, and other writers' data on slices.
 
 use crate::builders::{BuildService as _, BuildSlice as _, pods, port, service, slice};
 use crate::memory::Refusal;
@@ -7,7 +7,8 @@ use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::{AddressType, EndpointSlice};
 
-/// Returns a world with one slice to create, one to update and one to delete. Writes that match `refused` fail.
+/// Returns a world with one slice to create, one to update and one to delete. Writes whose call has the prefix in `refused`
+/// fail.
 fn all_phases(refused: Option<(&'static str, Refusal)>) -> World {
     let service = service("web");
     let slices = [
@@ -92,7 +93,8 @@ fn one_family_that_fails_does_not_stop_the_other() {
     assert_eq!(outcome.applied.errors.len(), 1);
 }
 
-/// Changes a Service's ports so that a slice with other writers' annotations and finalizers is recycled. Returns that slice.
+/// Changes a Service's ports so that a slice with other writers' annotations and finalizers is recycled. Returns the recycled
+/// slice.
 fn recycled(keep_foreign: bool) -> EndpointSlice {
     let mut world = world(pods(0..2));
     world.reconcile();

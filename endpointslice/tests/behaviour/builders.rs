@@ -1,4 +1,4 @@
-//! Builders of test objects: a test sets the fields that matter, the others have default values.
+//! Builders of test objects: a test sets the fields that matter, all other fields have default values.
 
 use endpointslice::address::Family;
 use endpointslice::model::{
@@ -109,7 +109,7 @@ impl BuildService for Service {
     }
 }
 
-/// Returns a ready pod on node-1 with an IPv4 address of its own.
+/// Returns a ready pod on node-1. Each number gives another name, UID and IPv4 address.
 pub(crate) fn pod(number: usize) -> Pod {
     let metadata = Metadata {
         name: format!("pod{number}").into(),
@@ -266,18 +266,18 @@ impl BuildSlice for EndpointSlice {
     }
 }
 
-/// Returns the backend of a pod in that Service. Its Node is known.
+/// Returns the backend of `pod` in `service`. The Node of the pod is known.
 pub(crate) fn backend(pod: &Pod, service: &Service) -> Option<Backend> {
     let nodes: NodeZones = [&node(&pod.spec.node_name, "")].into_iter().collect();
     endpointslice::backend::PodBackends::new(service, &nodes, &Config::default()).convert(pod)
 }
 
-/// Returns the IPv4 endpoint of a pod in a Service that gives it no hostname.
+/// Returns the IPv4 endpoint of a pod, without a hostname.
 pub(crate) fn endpoint(pod: &Pod) -> Endpoint {
     backend(pod, &service("any")).and_then(|backend| backend.endpoint(Family::V4)).expect("a pod that can be one")
 }
 
-/// Returns the labels of the slice after the plan; `None` if the plan does not write it.
+/// Returns the labels of the slice after a plan, or `None` if the plan does not write the slice.
 pub(crate) fn planned_labels(service: &Service, slice: EndpointSlice) -> Option<TextMap> {
     let config = Config::default();
     let existing = [std::sync::Arc::new(slice)];

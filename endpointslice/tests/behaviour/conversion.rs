@@ -42,7 +42,7 @@ fn an_endpoint_has_the_zone_of_its_node_and_the_addresses_of_its_family() {
     assert_eq!(endpoint(&pod, &service).zone, None);
 }
 
-/// Addresses are sorted as text, as in kube-controller-manager: 10 before 9.
+/// Addresses are sorted as text, as in kube-controller-manager, so `10.1.0.10` comes before `10.1.0.9`.
 #[test]
 fn two_addresses_of_one_family_are_in_the_same_order_however_the_pod_names_them() {
     let service = service("web");

@@ -1,4 +1,4 @@
-//! Tests of which Services must be planned after an event.
+//! Tests of the decision which Services must be planned again after an event.
 
 use crate::builders::{BuildPod as _, pod, service, slice, time};
 use endpointslice::Text;

@@ -1,5 +1,5 @@
-//! Random histories of a Service. Pods are added, removed and changed, and so are ports, families and labels. Slices are
-//! written in part or in full, and other writers edit or delete them.
+//! Random histories of a Service. In a history, pods are added, removed and changed, and so are ports, families and labels of
+//! the Service. All or some writes of a plan are made, and other writers edit or delete slices.
 
 use crate::builders::{BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service};
 use endpointslice::address::Family::{V4, V6};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 /// Step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// Gives a pod this shape (address, readiness and so on).
+    /// Adds or changes the pod with this number. The shape has the pod's address, readiness and so on.
     Pod(usize, Shape),
     /// Removes a pod.
     NoPod(usize),
-    /// Changes the Service.
+    /// Makes this change of the Service.
     Service(Change),
     /// Executes the first writes of the plan, up to this number.
     Write(usize),
-    /// Edits a slice as another writer does.
+    /// Edits a slice, as another writer would.
     Edit(usize, Edit),
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Edit {
     Hints,
 }
 
-/// Random history, with the settings of its controller.
+/// Random history: its events, and the initial cluster and settings.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) max: usize,
@@ -160,12 +160,12 @@ fn edit() -> impl Strategy<Value = Edit> {
     ])
 }
 
-/// Returns hints by trafficDistribution, which depend on one slice alone.
+/// Returns hints by `spec.trafficDistribution`. The hints of a slice do not depend on other slices.
 pub(crate) fn hints() -> ServiceHints {
     ServiceHints { topology: None, ..ServiceHints::new() }
 }
 
-/// State of a cluster, which is the complete input of a plan.
+/// State of a simulated cluster, which is the complete input of a plan.
 pub(crate) struct Truth {
     pub(crate) service: Service,
     pub(crate) pods: BTreeMap<String, Pod>,
@@ -175,7 +175,7 @@ pub(crate) struct Truth {
     version: usize,
 }
 
-/// Slice that changed, or the name of a slice that is gone.
+/// Changed slice, or the name of a deleted slice.
 pub(crate) type SliceChange = Result<Arc<EndpointSlice>, String>;
 
 impl Truth {
@@ -240,7 +240,7 @@ impl Truth {
         };
     }
 
-    /// Executes the first writes of a plan. Returns the changed slices in that order.
+    /// Executes the first `count` writes of a plan. Returns the changed slices in the order of the writes.
     pub(crate) fn write(&mut self, plan: &Plan, count: usize) -> Vec<SliceChange> {
         let mut changes: Vec<SliceChange> = Vec::new();
         for family in &plan.families {
@@ -286,7 +286,7 @@ impl Truth {
         };
         self.version += 1;
         if slice.metadata.name.is_empty() {
-            // As with an API server, names are not in the order of creation.
+            // As on an API server, the order of generated names is not the order of creation.
             let suffix = (self.version * 7919) % 10_007;
             slice.metadata.name = format!("{}{suffix:05}", slice.metadata.generate_name).into();
             slice.metadata.uid = format!("uid-{}", self.version).into();

@@ -1,4 +1,4 @@
-//! Tests of hooks between planning and applying.
+//! Tests of hooks, which change a plan before it is applied.
 
 use crate::builders::{BuildPod as _, BuildSlice as _, pod, pods, service, slice};
 use crate::world::{World, world};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const CASES: u32 = 10_000;
 
-/// Number of histories that contained each kind of situation.
+/// Number of random histories that contained each kind of situation, to check that the histories are varied.
 #[derive(Debug, Default)]
 struct Coverage {
     histories: u32,
@@ -59,7 +59,7 @@ impl Coverage {
     }
 }
 
-/// True if two plans are equal apart from unchanged slices, which an incremental plan does not list.
+/// True if two plans are equal apart from unchanged slices, because an incremental plan does not list all of them.
 fn same(one: &Plan, other: &Plan) -> bool {
     let same_family = |(one, other): (&FamilyPlan, &FamilyPlan)| {
         let updates = one.draft.updates.iter().zip(&other.draft.updates);
@@ -136,7 +136,7 @@ fn over_random_histories_an_incremental_plan_is_the_full_plan() {
     assert!(coverage.full_plans * 2 <= coverage.plans, "mostly it is not the full plan that is compared: {coverage:?}");
 }
 
-/// Returns the incremental state of a world, with all of its objects.
+/// Returns the incremental state with the Service, pods and slices of `world`.
 fn state_of(world: &World) -> Incremental {
     let mut state = Incremental::new(Arc::new(world.service.clone()), Arc::new(world.config.clone()));
     let nodes: NodeZones = world.nodes.iter().collect();

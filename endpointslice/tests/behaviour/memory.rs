@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     state: Mutex<State>,
-    /// Calls to fail: every call whose line has this prefix, with this error.
+    /// Calls that fail: each call whose text has this prefix fails with this error.
     pub(crate) refused: Option<(&'static str, Refusal)>,
 }
 
@@ -24,7 +24,7 @@ struct State {
     created: usize,
 }
 
-/// Reason for which a call fails.
+/// Error of a failed call.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub(crate) enum Refusal {
     #[error("no room")]

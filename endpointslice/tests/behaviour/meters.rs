@@ -44,12 +44,12 @@ impl Meters {
         }
     }
 
-    /// Returns the values that count all address types, and those that count the last one only.
+    /// Returns the values with `DualStackCount::Both`, then the values with `DualStackCount::Last`.
     pub(crate) fn read(&self) -> [Nine; 2] {
         self.0.each_ref().map(Meter::read)
     }
 
-    /// Returns the labels and values of the metrics of changed slices and of Services.
+    /// Returns the metrics of changed slices and of Services by traffic distribution, as text with labels and values.
     pub(crate) fn read_labels(&self) -> Vec<String> {
         let [meter, _] = &self.0;
         let labelled = ["endpointslices_changed_per_sync_sum{", "services_count_by_traffic_distribution{"];

@@ -1,4 +1,4 @@
-//! Tests of the ports that a pod serves, and of comparing lists of ports.
+//! Tests of the ports of a Service at a pod, and of the comparison of lists of ports.
 
 use crate::builders::{BuildPod as _, BuildService as _, backend, container_port, named_port, pod, port, service};
 use endpointslice::model::{ContainerPort, EndpointPort, Pod, Protocol, ServicePort};
@@ -12,7 +12,7 @@ fn speaking(port: ServicePort, app_protocol: &str) -> ServicePort {
     ServicePort { app_protocol: Some(app_protocol.into()), ..port }
 }
 
-/// Returns number and application protocol of each port that `pod` serves.
+/// Returns number and application protocol of each port that a Service with these `ports` has at `pod`.
 fn served(ports: Vec<ServicePort>, pod: &Pod) -> Vec<(Option<i32>, Option<String>)> {
     let backend = backend(pod, &service("web").with_ports(ports)).expect("a backend");
     backend.ports.iter().map(|port| (port.port, port.app_protocol.as_ref().map(ToString::to_string))).collect()

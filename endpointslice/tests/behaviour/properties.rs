@@ -1,4 +1,4 @@
-//! Property tests of every plan, over random histories.
+//! Tests of properties that every plan has, over random histories.
 
 use crate::histories::{Event, History, Truth, history};
 use endpointslice::model::EndpointSlice;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CASES: u32 = 2_000;
 
-/// Returns address type, ports, pod and readiness of every endpoint in these slices.
+/// Returns every endpoint in these slices as text: address type, ports, pod, addresses and conditions.
 fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String> {
     let endpoints = slices.flat_map(|slice| slice.endpoints.iter().map(move |endpoint| (slice, endpoint)));
     let lines = endpoints.map(|(slice, endpoint)| {
@@ -56,7 +56,7 @@ fn only_grew(update: &Update) -> bool {
         && after.endpoints.starts_with(&before.endpoints)
 }
 
-/// Number of histories that contained each kind of situation.
+/// Number of random histories that contained each kind of situation, to check that the histories are varied.
 #[derive(Debug, Default)]
 struct Coverage {
     not_served: u32,

@@ -69,7 +69,8 @@ fn name_and_age_of_a_placeholder_do_not_matter_but_its_labels_do() {
     assert_eq!(six.reconcile().calls, ["create web-00001", "delete web-1"]);
 }
 
-/// kube-controller-manager compares labels by key and treats a missing one as "".
+/// kube-controller-manager does not correct such a placeholder, because it treats a missing label as equal to a label with the
+/// value "".
 #[test]
 fn a_placeholder_whose_labels_differ_by_an_empty_value_is_corrected() {
     let labelled = service("web").with_labels([("team", "")]);
@@ -90,7 +91,8 @@ fn a_placeholder_of_an_earlier_service_is_replaced_not_adopted() {
     assert_eq!(world.lengths(), [0]);
 }
 
-/// Returns a world with one pod in a zone, which has an address of each family and a hostname that no Service uses.
+/// Returns a world with one pod whose Node has a zone. The pod has an address of each family, and a hostname that no Service
+/// uses.
 fn one_pod(service: Service) -> World {
     let addresses = ["1.2.3.4", "1234::5678:0000:0000:9abc:def0"];
     let mut world = world(vec![pod(1).with_ips(&addresses).with_hostname("example", "")]).with_service(service);
@@ -165,7 +167,8 @@ fn published_pods_are_ready_whatever_they_say() {
     assert!(world.memory.slices()[0].endpoints.iter().all(|endpoint| endpoint.conditions.ready == Some(true)));
 }
 
-/// Plans a Service with a slice to update and more pods than fit in it. Optionally with a slice to delete.
+/// Reconciles a Service that has one slice to update and needs one new slice. With `has_delete`, another slice is to be
+/// deleted. Returns the world and the calls.
 fn going(service: Service, has_delete: bool) -> (World, Vec<String>) {
     let mut slices = vec![slice(1, &service).with_pods(&pods(0..1)).with_label("old", "label")];
     if has_delete {
@@ -203,7 +206,8 @@ fn a_service_that_is_being_deleted_still_loses_slices() {
 
 #[test]
 fn pods_on_unknown_nodes_are_left_out_until_they_are_known_unless_published() {
-    // Each case: (slice exists, published, known Nodes) and the expected calls, errors and metrics.
+    // Arguments of each case: whether the slice exists, whether the Service publishes pods that are not ready, known Nodes;
+    // expected calls, number of errors, and metrics.
     let check = |exists: bool, published: bool, known: &[&str], calls: &[&str], errors: usize, metrics: Nine| {
         let service = if published { service("web").publishing_not_ready() } else { service("web") };
         let pods = vec![pod(1), pod(2).on_node("node-2")];

@@ -1,4 +1,4 @@
-//! Simulated cluster of the tests ([`World`]): a Service, its pods and Nodes, and its slices.
+//! Simulated cluster of the tests ([`World`]) with one Service, pods, Nodes and slices.
 
 use crate::builders::{node, service};
 use crate::memory::{Memory, Refusal};
@@ -20,7 +20,7 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) config: Config,
     pub(crate) trigger_time: Option<jiff::Timestamp>,
-    /// Hints that plans set. Zones have no shares unless a test sets them.
+    /// Setter of the hints in plans. By default it supports `spec.trafficDistribution` and no topology hints.
     pub(crate) hints: RefCell<ServiceHints>,
     /// Metrics, created at the first reconcile.
     meters: RefCell<Option<Meters>>,
@@ -93,13 +93,13 @@ impl World {
         apply(plan, &self.memory, parallelism).now_or_never().expect("memory answers at once")
     }
 
-    /// Checks the metrics over all reconciles. Both settings of `DualStackCount` must give the same values.
+    /// Checks the metrics after all reconciles so far. Both settings of `DualStackCount` must give the same values.
     #[track_caller]
     pub(crate) fn check_metrics(&self, expected: Nine) {
         self.check_metrics_of_both(expected, expected);
     }
 
-    /// Checks the metrics that count both address types, and those that count the last one only.
+    /// Checks the metrics with `DualStackCount::Both` (`both`) and with `DualStackCount::Last` (`last`).
     #[track_caller]
     pub(crate) fn check_metrics_of_both(&self, both: Nine, last: Nine) {
         assert_eq!(self.read(Meters::read), [both, last]);

@@ -13,7 +13,8 @@ fn up_to(maxima: &[(&str, usize)]) -> Allocation {
     Allocation { zones: zones.collect(), unit: 1 }
 }
 
-/// kube-controller-manager's `Test_redistributeHints`: endpoints of zones, giving and receiving zones, and the resulting hints.
+/// Cases of kube-controller-manager's `Test_redistributeHints`. Columns: zones of the endpoints, giving zones, receiving zones,
+/// resulting hints.
 #[test]
 fn the_three_cases_of_rehinting() {
     type Case<'a> = (&'a [&'a str], &'a [(&'a str, usize)], &'a [(&'a str, usize)], &'a [&'a str]);
@@ -43,7 +44,8 @@ fn the_three_cases_of_rehinting() {
     }
 }
 
-/// kube-controller-manager's `Test_getGivingAndReceivingZones`, in tenths of endpoints: desired and actual endpoints of zones.
+/// Cases of kube-controller-manager's `Test_getGivingAndReceivingZones`. Columns: name, desired endpoints of three zones (in
+/// tenths), actual endpoints, giving zones, receiving zones.
 #[test]
 fn the_nine_cases_of_giving_and_receiving() {
     type Zones<'a> = &'a [(&'a str, usize)];
@@ -67,7 +69,7 @@ fn the_nine_cases_of_giving_and_receiving() {
     }
 }
 
-/// kube-controller-manager's `Test_getHintsByZone`.
+/// Cases of kube-controller-manager's `Test_getHintsByZone`.
 #[test]
 fn the_eight_cases_of_hints_that_may_stay() {
     let a = |hints: &[&str]| hinted(hints, &[], in_zone("zone-a"));
@@ -101,13 +103,14 @@ fn hints_for_nodes_of_an_earlier_traffic_distribution_may_not_stay() {
 
 #[test]
 fn a_part_that_divides_evenly_is_not_rounded_up() {
-    // Six endpoints for five equal zones: each zone should have 1.2, so its minimum is 1.2 / 1.2 = 1. The floating point of
-    // kube-controller-manager makes it 2 and rejects it.
+    // Six endpoints for five equal zones: each zone should have 1.2, so its minimum is 1.2 / 1.2 = 1. In
+    // kube-controller-manager a rounding error of floating point makes the minimum 2, so the Service gets no hints.
     let fifths = ["a", "b", "c", "d", "e"].map(|zone| (zone, 100));
     assert!(Allocation::new(ZoneShares::of(&nodes(&fifths)).as_ref(), 6).is_ok());
 }
 
-/// Divisions at the limit of overload. The floating point of kube-controller-manager rejects each of them.
+/// Divisions exactly at the limit of 20 % overload. kube-controller-manager rejects each of them because of a rounding error of
+/// floating point.
 #[test]
 fn at_the_limit_of_overload_parts_are_exact() {
     let shared = |zones: &[(&'static str, u32)], endpoints| {
@@ -137,7 +140,8 @@ fn what_cannot_be_shared_out_is_refused() {
     assert_eq!(refused(None, 10), Refusal::InsufficientNodes);
     assert_eq!(refused(thirds.as_ref(), 2), Refusal::TooFewEndpoints { endpoints: 2, zones: 3 });
     assert_eq!(refused(thirds.as_ref(), 4), Refusal::Overload { endpoints: 4, zones: 3 });
-    // Rejected because of the rounding, also by kube-controller-manager (kubernetes/kubernetes #122437).
+    // The minimum of each zone is rounded up to 4, and 3 * 4 is more than 11. kube-controller-manager rejects this division too
+    // (kubernetes/kubernetes #122437).
     assert_eq!(refused(thirds.as_ref(), 11), Refusal::Overload { endpoints: 11, zones: 3 });
     assert!(Allocation::new(thirds.as_ref(), 9).is_ok());
 }

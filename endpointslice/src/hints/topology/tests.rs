@@ -34,7 +34,7 @@ fn ready(zones: &[&str]) -> Vec<Endpoint> {
     zones.iter().map(|zone| in_zone(zone)).collect()
 }
 
-/// kube-controller-manager's `TestAddHints`.
+/// Cases of kube-controller-manager's `TestAddHints`.
 #[test]
 fn the_six_cases_of_upstream() {
     let two = || vec![ready(&["zone-a", "zone-b"])];
@@ -98,8 +98,8 @@ fn the_six_cases_of_upstream() {
     }
 }
 
-/// kube-controller-manager's `Test_getTotalReadyEndpoints`: ready and other endpoints of slices that are created, updated and
-/// unchanged.
+/// Cases of kube-controller-manager's `Test_getTotalReadyEndpoints`. Columns: pairs of ready and other endpoints in created,
+/// updated and unchanged slices; total number of ready endpoints.
 #[test]
 fn the_five_cases_of_counting_ready_endpoints() {
     type Slices<'a> = &'a [(usize, usize)];
@@ -120,8 +120,8 @@ fn the_five_cases_of_counting_ready_endpoints() {
     }
 }
 
-/// kube-controller-manager's `Test_checkNodeTopologyDistribution`: Nodes with zone and CPU, endpoints hinted to each zone, and
-/// whether the Service must be planned again.
+/// Cases of kube-controller-manager's `Test_checkNodeTopologyDistribution`. Columns: name, Nodes with zone and CPU, number of
+/// endpoints hinted to each zone, true if the Service must be planned again.
 #[test]
 fn the_nine_cases_of_changed_nodes() {
     let (a, b, c) = ("zone-a", "zone-b", "zone-c");
@@ -154,8 +154,8 @@ fn the_nine_cases_of_changed_nodes() {
     }
 }
 
-/// kube-controller-manager's `TestUpdateNode`, and kubernetes/kubernetes #114215: kube-controller-manager does not plan the
-/// Service again.
+/// Case of kube-controller-manager's `TestUpdateNode`. Here the Service is also planned again when its Nodes recover, in
+/// contrast to kube-controller-manager (kubernetes/kubernetes #114215).
 #[test]
 fn a_service_that_was_refused_is_planned_again_when_nodes_recover() {
     let mut topology = with_nodes(&[node("", "100m"), node("", "100m")]);
@@ -191,7 +191,8 @@ fn events_tell_changes_only() {
     assert_eq!(events(&mut topology), [disabled]);
 }
 
-/// kube-controller-manager has one flag for both address types. With one on and the other off, it reports both at every sync.
+/// kube-controller-manager has one flag for both address types. If only one address type has hints, it emits an Event for each
+/// of the two at every sync.
 #[test]
 fn address_types_have_hints_on_their_own() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
@@ -259,7 +260,7 @@ fn a_refusal_writes_no_slice_that_has_no_hints() {
     let mut slices = draft(vec![ready(&["", "zone-b"])], vec![], vec![bare, hinted]);
     topology.assign(&annotated("Auto"), &mut slices);
     assert_eq!(shown_draft(&slices), [vec!["- -"], vec!["-"], vec!["- - -"]]);
-    // Without a change of any share, the Node of the Service's endpoint may have got a zone, so the Service is planned again.
+    // No share changed, but the Node of the endpoint without a zone may have a zone now. So the Service is planned again.
     assert_eq!(topology.set_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)])), [svc()]);
 }
 
@@ -276,7 +277,7 @@ fn events_that_nobody_takes_do_not_pile_up() {
 }
 
 mod settled {
-    //! Tests that for any zones and endpoints, plans soon write nothing if nothing else changes.
+    //! Property test: for any zones and endpoints, plans soon have no writes any more if nothing else changes.
 
     use super::*;
     use crate::model::EndpointSlice;
@@ -296,7 +297,8 @@ mod settled {
         })
     }
 
-    /// Returns random created, updated and unchanged slices: many endpoints, or too few for a share of each zone.
+    /// Returns random created, updated and unchanged slices, either with many endpoints or with too few endpoints for all
+    /// zones.
     fn slices() -> impl Strategy<Value = [Vec<Vec<Endpoint>>; 3]> {
         let of = |endpoints, slices| {
             let slices = move || vec(vec(endpoint(), 0..endpoints), 0..slices);

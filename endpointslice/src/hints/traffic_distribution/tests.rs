@@ -19,7 +19,8 @@ fn without_zones() -> [Endpoint; 8] {
     in_zones().map(|endpoint| Endpoint { zone: None, ..endpoint })
 }
 
-/// kube-controller-manager's `TestReconcileHints`: hints of slices that are created, updated and unchanged.
+/// Cases of kube-controller-manager's `TestReconcileHints`. Columns: name, `trafficDistribution`, draft, and the resulting
+/// hints of created, updated and unchanged slices.
 #[test]
 fn the_nine_cases_of_upstream() {
     let own = |zone: &str| hinted(&[zone], &[], in_zone(zone));
@@ -57,7 +58,8 @@ fn the_nine_cases_of_upstream() {
     }
 }
 
-/// kube-controller-manager's `TestReconcileHints_doesNotMutateUnchangedSlices`. Here the types make that impossible.
+/// Case of kube-controller-manager's `TestReconcileHints_doesNotMutateUnchangedSlices`. Here the types prevent a change of
+/// cached slices.
 #[test]
 fn slices_of_the_cache_are_not_changed() {
     let mut draft = draft(vec![], vec![], vec![vec![in_zone("zone-a")]]);

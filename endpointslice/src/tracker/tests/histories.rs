@@ -1,5 +1,6 @@
-//! Random histories of a controller, other writers, an API server and a slow watch, with requests and answers in any order. No
-//! change by others is missed, no own write is reported, and no state remains at the end.
+//! Property test of the tracker over random histories of a controller, other writers, an API server and a slow watch, with
+//! requests and responses in any order. The tracker misses no change by other writers, reports no own write, and has no state
+//! at the end.
 
 use super::{service, slice_of};
 use crate::model::EndpointSlice;
@@ -9,12 +10,12 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Write request of the controller, pending or answered.
+/// Write request of the controller, with or without a response.
 struct Request {
     uid: String,
     verb: Verb,
     write: PendingWrite,
-    /// Answer of the server. `None` until it has executed the request.
+    /// Response of the server. `None` until the server has executed the request.
     answer: Option<Result<Option<EndpointSlice>, ()>>,
 }
 
@@ -36,7 +37,7 @@ struct World {
     watch: VecDeque<(String, Option<i64>)>,
     requests: Vec<Request>,
     made: usize,
-    /// True if another writer wrote and the tracker has not asked for a plan since.
+    /// True if another writer wrote and the tracker has not requested a new plan since then.
     is_untold: bool,
     others_wrote: bool,
     told: usize,
@@ -107,7 +108,7 @@ impl World {
         self.watch.push_back((uid.to_owned(), generation));
     }
 
-    /// Records which kind of situation an arriving answer is.
+    /// Records the kind of situation in which a response arrives.
     fn note(&mut self, uid: &str, answer: Option<&Result<Option<EndpointSlice>, ()>>) {
         let Some(Ok(stored)) = answer else {
             self.seen.insert(FAILS);
@@ -121,7 +122,7 @@ impl World {
         }
     }
 
-    /// Delivers one of the answers to the controller.
+    /// Delivers one of the responses to the controller.
     fn answer(&mut self, dice: usize) {
         let answered: Vec<_> = (0..self.requests.len()).filter(|at| self.requests[*at].answer.is_some()).collect();
         let Some(at) = answered.get(dice % answered.len().max(1)) else { return };
