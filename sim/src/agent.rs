@@ -28,44 +28,45 @@ use tokio::time::timeout;
 /// Durations of leader election.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseTimes {
-    /// Duration after which another candidate may take a Lease that its holder did not renew.
+    /// Time after which another candidate may acquire a Lease that its holder did not renew.
     pub lease: Duration,
-    /// Duration after which a leader that fails to renew its Lease stops.
+    /// Time after which a leader stops if it cannot renew its Lease.
     pub renew: Duration,
     pub retry: Duration,
 }
 
 impl LeaseTimes {
-    /// Durations for tests that wait for a new leader. Long enough for an agent that gets no processor time for some
+    /// Durations for tests that wait for a new leader. They are long enough for an agent that gets no processor time for some
     /// seconds.
     pub const SHORT: Self =
         Self { lease: Duration::from_secs(6), renew: Duration::from_secs(5), retry: Duration::from_millis(500) };
 }
 
-/// Durations that the agent binaries have as defaults.
+/// Default values of the agents' flags.
 impl Default for LeaseTimes {
     fn default() -> Self {
         Self { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }
 }
 
-/// Settings of an agent, except its clusters.
+/// Settings of an agent, without its connections to clusters.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Identity of the agent in Leases and Events. Also seeds the agent's random numbers, so each running agent needs its own.
+    /// Identity of the agent in Leases and Events, and seed of its random numbers. So each running agent needs a different
+    /// identity.
     pub identity: String,
     pub clock: Clock,
     pub lease: LeaseTimes,
-    /// Time for which a member agent keeps a derived Service after its last exporter is gone. The hub agent ignores it.
+    /// Time for which a member agent keeps a derived Service after its last exporter is gone. Only for member agents.
     pub derived_service_grace: Duration,
-    /// Settings of the member agent's EndpointSlice controller, which does not run with `None`. The hub agent ignores them.
+    /// Settings of the EndpointSlice controller in a member agent; `None` if the controller is off. Only for member agents.
     pub endpointslices: Option<endpoints::Settings>,
-    /// Time without a renewal after which a member agent takes over the id of another cluster. The hub agent ignores it.
+    /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another cluster. Only
+    /// for member agents.
     pub member_takeover_after: Duration,
-    /// Address ranges that a member agent accepts for the endpoints of each other cluster. The hub agent ignores
-    /// them.
+    /// Address ranges in which a member agent accepts the endpoints of each other cluster. Only for member agents.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
-    /// Policy for the annotations of hub namespaces that limit exporters and importers. Member agents ignore it.
+    /// Policy for the annotations of hub namespaces that limit exporters and importers. Only for the hub agent.
     pub namespace_policy: NamespacePolicy,
 }
 
@@ -86,7 +87,8 @@ impl Setup {
     }
 }
 
-/// Default of the member agent's takeover: time without a renewal after which it takes over the id of another cluster.
+/// Default of `--member-takeover-after`: time without a renewal of the MemberAgent after which another cluster may take over its
+/// id.
 pub const MEMBER_TAKEOVER_AFTER: Duration = Duration::from_secs(1_800);
 
 /// Running agent. Dropping this value aborts the agent, as if its process was killed.
@@ -98,16 +100,16 @@ pub struct Agent {
     status: watch::Receiver<Vec<SourceStatus>>,
     blocked: Option<watch::Receiver<Option<String>>>,
     ended: watch::Receiver<Option<Ended>>,
-    /// Handle that aborts the task in which the agent runs.
+    /// Handle that aborts the agent's task.
     abort: AbortHandle,
 }
 
-/// Way in which an agent ended by itself.
+/// Outcome of an agent that ended without being killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The agent was asked to stop and has finished its work.
+    /// The agent has finished its work after a request to stop.
     Stopped,
-    /// The agent failed or panicked. The text is the message.
+    /// The agent failed or panicked, with this message.
     Failed(String),
 }
 
@@ -147,10 +149,10 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     start.run(logic, Some(blocked), sources, registry)
 }
 
-/// Settings that the hub agent and a member agent need to start.
+/// Common settings to start a hub agent or a member agent.
 struct Start {
     name: String,
-    /// Cluster that has the agent's Leases.
+    /// Cluster in which the agent's Leases are.
     cluster: Arc<Cluster>,
     leases: Vec<String>,
     setup: Setup,
@@ -179,7 +181,7 @@ impl Start {
         let status = runner.status();
         let (stop, stopped) = Shutdown::new();
         let (end, ended) = watch::channel(None);
-        // A separate task runs the agent, so that a panic ends the agent as an error does.
+        // A separate task runs the agent, so that a panic ends only the agent, as an error does.
         let running = Aborted(tokio::spawn(runner.run(stopped)));
         let abort = tokio::spawn(watch_over(running, end)).abort_handle();
         Ok(Agent { name: self.name, registry, stop, status, blocked, ended, abort })
@@ -217,20 +219,21 @@ impl Agent {
         &self.name
     }
 
-    /// Waits until the agent has listed everything that it watches, or until it ends.
+    /// Waits until the agent has listed all kinds that it watches, or until the agent ends.
     pub async fn ready(&self) {
         let known = |sources: &Vec<SourceStatus>| !sources.is_empty() && sources.iter().all(SourceStatus::is_settled);
-        // An error means that the agent has ended, so that there is nothing left to wait for.
+        // An error means that the agent has ended, so the wait is over.
         let _ = self.status.clone().wait_for(known).await;
     }
 
-    /// Returns why the agent is not ready although it has listed its own cluster; `None` if it is ready.
+    /// Returns the reason why the agent is not ready, even if all watches of its own cluster are complete. `None` if there is no
+    /// such reason.
     #[must_use]
     pub fn blocked(&self) -> Option<String> {
         self.blocked.as_ref()?.borrow().clone()
     }
 
-    /// Waits until the agent ends by itself. Returns `None` if it was killed.
+    /// Waits until the agent ends. Returns `None` if the agent was killed.
     pub fn ended(&self) -> impl Future<Output = Option<Ended>> + Send + use<> {
         let mut ended = self.ended.clone();
         async move { ended.wait_for(Option::is_some).await.ok()?.clone() }
@@ -241,8 +244,8 @@ impl Agent {
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 
-    /// Asks the agent to finish its current work and release its Leases. If it has not ended after `within`, kills it and
-    /// returns `None`.
+    /// Requests that the agent finishes its current work, releases its Leases and ends. If the agent has not ended after
+    /// `within`, kills the agent and returns `None`.
     pub async fn stop(&self, within: Duration) -> Option<Ended> {
         self.stop.request();
         if let Ok(ended) = timeout(within, self.ended()).await {
@@ -252,10 +255,11 @@ impl Agent {
         None
     }
 
-    /// Kills the agent, as a crash does, and waits until it is gone. It neither finishes its work nor releases its Leases.
+    /// Kills the agent, as a crash does, and waits until its task has ended. The agent neither finishes its work nor releases its
+    /// Leases.
     pub async fn kill(&self) {
         self.abort.abort();
-        // The channel closes when the agent's task is gone: the task owns the sender and drops it last.
+        // The channel closes at the end of the agent's task, because the task owns the sender.
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }

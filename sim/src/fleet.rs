@@ -35,24 +35,24 @@ pub struct Options {
     /// Seed of all random numbers in the fleet.
     pub seed: u64,
     pub lease: LeaseTimes,
-    /// Time for which a derived Service is kept after its last exporter is gone.
+    /// Time for which a member agent keeps a derived Service after its last exporter is gone.
     pub derived_service_grace: Duration,
-    /// Settings of the member agents' EndpointSlice controller, which does not run with `None`.
+    /// Settings of the member agents' EndpointSlice controller; `None` if the controller is off.
     pub endpointslices: Option<endpoints::Settings>,
-    /// Form of the CustomResourceDefinitions that the servers have: fleetnet's or the Go agents'.
+    /// Form of the CRDs on the servers: fleetnet's form or the form of the Go agents.
     pub form: Form,
-    /// Ids of the members, if not `member-1`, `member-2`, …. Two members may have the same id.
+    /// Cluster ids of the members; empty for the default ids. Two members may have the same id.
     pub cluster_ids: Vec<String>,
-    /// Time without a renewal after which a member agent takes over the id of another cluster.
+    /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another cluster.
     pub member_takeover_after: Duration,
-    /// Address ranges that the member agents accept for the endpoints of each other cluster.
+    /// Address ranges in which the member agents accept the endpoints of each other cluster.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
 }
 
 impl Options {
-    /// Returns the agents' default settings for a fleet with this number of members.
+    /// Returns the agents' default settings, for a fleet with this number of members.
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
@@ -71,7 +71,7 @@ impl Options {
     }
 }
 
-/// Simulated fleet: hub, members and agents. Its virtual time moves only with tokio's clock.
+/// Simulated fleet: hub, members and agents. Its virtual time advances only with tokio's clock.
 #[derive(Debug)]
 pub struct Fleet {
     pub hub: Server,
@@ -79,7 +79,7 @@ pub struct Fleet {
     pub members: Vec<Member>,
     clock: Clock,
     options: Options,
-    /// Number of agents started so far, from which each gets a new identity.
+    /// Number of agents that were started. The identity of each new agent contains this number.
     started: u32,
     agents: BTreeMap<Place, (Agent, Line)>,
 }
@@ -88,13 +88,13 @@ pub struct Fleet {
 pub struct Member {
     pub name: String,
     pub hub_namespace: Text,
-    /// User name of the member's agent in the hub. Clusters with the same id have different users here, so that tests can tell
-    /// their writes apart.
+    /// User name of the member's agent in the hub. Two members with the same cluster id have different users, so that tests can
+    /// distinguish their writes.
     pub hub_user: String,
     pub server: Server,
 }
 
-/// Contents of all servers of a fleet at one moment, to restore later.
+/// Contents of all servers of a fleet at one moment. [`Fleet::restore`] restores them.
 #[derive(Debug)]
 pub struct Backup(Vec<memkube::Backup>);
 
@@ -107,7 +107,7 @@ pub enum Place {
 }
 
 impl Fleet {
-    /// Creates the servers of a fleet, and the namespaces that agents need. Starts no agent.
+    /// Creates the servers of a fleet, and the namespaces that agents need. Does not start agents.
     pub async fn new(options: Options) -> anyhow::Result<Self> {
         let clock = Clock::virtual_at(NOON);
         let hub = server("hub", &clock, options.seed, options.form).await?;
@@ -152,7 +152,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts every agent that does not run yet, and waits until all are ready.
+    /// Starts every agent that is not running, and waits until all agents are ready.
     pub async fn start_agents(&mut self) -> anyhow::Result<()> {
         for place in self.places() {
             if !self.agents.contains_key(&place) {
@@ -162,14 +162,14 @@ impl Fleet {
         self.ready().await
     }
 
-    /// Waits until all agents have listed their clusters.
+    /// Waits until all agents have listed all kinds that they watch.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let ready = join_all(self.agents.values().map(|(agent, _)| agent.ready()));
         timeout(READY, ready).await.with_context(|| format!("the agents were not ready within {READY:?}"))?;
         Ok(())
     }
 
-    /// Starts the agent of a cluster. Kills the one that runs there, if any.
+    /// Starts the agent of a cluster. If an agent already runs there, kills that agent first.
     pub fn start(&mut self, place: Place) -> anyhow::Result<()> {
         self.started += 1;
         let setup = |kind: &str| Setup {
@@ -205,7 +205,7 @@ impl Fleet {
         self.agents.get(&place).map(|(agent, _)| agent)
     }
 
-    /// Returns the connection through which a cluster's agent makes its requests.
+    /// Returns the connection through which a cluster's agent sends its requests.
     #[must_use]
     pub fn line(&self, place: Place) -> Option<&Line> {
         self.agents.get(&place).map(|(_, line)| line)
@@ -223,32 +223,33 @@ impl Fleet {
         }
     }
 
-    /// Returns every recorded request with its time and status: first those to the hub, then those to each member.
+    /// Returns all recorded requests with their times and statuses: first the requests to the hub, then the requests to each
+    /// member.
     #[must_use]
     pub fn history(&self) -> Vec<Entry> {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
     }
 
-    /// Returns a copy of what all servers store now.
+    /// Returns a copy of the current contents of all servers.
     #[must_use]
     pub fn backup(&self) -> Backup {
         Backup(self.servers().map(|(_, server)| server.memkube().backup()).collect())
     }
 
-    /// Restores the servers of this fleet from a backup. Running agents get no notice, as with a restored etcd.
+    /// Restores the contents of all servers from a backup. As with a restored etcd, running agents get no watch events about it.
     pub fn restore(&self, backup: &Backup) {
         for ((_, server), backup) in self.servers().zip(&backup.0) {
             server.memkube().restore(backup);
         }
     }
 
-    /// Stops all agents in parallel. Fails if one of them ends with an error or must be killed.
+    /// Stops all agents in parallel. Fails if an agent ends with an error or must be killed.
     pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
         let agents = std::mem::take(&mut self.agents);
         join_all(agents.into_values().map(|(agent, _)| stop(agent))).await.into_iter().collect()
     }
 
-    /// Stops the agent of a cluster. Fails if none runs there, if it ends with an error or if it must be killed.
+    /// Stops the agent of a cluster. Fails if no agent runs there, if the agent ends with an error, or if it must be killed.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
         let (agent, _) = self.agents.remove(&place).context("an agent runs there")?;
         stop(agent).await

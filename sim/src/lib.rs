@@ -1,7 +1,7 @@
 //! Simulated fleets in one process: a hub and members on memkube, with the real agents as tasks.
 //!
-//! Nothing here sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of a fleet take only as long as
-//! its work.
+//! This crate never sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of virtual time take only as
+//! long as the work in them.
 
 pub mod agent;
 pub mod fleet;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Number of requests that a server's audit record keeps.
+/// Number of requests in a server's audit record. Older requests are dropped.
 pub const AUDIT_ENTRIES: usize = 1 << 18;
 /// Time limit for all agents of a fleet to become ready.
 pub const READY: Duration = Duration::from_secs(60);

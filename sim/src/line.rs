@@ -1,4 +1,5 @@
-//! Connection between one agent and the API servers, which counts the agent's writes and can be cut at any of them.
+//! Connection between an agent and the API servers. The connection counts the agent's writes, and a test can cut the connection
+//! at any write.
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
@@ -12,13 +13,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Resources whose writes are not counted. Leader election has its own tests, and nothing waits for Events.
+/// Resources whose writes are not counted: Leases, because leader election has its own tests, and Events, because no other write
+/// depends on them.
 const NOT_COUNTED: [&str; 2] = ["leases", "events"];
 
-/// Time for concurrent writes to finish. Virtual time passes only when all tasks are idle, so any duration is enough.
+/// Time to wait until concurrent writes have finished. Virtual time passes only while all tasks are idle, so any duration is
+/// enough.
 const CARRIED_OUT: Duration = Duration::from_millis(1);
 
-/// Point at which an agent's connection is cut: one of its writes.
+/// Write of an agent at which its connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Number of the write at which to cut, from 1.
@@ -27,14 +30,15 @@ pub struct Cut {
     pub side: Side,
 }
 
-/// Moment at which a connection is cut, relative to a write.
+/// Moment at which a connection is cut, relative to the execution of a write by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Before: the write does not reach the server.
+    /// The connection is cut before the write: the write does not reach the server.
     Before,
-    /// Before, but concurrent writes still reach the server. The agent gets no answer to them.
+    /// The connection is cut before the write, but concurrent writes still reach the server. The agent gets no response to these
+    /// writes.
     Overtaken,
-    /// After: the write reaches the server, but the agent gets no answer.
+    /// The connection is cut after the write: the write reaches the server, but the agent gets no response.
     After,
 }
 
@@ -42,7 +46,7 @@ impl Side {
     pub const ALL: [Self; 3] = [Self::Before, Self::Overtaken, Self::After];
 }
 
-/// Connection of one agent to all of its clusters. Clones are the same connection.
+/// Connection of one agent to all of its clusters. Clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
@@ -56,7 +60,7 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     Everything,
-    /// Requests reach the servers, but answers do not reach the agent.
+    /// Requests reach the servers, but responses do not reach the agent.
     Requests,
     Nothing,
 }
@@ -74,7 +78,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Sets the count of writes to 0, and plans a cut at one of the next writes.
+    /// Sets the count of writes to 0. Plans a cut at one of the next writes; `None` plans no cut.
     pub fn arm(&self, cut: Option<Cut>) {
         *self.0.count.lock() = Count { written: 0, cut };
     }
@@ -85,7 +89,7 @@ impl Line {
         self.0.count.lock().written
     }
 
-    /// Waits until the connection is cut. After that no traffic passes in either direction.
+    /// Waits until the connection is cut. After the cut, nothing passes in either direction.
     pub fn is_cut(&self) -> impl Future<Output = ()> + Send + use<> {
         self.is_at(Passes::Nothing)
     }
@@ -94,19 +98,19 @@ impl Line {
         let mut passes = self.0.passes.subscribe();
         async move {
             if passes.wait_for(|passes| *passes == wanted).await.is_err() {
-                // The sender is gone: no agent uses this connection any more, so it is never cut.
+                // The sender was dropped: no agent uses this connection any more, so the connection is never cut.
                 pending::<()>().await;
             }
         }
     }
 
-    /// Returns a service that reaches `service` through this connection.
+    /// Returns a service that sends requests to `service` through this connection.
     #[must_use]
     pub fn to(&self, service: Service) -> Wired {
         Wired { service, line: self.clone() }
     }
 
-    /// Counts a write. Returns the moment of the cut if this is the write to cut at.
+    /// Counts a write. If the cut is planned at this write, returns the moment of the cut.
     fn count(&self) -> Option<Side> {
         let mut count = self.0.count.lock();
         count.written += 1;
@@ -127,7 +131,7 @@ impl Line {
     }
 }
 
-/// Server that an agent reaches through a connection that can be cut.
+/// API server that an agent reaches through a connection that a test can cut.
 #[derive(Clone, Debug)]
 pub struct Wired {
     service: Service,

@@ -11,7 +11,7 @@ use memkube::{MemKube, Options, User};
 
 /// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
-/// User name that sets up the server and makes the tests' requests. No agent uses it.
+/// User name that sets up the server, and the user of requests by tests. Agents have other user names.
 pub const ADMIN: &str = "admin";
 
 /// Simulated API server of one cluster.
@@ -24,7 +24,7 @@ impl Server {
         Self::with_definitions(name, options, Form::Full).await
     }
 
-    /// Starts a server like [`Server::start`], but with this form of the CustomResourceDefinitions.
+    /// Starts a server with this form of the CRDs, and the namespace [`FLEET_SYSTEM`].
     pub async fn with_definitions(name: &str, options: Options, form: Form) -> anyhow::Result<Self> {
         let server = Self(MemKube::new(options));
         for definition in crds::all(form) {
@@ -35,7 +35,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns the memkube instance, to set faults and read its records.
+    /// Returns the memkube instance, for faults and recorded requests.
     #[must_use]
     pub fn memkube(&self) -> &MemKube {
         &self.0
@@ -54,7 +54,7 @@ impl Server {
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Returns the cluster as an agent connects to it, through a connection that can be cut.
+    /// Returns the cluster as an agent connects to it, through a connection that a test can cut.
     #[must_use]
     pub fn cluster_over(&self, line: &Line, name: &str, user: &str) -> Cluster {
         let client = kube::Client::new(line.to(self.0.service(User::new(user))), "default");

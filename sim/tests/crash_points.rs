@@ -1,5 +1,5 @@
-//! Crash points: each agent crashes before and after the commit of each of its writes, and while its concurrent writes still
-//! reach the server. Then another agent starts in its place. The fleet must end like a fleet without crashes, and then make no
+//! Crash points: each agent crashes before each of its writes, after each write, and while its concurrent writes still reach the
+//! server. Then a new agent starts in its place. The fleet must reach the same state as a fleet without crashes, and then make no
 //! more writes.
 
 mod support;
@@ -16,21 +16,21 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// Time after which an action is complete: the Leases of a crashed agent have expired, and so has the derived Service's grace
-/// period.
+/// Time in which all effects of an action happen. In this time, the Leases of a crashed agent expire, and the grace period of the
+/// derived Service ends.
 const DONE: Duration = Duration::from_secs(40);
 /// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(40);
 /// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
-/// Time within which all writes of an action are made, with a heartbeat of each member.
+/// Time in which all writes of an action are made, with a heartbeat of each member.
 const WRITTEN: Duration = Duration::from_secs(12);
-/// Time within which a newly started agent becomes the leader.
+/// Time in which a new agent becomes the leader.
 const LED: Duration = Duration::from_secs(10);
 /// Time limit for the write at which an agent crashes.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Fleet that is ready for an action, and can return to that state.
+/// Fleet that is ready for an action. The test can restore this state.
 struct CrashTest {
     action: Action,
     env: Environment<OnMemkube>,
@@ -47,7 +47,7 @@ impl CrashTest {
         Ok(Self { action, env, before })
     }
 
-    /// Returns the fleet to its state before the action, and waits until its agents lead.
+    /// Restores the state of the fleet before the action, and waits until its agents lead.
     async fn reset(&mut self) -> anyhow::Result<()> {
         self.env.backend.stop_agents().await?;
         self.env.backend.0.restore(&self.before);
@@ -60,7 +60,7 @@ impl CrashTest {
         self.env.backend.0.line(place).cloned().context("every agent runs")
     }
 
-    /// Runs the action without a crash. Returns the resulting state, and the number of each agent's writes.
+    /// Runs the action without a crash. Returns the state of the fleet at the end, and the number of writes of each agent.
     async fn without_crash(&mut self) -> anyhow::Result<(Snapshot, Vec<(Place, usize)>)> {
         self.reset().await?;
         let places: Vec<Place> = self.env.backend.0.places().collect();
@@ -76,7 +76,7 @@ impl CrashTest {
         Ok((take_snapshot(&self.env).await?, writes))
     }
 
-    /// Runs the action with a crash of an agent at one of its writes, and starts another agent. Returns the differences from
+    /// Runs the action. One agent crashes at one of its writes, and a new agent starts in its place. Returns the differences from
     /// the expected state.
     async fn with_crash(&mut self, place: Place, cut: Cut, expected: &Snapshot) -> anyhow::Result<Vec<String>> {
         self.reset().await?;
@@ -105,12 +105,12 @@ impl CrashTest {
     }
 }
 
-/// Runs the action once for each write of each agent and each kind of crash. Expects this number of crash points.
+/// Runs the action once for each write of each agent and each kind of crash. Checks the number of crash points.
 fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |_| Side::ALL.to_vec())
 }
 
-/// Runs the action once for each write of each agent, with the kinds of crash in turn. Expects this number of crash points.
+/// Runs the action once for each write of each agent, with alternating kinds of crash. Checks the number of crash points.
 fn a_crash_at_every_write_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |write| vec![Side::ALL[write % Side::ALL.len()]])
 }

@@ -1,5 +1,5 @@
-//! Tests of the EndpointSlice controller in a fleet, in one process with the exporter. It starts and stops by what it sees of
-//! kube-controller-manager, here only its Lease. Time is paused, so waits of three minutes cost nothing.
+//! Tests of the EndpointSlice controller in the member agents of a fleet. In mode `auto`, the Lease of kube-controller-manager
+//! determines whether the controller is active. Time is paused, so waits of three minutes cost nothing.
 
 mod support;
 
@@ -28,7 +28,7 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-/// Duration longer than the controller waits in mode `auto`.
+/// Duration that is longer than the controller waits before it becomes active in mode `auto`.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Returns a fleet whose member agents have the EndpointSlice controller in this mode.
@@ -52,7 +52,7 @@ async fn another_pod(workload: &Workload) -> anyhow::Result<()> {
     workload.pod(&PodSketch::new("app-1", "app", &["10.1.0.2"])).await.map(drop)
 }
 
-/// Waits until a slice has this address, without a time limit.
+/// Waits at most [`LONG`] until a slice has this address.
 async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     let is_shown =
         |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|endpoint| endpoint.addresses == [address]);
@@ -64,7 +64,7 @@ async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     .map(drop)
 }
 
-/// Renews kube-controller-manager's Lease, as that does every two seconds.
+/// Renews the Lease of kube-controller-manager, as kube-controller-manager does every 2 s.
 async fn renew_lease(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     let leases: Api<Lease> = Api::namespaced(env.members[0].client.clone(), LEASE_NAMESPACE);
     let renewed = micro_time(env.backend.0.clock().now());
@@ -174,8 +174,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
     })
 }
 
-/// Forbids a member agent to list or watch one resource while the returned flag is set. Its Leases still work, because it only
-/// gets them.
+/// Forbids the member agents to list or watch a resource while the returned flag is set. Leader election still works, because
+/// agents only get Leases.
 fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(false));
     let is_forbidden = Arc::clone(&forbidden);
@@ -189,7 +189,8 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
     forbidden
 }
 
-/// Duration longer than the life of a watch and the wait after a denied one, so that the agent has noticed a lost right.
+/// Duration that is longer than the life of a watch plus the wait after a denied watch. After it, the agent has noticed a lost
+/// right.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]
@@ -234,7 +235,7 @@ fn a_lease_that_may_not_be_read_any_more_does_not_count_as_silent() -> anyhow::R
     })
 }
 
-/// Fault: creates of slices take effect but get no answer.
+/// Fault: the server executes creates of slices, but does not respond.
 struct Silent;
 
 impl Faults for Silent {
@@ -259,7 +260,7 @@ fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs
                 workload.service(&name).await?;
                 workload.pods(&name, &["10.1.0.1"]).await?;
             }
-            // Wait less than the 10 s after which a request without an answer times out.
+            // Wait less than 10 s, the time after which a request without a response fails.
             sleep(Duration::from_secs(5)).await;
             let slices =
                 async || Ok::<_, kube::Error>(workload.user.api::<EndpointSlice>().list(&Default::default()).await?);

@@ -1,5 +1,5 @@
-//! Tests of the rules of the fleet in one process on paused time: the scenarios that also run on real API servers, and rules
-//! that take a minute to test.
+//! Tests of the rules of the fleet, in one process on paused time. Some scenarios also run on real API servers. Other rules need
+//! a minute to test, and run only here.
 
 mod support;
 
@@ -15,9 +15,9 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-/// Time for which the features in a deleted MemberAgent still count.
+/// Time in which the features in a deleted MemberAgent stay valid.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Time within which all effects of a change are visible.
+/// Time in which all effects of a change become visible.
 const SOON: Duration = Duration::from_secs(1);
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnMemkube>) -> S) -> anyhow::Result<()>
@@ -29,7 +29,7 @@ where
 
 fleetnet_tests::fleet_rule_tests!(run_scenario);
 
-/// Returns the number of writes to MemberAgents in this many seconds. Includes the ledger's own waits before and after.
+/// Returns the number of writes to MemberAgents in this number of seconds, which include the ledger's own waits.
 async fn heartbeats(env: &Environment<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
     const OF_LEDGER: u64 = 5;
     let mark = env.backend.mark().await?;
@@ -60,7 +60,7 @@ fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_chang
         assert_eq!(heartbeats(&env, 20).await?, lines(answered));
         sees_shares(&env, 0, [1, 1, 2, 0, 0]).await?;
         sees_shares(&env, 1, [0, 0, 0, 1, 1]).await?;
-        // As many endpoints as before, so that no count in the MemberAgents changes.
+        // The number of endpoints stays the same, so that no count in the MemberAgents changes.
         env.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
         assert_eq!(heartbeats(&env, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
         env.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;
@@ -93,7 +93,7 @@ fn a_member_whose_counts_change_with_every_renewal_renews_as_usual() -> anyhow::
     })
 }
 
-/// Returns a fleet with a Service that uses every feature, exported and imported.
+/// Returns a fleet with an exported and imported Service that uses every feature.
 async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
     rich::create(&env.user(0)).await?;
@@ -104,7 +104,7 @@ async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     Ok(env)
 }
 
-/// Deletes the MemberAgent of a member, as an operator does who returns to Go agents.
+/// Deletes the MemberAgent of a member, as an operator does before a return to the Go agents.
 async fn delete_member_agent(env: &Environment<OnMemkube>, member: usize) -> anyhow::Result<()> {
     let agents = announced::member_agents(env, member);
     agents.delete(&env.members[member].cluster_id, &DeleteParams::default()).await?;

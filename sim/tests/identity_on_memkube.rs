@@ -1,5 +1,5 @@
-//! Tests of two clusters with the same id, on paused time: the first writes to the hub; the second waits, and takes over when
-//! it may.
+//! Tests of two clusters with the same cluster id, on paused time. The first cluster owns the id and writes to the hub. The
+//! second cluster waits until it may take the id over.
 
 mod support;
 
@@ -24,14 +24,14 @@ use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 const FIRST: usize = 0;
-/// Index of another member, which imports from member-1 and exports to it.
+/// Index of another member. This member imports from member-1 and exports to member-1.
 const OTHER: usize = 1;
 /// Index of the second cluster with the id member-1.
 const SECOND: usize = 2;
 
 const SECONDS: Duration = Duration::from_secs(5);
 const MINUTES: Duration = Duration::from_secs(600);
-/// Time that the owner of an id may take for a restart before another cluster takes over.
+/// Time that a restart of the id's owner may take, without a takeover by another cluster.
 const RESTART: Duration = Duration::from_secs(30);
 /// Default of `--member-takeover-after`.
 const TAKEOVER: Duration = Duration::from_secs(1_800);
@@ -52,8 +52,8 @@ async fn start(env: &mut Environment<OnMemkube>, places: &[Place]) -> anyhow::Re
     env.backend.0.ready().await
 }
 
-/// Returns a fleet in which the second cluster owned the id first, imported `db`, exports an `app` of its own and does not run
-/// any more. The first cluster owns the id now and exports `app`. The other member imports `app` and exports `db`.
+/// Returns a fleet in which the second cluster owned the id before: it imported `db`, exports a different `app`, and its agent
+/// has stopped. The first cluster owns the id now and exports `app`. The other member imports `app` and exports `db`.
 async fn first_after_second() -> anyhow::Result<Environment<OnMemkube>> {
     let mut env = fleet().await?;
     start(&mut env, &[Place::Hub, Place::Member(OTHER), Place::Member(SECOND)]).await?;
@@ -82,7 +82,7 @@ async fn uid(env: &Environment<OnMemkube>, member: usize) -> anyhow::Result<Stri
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// Returns the number of writes that a cluster's agent has sent to the hub, heartbeats included.
+/// Returns the number of writes to the hub by a cluster's agent, including heartbeats.
 fn written_in_hub(env: &Environment<OnMemkube>, member: usize) -> usize {
     let fleet = &env.backend.0;
     let user = &fleet.members[member].hub_user;
@@ -100,18 +100,18 @@ fn has_blocking_reason(env: &Environment<OnMemkube>, member: usize, reason: &str
     Ok(metrics.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} 1")))
 }
 
-/// Returns a user in the namespace with the Events about a whole cluster.
+/// Returns a user of the namespace that contains the Events about the whole cluster.
 fn operator(env: &Environment<OnMemkube>, member: usize) -> User {
     User::new(env.members[member].client.clone(), "default")
 }
 
-/// Runs the command of docs/install.md that hands the id over to another cluster.
+/// Hands the id over to another cluster with the command of docs/install.md.
 async fn hand_over(env: &Environment<OnMemkube>, to: usize) -> anyhow::Result<()> {
     let in_hub = User::new(env.backend.hub(), &env.members[to].hub_namespace);
     in_hub.merge::<MemberAgent>("member-1", json!({"spec": {"clusterUid": uid(env, to).await?}})).await
 }
 
-/// Waits until the other member routes to this address only.
+/// Waits until the other member routes only to this address.
 async fn routes_are(routes: &mut Routes, address: &str) -> anyhow::Result<()> {
     routes.are(&[&format!("{address}:8080")]).await
 }
@@ -212,7 +212,7 @@ fn a_second_cluster_takes_over_from_one_that_has_been_silent_for_half_an_hour_an
     })
 }
 
-/// Fault that cuts a user off from the hub. Open watches end within a minute.
+/// Fault: a user cannot reach the hub. The user's open watches end within a minute.
 struct CutOff {
     user: String,
     is_cut: AtomicBool,
@@ -282,7 +282,7 @@ fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
     })
 }
 
-/// Policy that denies the agent to read namespaces of its own cluster.
+/// Fault: the agent has no right to read the namespaces of its own cluster.
 struct NoNamespaces;
 
 impl Faults for NoNamespaces {

@@ -1,5 +1,5 @@
-//! Tests in which the CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature. No agent
-//! deletes anything because of that.
+//! Tests in which the CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature. Agents
+//! delete nothing because of the missing CRD.
 
 mod support;
 
@@ -19,11 +19,11 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// Time for which the last announced features still count.
+/// Time in which the last announced features stay valid after the CRD is deleted.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Time after which agents look for a missing kind only every five minutes.
+/// Duration after which agents look for a missing kind only every five minutes.
 const LONG: Duration = Duration::from_secs(900);
-/// Time within which all agents notice that the kind is served again, and announce their features.
+/// Time in which all agents notice that the kind exists again, and announce their features.
 const ANNOUNCED: Duration = Duration::from_secs(370);
 
 /// Returns a fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.
@@ -54,12 +54,12 @@ async fn set(exporter: &User, slice: &str, endpoints: Value) -> anyhow::Result<(
     exporter.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints})).await
 }
 
-/// Returns a ready endpoint in a zone, as in the exporter's slice of `app`.
+/// Returns a ready endpoint in a zone, as it is in the exporter's slice of `app`.
 fn in_zone(address: &str, zone: &str) -> Value {
     json!([{"addresses": [address], "conditions": rich::ready(), "zone": zone}])
 }
 
-/// Returns the same endpoint as an importer has it.
+/// Returns a slice with a ready endpoint, as it is imported.
 fn imported(family: &str, address: &str, zone: Option<&str>) -> Value {
     let endpoint =
         zone.map_or_else(|| json!({"addresses": [address]}), |it| json!({"addresses": [address], "zone": it}));

@@ -1,4 +1,4 @@
-//! Tests of the main job in one process on paused time: the scenarios that also run on real API servers.
+//! Tests of the main job, in one process on paused time. The same scenarios also run on real API servers.
 
 mod support;
 

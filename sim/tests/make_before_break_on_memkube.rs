@@ -1,5 +1,5 @@
-//! Tests of make before break: importers have endpoints at every moment, while requests are late or fail, and while replacement
-//! slices are rejected.
+//! Tests of make before break: importers always have endpoints, also while requests are delayed or fail, and while replacement
+//! slices are denied.
 
 #[path = "support/random_faults.rs"]
 mod random_faults;
@@ -41,7 +41,7 @@ fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FLEET).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
-        // A watch keeps the faults that were set when it started, so restart the agents.
+        // A watch keeps the faults from its start, so stop the agents first: their new watches have the faults.
         env.backend.0.stop_agents().await?;
         let faults = RandomFaults::new(1);
         faults.start(&env.backend.0);
@@ -60,7 +60,7 @@ fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and
     })
 }
 
-/// Fault: a quota for one resource is used up.
+/// Fault: the quota for a resource is exhausted, so creates are denied.
 struct Quota(&'static str);
 
 impl Faults for Quota {
@@ -75,8 +75,8 @@ impl Faults for Quota {
     }
 }
 
-/// Replaces slices while a quota rejects the new ones of a resource. Asserts that the old slices stay, and that one Event about
-/// an object of `kind` says so.
+/// Replaces slices while a quota denies creates of a resource. Asserts that the old slices stay, and that one Event about an
+/// object of `kind` reports the denied create.
 fn a_quota_keeps_the_old(
     resource: &'static str,
     where_it_is: fn(&sim::Fleet) -> &Server,

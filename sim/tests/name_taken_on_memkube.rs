@@ -1,4 +1,4 @@
-//! Tests of a foreign EndpointSlice that has the name of a slice to import.
+//! Tests of a foreign EndpointSlice with the same name as a slice that the agent wants to import.
 
 mod support;
 

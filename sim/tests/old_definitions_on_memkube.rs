@@ -1,5 +1,5 @@
-//! Tests of fleets that Go agents left behind: CRDs without the fields of fleetnet, and writers that remove fields they do not
-//! know. Agents work there and settle.
+//! Tests of fleets that still have parts of the Go agents: CRDs without the fields of fleetnet, and writers that remove unknown
+//! fields. In such a fleet, the agents work and settle.
 
 mod support;
 
@@ -28,9 +28,9 @@ use support::OnMemkube;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Time after which an action is complete, including the grace period of the derived Service.
+/// Time in which all effects of an action happen, including the end of the grace period of the derived Service.
 const DONE: Duration = Duration::from_secs(10);
-/// Time in which renewals are counted, including the ledger's own wait.
+/// Time in which the test counts heartbeats. With the ledger's wait of 5 s, the sum is one minute.
 const MINUTE: Duration = Duration::from_secs(55);
 /// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(20);
@@ -78,7 +78,7 @@ fn with_definitions_in_the_go_form_their_fields_of_a_rich_service_are_carried() 
     })
 }
 
-/// Replaces the CRD of MemberAgent by its previous version, which must prune the fields that it lacks.
+/// Replaces the CRD of MemberAgent by its previous version. The server then prunes the fields that the previous version lacks.
 async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(fleet.hub.admin());
     let [previous] = &manifests::objects(manifests::PREVIOUS_MEMBER_AGENTS)?[..] else { bail!("one definition") };
@@ -116,9 +116,10 @@ fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
     })
 }
 
-/// Simulated Go agent that writes each object of our group back as its types decode it, whenever it sees one.
+/// Simulated Go agent. It decodes each new object of our group with the Go types and writes the object back, without the fields
+/// that the Go types lack.
 struct Typed {
-    /// Number of objects that lost a field by that.
+    /// Number of written objects that lost a field.
     reduced: Arc<AtomicUsize>,
     tasks: JoinSet<anyhow::Result<()>>,
 }
@@ -135,7 +136,7 @@ impl Typed {
         Self { reduced, tasks }
     }
 
-    /// Returns the number of objects that have lost a field so far.
+    /// Returns the number of objects that have lost a field until now.
     async fn reduced(&mut self) -> anyhow::Result<usize> {
         if let Some(ended) = self.tasks.try_join_next() {
             ended??;
@@ -165,7 +166,7 @@ async fn write_back(
         let name = object.metadata.name.as_deref().context("an object has a name")?;
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         match api.replace(name, &PostParams::default(), &typed).await {
-            // The object has a newer version or is gone. The watch shows that next.
+            // The object has a newer version or was deleted. The watch shows the new state next.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             written => drop(written?),
         }
@@ -173,7 +174,7 @@ async fn write_back(
     Ok(())
 }
 
-/// Reduces a value to what the Go types keep: the fields of the schema, and times in whole seconds.
+/// Reduces a value to the content that the Go types keep: the fields of the schema, and times in whole seconds.
 fn reduce(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

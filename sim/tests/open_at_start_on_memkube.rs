@@ -1,5 +1,5 @@
-//! Tests of a right that the hub agent lacks in its first seconds, as while a role is being applied. No import is allowed by
-//! mistake, and nothing is removed because of that.
+//! Tests of a right that the hub agent lacks in its first seconds, for example until a role is applied. Without the right, the
+//! hub agent allows no forbidden import, and removes nothing.
 
 mod support;
 
@@ -19,12 +19,12 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// Time after the hub agent's start for which it lacks a right.
+/// Time after the hub agent's start in which it lacks a right.
 const LACKING: Duration = Duration::from_secs(2);
-/// Time within which the hub agent notices that it has the right, and everything arrives.
+/// Time in which the hub agent notices that it has the right, and all changes arrive.
 const NOTICED: Duration = Duration::from_secs(60);
 
-/// Forbids agents to list or watch a resource of the hub while the returned flag is set.
+/// Forbids all agents to list or watch a resource of the hub, while the returned flag is set.
 fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(true));
     let is_forbidden = Arc::clone(&forbidden);

@@ -1,5 +1,6 @@
-//! Tests with random faults: announcements change and disappear, rights change, agents crash, everything is late and many
-//! requests fail. In the end the importer has everything that both sides support, and no more writes are made.
+//! Tests with random faults: announcements change and are deleted, rights change, agents crash, requests and watch events are
+//! delayed, and many requests fail. In the end, the importer has all content that both agents support, and the agents make no
+//! more writes.
 
 #[path = "support/random_faults.rs"]
 mod random_faults;
@@ -22,7 +23,7 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// Number of fleets to test, each with another seed.
+/// Number of fleets to test, each with a different seed.
 const FLEETS: u64 = 3;
 /// Rounds for each fleet. A round causes each fault of [`KINDS`] once, in random order.
 const ROUNDS: usize = 4;
@@ -38,10 +39,11 @@ const KINDS: [Kind; 10] = [
     Kind::AgentIsKilled,
     Kind::LongPause,
 ];
-/// Longest time between two faults. Some are longer than agents remember the features of a peer that is gone.
+/// Longest time between two faults. [`LONG_PAUSE`] is longer than the 60 s in which agents remember the features of a deleted
+/// MemberAgent.
 const PAUSE_MILLISECONDS: u64 = 15_000;
 const LONG_PAUSE: Duration = Duration::from_secs(65);
-/// Time after the faults within which everything has arrived, even after a long back-off.
+/// Time after the last fault in which all changes arrive, even after a long back-off.
 const RECOVERED: Duration = Duration::from_secs(400);
 /// Time without writes at the end that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(120);
@@ -60,7 +62,7 @@ enum Kind {
     LongPause,
 }
 
-/// Content that the exporter's slices should have.
+/// Expected content of the exporter's slices.
 struct Content {
     four: u64,
     six: bool,
@@ -75,7 +77,7 @@ impl Content {
         ])
     }
 
-    /// Returns the same content as the importer should have it, where a ready endpoint has no conditions.
+    /// Returns the expected content of the imported slices. A ready endpoint has no conditions there.
     fn imported(&self) -> Vec<Value> {
         let mut fours = self.fours();
         if let Some(ready) = fours[0].as_object_mut() {
@@ -151,14 +153,14 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
     }
 }
 
-/// Runs a fleet with the random faults of a seed.
+/// Tests a fleet with the random faults of a seed.
 async fn run_seed(seed: u64) -> anyhow::Result<()> {
     let mut env = Environment::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
     rich::create(&env.user(0)).await?;
     env.user(0).export("app").await?;
     env.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&env.user(1), &rich::imported()).await?;
-    // A watch keeps the faults that were set when it started, so restart the agents.
+    // A watch keeps the faults from its start, so stop the agents first: their new watches have the faults.
     env.backend.stop_agents().await?;
     let (faults, mut content) = (RandomFaults::new(seed), Content { four: 0, six: true });
     faults.start(&env.backend.0);
@@ -177,7 +179,7 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
         trust::name(&env, members, None).await?;
     }
     sleep(RECOVERED).await;
-    // Check first without a change, because a new change would repair a lost update.
+    // First check without a further change, because a further change would repair a lost update.
     rich::arrives(&env.user(1), &content.imported()).await?;
     content.four += 1;
     env.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": content.fours()})).await?;

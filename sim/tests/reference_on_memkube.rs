@@ -1,5 +1,5 @@
-//! Test that docs/reference/metrics.md lists every metric of running agents. The page is generated from the definitions, so a
-//! metric that is registered without a definition is found here.
+//! Test that docs/reference/metrics.md lists every metric of running agents. The page is generated from the definitions of
+//! metrics, so the test fails for a metric without a definition.
 
 mod support;
 
@@ -19,7 +19,7 @@ const REFERENCE: &str = include_str!("../../docs/reference/metrics.md");
 /// Type and labels of each metric, by name.
 type Metrics = BTreeMap<String, (String, BTreeSet<String>)>;
 
-/// Returns the metrics that the reference lists, from rows like ``| `name` | counter | `label`, `label` | meaning |``.
+/// Returns the metrics on the reference page. A row has the form ``| `name` | counter | `label`, `label` | meaning |``.
 fn listed() -> Metrics {
     let row = |line: &str| {
         let mut cells = line.strip_prefix("| `")?.split(" | ");
@@ -31,7 +31,7 @@ fn listed() -> Metrics {
     REFERENCE.lines().filter_map(row).collect()
 }
 
-/// Returns the metrics in a text that an agent exports, without the labels and suffixes of histograms.
+/// Returns the metrics in the text of an agent's `/metrics`, without the additional labels and suffixes of histograms.
 fn exported(text: &str) -> Metrics {
     let mut metrics = Metrics::new();
     let mut current = String::new();

@@ -1,5 +1,5 @@
-//! Tests of bad answers to agents' writes: conflicts, 4xx, 5xx and lost answers, before and after the server executes the
-//! write.
+//! Tests of bad responses to agents' writes: conflicts, 4xx, 5xx and lost responses. The server fails the write, or executes the
+//! write and then fails.
 
 use crate::faults::{ServerFaults, assert_backs_off, is_about_objects, is_heartbeat};
 use crate::trial::{AFTER, BEFORE, LONGEST_BACK_OFF, SOON, Trial, run};
@@ -15,14 +15,14 @@ use tokio::time::{Instant, sleep};
 /// Duration of the faults in these tests.
 const SHORT_FAULT: Duration = Duration::from_secs(180);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Duration that covers the retry of a rejected write, which comes after 10 minutes.
+/// Duration in which the agent retries a rejected write, after 10 minutes.
 const REJECTED: Duration = Duration::from_secs(620);
 
 fn is_write(call: &Call) -> bool {
     call.verb.writes() && is_about_objects(call)
 }
 
-/// Applies this fault to every agent's write to objects, on all servers.
+/// Applies this fault to all agents' writes of objects, on all servers.
 fn every_write(trial: &Trial, fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static) {
     for faults in everywhere(trial) {
         let fault = fault.clone();
@@ -34,8 +34,8 @@ fn everywhere(trial: &Trial) -> [&ServerFaults; 3] {
     [&trial.hub, &trial.exporter, &trial.importer]
 }
 
-/// Fails every write of agents while a user makes a change. Asserts that no agent retries too often, and that the change
-/// arrives afterwards.
+/// Fails all writes of agents while a user makes a change. Asserts that no agent retries too often, and that the change arrives
+/// after the fault.
 async fn refused_for_a_while(
     trial: &mut Trial,
     fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,
@@ -46,7 +46,7 @@ async fn refused_for_a_while(
     let begun = Instant::now();
     trial.change().await?;
     sleep(SHORT_FAULT).await;
-    // The exporter's agent has one write to make, and sends requests for that object only. Each member agent also sends its
+    // The exporter's agent must write only one object, and sends requests only for this object. Each member agent also sends its
     // heartbeat.
     let requested = trial.hub.objects_requested(begun, is_write);
     let resources: Vec<&str> = requested.iter().map(|(resource, _)| resource.as_str()).collect();
@@ -67,18 +67,19 @@ async fn recovers_after_faults(trial: &Trial, within: Duration) -> anyhow::Resul
     trial.nothing_is_lost(&AFTER).await
 }
 
-/// Runs a first export, import and change. The server executes every write of agents, but answers with this fault. Asserts that
-/// no write is made twice.
+/// Runs a first export, import and change. The server executes every write of agents, but its response has this fault. Asserts
+/// that agents repeat no write.
 async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
     every_write(trial, move |_| fault.clone());
     let begun = Instant::now();
     trial.create_objects().await?;
     trial.start_agents().await?;
     trial.recovers(within).await?;
-    // Each write was made once: the servers have as many writes as without the fault.
+    // Each write was made once if the servers have executed as many writes as without the fault.
     let ledger = trial.env.backend.ledger().await.objects();
     let beats = trial.hub.request_times(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
-    // Each of the two members first makes two heartbeats, each followed by an answer of the hub, then one every ten seconds.
+    // Expected heartbeats: each of the two members starts with two heartbeats, and the hub answers each heartbeat. Then each
+    // member makes one heartbeat every 10 s.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
     ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
@@ -87,7 +88,7 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     Ok(())
 }
 
-/// Number of agents' writes for a first export and import, in the hub, the exporter and the importer.
+/// Number of agents' writes for a first export and import: in the hub, in the exporter and in the importer.
 const WRITES: [usize; 3] = [13, 3, 8];
 
 #[test]
@@ -161,7 +162,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
         let begun = Instant::now();
         trial.change().await?;
         sleep(SHORT_FAULT).await;
-        // Requests for the slice and heartbeats count together, because an answer's Retry-After delays both.
+        // Count the requests for the slice together with heartbeats, because a Retry-After in a response delays both.
         let exporter = hub_user(&trial.env.members[0].hub_namespace);
         let requests = trial.hub.request_times(begun, |call| is_write(call) && *call.user.name == *exporter);
         println!("requests after {requests:?}");
@@ -180,7 +181,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
 fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
-        // Reject the exporter's slice in the hub first, then the imported slice.
+        // First reject the exporter's slice in the hub. Later reject the imported slice.
         let rejected = |resource: &'static str| {
             move |call: &Call| {
                 let target = &call.target;

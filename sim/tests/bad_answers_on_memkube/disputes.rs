@@ -1,4 +1,5 @@
-//! Tests of other writers that undo the agents' writes again and again: the agents repair once a minute and name the writer.
+//! Tests of another writer that undoes the agents' writes again and again. The agents repair the object once a minute and name
+//! the other writer.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, SOON, Trial, run_settled};
@@ -17,7 +18,8 @@ const LOOK: Duration = Duration::from_secs(7);
 /// Expected number of repairs in a dispute: a few at once, then one a minute.
 const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
-/// Plays another writer that undoes every change of the agents to an object. Returns the number of the agents' writes.
+/// Simulates another writer that undoes every change of the agents to an object. Returns the number of the agents' writes to the
+/// object.
 async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
     let mark = trial.env.backend.mark().await?;
     let end = Instant::now() + DISPUTE;
@@ -34,7 +36,7 @@ async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> any
     Ok(ledger.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
 }
 
-/// Returns status, reason and message of the condition `Disputed`.
+/// Returns the status, reason and message of the condition `Disputed`.
 fn disputed(conditions: Option<&Vec<Condition>>) -> Option<(String, String, String)> {
     let condition = conditions?.iter().find(|condition| condition.type_ == "Disputed")?;
     Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))

@@ -1,4 +1,4 @@
-//! Tests of objects that agents own and somebody edits to nonsense or deletes, for every kind.
+//! Tests of objects that agents own: a user edits an object to nonsense, or deletes the object. There are tests for every kind.
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, run_settled};
 use anyhow::{Context as _, ensure};
@@ -14,15 +14,15 @@ use tokio::time::sleep;
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// Time limit for the repair of an edit.
 const REPAIRED: Duration = Duration::from_secs(10);
-/// Time between two edits. After so long without an undone repair, the next repair belongs to no dispute.
+/// Time between two edits. After this time, agents no longer count the next edit as part of a dispute.
 const APART: Duration = Duration::from_secs(60);
 /// Most writes that all agents together may make after an edit.
 const WRITES: usize = 16;
 
-/// Kind that agents own. The fleet of these tests has one object of it.
+/// Kind of objects that agents own. The fleet of these tests has one object of each kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Owned {
-    /// Cluster of that object: 0 for the hub, otherwise the number of the member.
+    /// Cluster of the object: 0 for the hub, otherwise the number of the member.
     cluster: usize,
     /// URL path of the kind's API, `/apis/<group>/<version>`.
     api: &'static str,
@@ -63,12 +63,12 @@ impl Owned {
         }
     }
 
-    /// Returns the name of the kind's CRD.
+    /// Returns the name of the CRD of this kind.
     pub(crate) fn definition(self) -> String {
         format!("{}.networking.fleet.azure.com", self.plural)
     }
 
-    /// Returns the value of a field of the object.
+    /// Returns the value of a top-level field of the object.
     pub(crate) async fn says(self, trial: &Trial, field: &str) -> anyhow::Result<Value> {
         Ok(self.path(trial).await?.1[field].take())
     }
@@ -102,10 +102,11 @@ impl Owned {
     }
 }
 
-/// Edit of an object by somebody.
+/// Edit of an object by a user.
 struct Edit {
     patch: Value,
-    /// Patch that reverts the edit, for an edit that does no harm and that agents therefore keep.
+    /// Patch that reverts the edit, for an edit that does no harm and that agents therefore keep. `None` for an edit that agents
+    /// repair.
     undo: Option<Value>,
 }
 
@@ -129,7 +130,7 @@ fn label(key: &str, value: Value) -> Value {
     json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}})
 }
 
-/// Asserts that agents repair each edit, or that it does no harm, and that importers never see its effect.
+/// Asserts that agents repair each edit, and keep each edit that does no harm. Importers never see an effect of an edit.
 fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let mut expected = take_snapshot(&trial.env).await?;
@@ -158,8 +159,8 @@ fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Resu
     })
 }
 
-/// Asserts that agents repair an edit that turns the object into another one: they create the right object again, under another
-/// name if needed. Users see no other effect.
+/// Asserts that agents repair an edit that changes the identity of an object: the name or UID in its reference. Agents create the
+/// right object again, with a different name if needed. Users see no other effect.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let expected = of_users(&take_snapshot(&trial.env).await?);
@@ -178,7 +179,7 @@ fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Res
             let ledger = trial.env.backend.since(&mark).await?.objects();
             ensure!(ledger.clusters().all(|ledger| ledger.count() == 0), "{edit} is not settled:\n{ledger}");
         }
-        // After the repair, changes of the source arrive again.
+        // After the repair, later changes of the source slice still arrive.
         trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
         trial.env.user(1).sees("app", &BEFORE).await.map(drop)
     })
@@ -247,7 +248,8 @@ fn an_internal_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()>
     repaired(
         Owned::in_hub("internalserviceimports"),
         [
-            // Any value of the service-type annotation but ClusterIP means LoadBalancer. The namespace tells whose claim it is.
+            // Any value of the service-type annotation except ClusterIP means LoadBalancer. The namespace, not `clusterId`,
+            // determines the member of a claim.
             harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
             harmless(
                 json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),
@@ -392,7 +394,7 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
             object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
             object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
             object(json!({"metadata": {"labels": null}})),
-            // The annotation records what was measured, and the next change overwrites it.
+            // The annotation only records the measured generation, and the next change of the slice overwrites it.
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", json!("2")),
@@ -405,7 +407,7 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     )
 }
 
-/// Returns an edit of the first endpoint of the imported slice.
+/// Returns an edit of the first endpoint in the imported slice.
 fn first_endpoint(change: Value) -> Edit {
     let mut endpoints = json!(AFTER.map(|address| json!({"addresses": [address]})));
     for (field, value) in change.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Faults of one simulated server, and a record of the requests that agents send meanwhile.
+//! Faults of one simulated server, and a record of the agents' requests during the faults.
 
 use anyhow::ensure;
 use futures::FutureExt as _;
@@ -14,17 +14,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Time that a faulty server takes to reject a request.
+/// Time until a faulty server rejects a request.
 const REFUSAL: Duration = Duration::from_millis(1);
 
 /// Function that returns the fault of each request.
 type RequestFault = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
 /// Function that returns the fault of each event of a watch.
 type EventFault = Arc<dyn Fn(&Call, &WatchedEvent) -> Fate + Send + Sync>;
-/// Mutating webhook: changes an object before it is stored.
+/// Mutating webhook: changes an object before the server stores the object.
 type Webhook = Arc<dyn Fn(&Call, &mut Object) + Send + Sync>;
 
-/// Faults of one server; none at first. Clones share them.
+/// Faults of one server. A new value has no faults. Clones share the faults.
 #[derive(Clone)]
 pub(crate) struct ServerFaults(Arc<State>);
 
@@ -36,21 +36,21 @@ struct State {
     requests: Mutex<Vec<SentRequest>>,
 }
 
-/// Request that an agent has sent, answered or not.
+/// Request of an agent, with or without a response.
 #[derive(Clone)]
 pub(crate) struct SentRequest {
     at: Instant,
     call: Call,
 }
 
-/// Fault of the open watches of users whose names contain the text.
+/// Fault of open watches. The text is part of the names of the users with the fault.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum OpenWatches {
     #[default]
     Healthy,
-    /// The connection is closed.
+    /// The connections of the watches are closed.
     Cut(&'static str),
-    /// The connection stays open without events.
+    /// The connections of the watches stay open, but deliver no events.
     Silent(&'static str),
 }
 
@@ -94,7 +94,7 @@ impl ServerFaults {
         self.0.open_watches.send_replace(open_watches);
     }
 
-    /// Ends all faults of this server. A watch that is already silent stays silent.
+    /// Ends all faults of this server. A watch that is already silent remains silent.
     pub(crate) fn end(&self) {
         *self.0.request_fault.lock() = None;
         *self.0.event_fault.lock() = None;
@@ -102,7 +102,7 @@ impl ServerFaults {
         self.0.open_watches.send_replace(OpenWatches::Healthy);
     }
 
-    /// Returns the resource and the name of each object that agents have requested since `begun`.
+    /// Returns the resource and the name of each object in agents' requests since `begun`.
     pub(crate) fn objects_requested(
         &self,
         begun: Instant,
@@ -113,7 +113,7 @@ impl ServerFaults {
         since.map(|request| (request.call.target.resource.to_string(), request.call.target.name.to_string())).collect()
     }
 
-    /// Returns the number of agents' requests in each minute since `begun`, without Leases and Events.
+    /// Returns the number of agents' requests in each minute since `begun`. Counts only requests for which `wanted` is true.
     pub(crate) fn requests_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
         let minutes = begun.elapsed().as_secs().div_ceil(60);
         let requests = self.0.requests.lock();
@@ -125,7 +125,7 @@ impl ServerFaults {
         (0..minutes).map(of_minute).collect()
     }
 
-    /// Returns the time of each agent's request since `begun`.
+    /// Returns the times of agents' requests since `begun`. Includes only requests for which `wanted` is true.
     pub(crate) fn request_times(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<Duration> {
         let requests = self.0.requests.lock();
         let since = requests.iter().filter(|request| request.at >= begun && wanted(&request.call));
@@ -137,7 +137,7 @@ fn is_of_agent(call: &Call) -> bool {
     call.user.name.contains("agent")
 }
 
-/// True for requests of objects other than Leases and Events.
+/// True for a request that is not about Leases or Events.
 pub(crate) fn is_about_objects(call: &Call) -> bool {
     !matches!(&*call.target.resource, "leases" | "events")
 }
@@ -157,7 +157,8 @@ impl Faults for ServerFaults {
         let request_fault = self.0.request_fault.lock().clone();
         let mut fault = request_fault.map_or_else(Fault::default, |request_fault| request_fault(call));
         if fault.refuse.is_some() {
-            // A rejection takes some time, so that the agent plans again at a later time and not in a loop.
+            // Delay the rejection, so that virtual time passes before the agent plans again. Otherwise the agent would plan in an
+            // endless loop.
             fault.delay_before = fault.delay_before.max(REFUSAL);
         }
         fault
@@ -213,8 +214,9 @@ impl WatchFaults for FaultyWatch {
     }
 }
 
-/// Asserts that agents back off: at most `first` requests in the first minute, and at most `later` in every later one. Limits
-/// are about 1.5 times what was measured, because the back-off is random; a retry without back-off makes thousands.
+/// Asserts that agents back off: at most `first` requests in the first minute, and at most `later` requests in each later minute.
+/// The limits are about 1.5 times the measured numbers, because the back-off is random. Retries without back-off would make
+/// thousands of requests.
 pub(crate) fn assert_backs_off(requests: &[usize], first: usize, later: usize) -> anyhow::Result<()> {
     println!("requests by minute: {requests:?}");
     ensure!(requests.iter().sum::<usize>() > 0, "nothing was requested");

@@ -14,7 +14,7 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// One hour in microseconds, by which the clock is set.
 const HOUR: i64 = 3_600_000_000;
 
-/// True for a member agent's write to its own MemberAgent. The hub agent writes only the status.
+/// True for a heartbeat: a member agent's write to its own MemberAgent. The hub agent writes only the status of MemberAgents.
 fn is_renewal(call: &Call) -> bool {
     is_heartbeat(call) && call.verb == Verb::Patch && call.user.name.contains("fleet-member")
 }
@@ -24,7 +24,7 @@ fn is_of(trial: &Trial, member: usize) -> impl Fn(&Call) -> bool + use<> {
     move |call| is_renewal(call) && *call.target.name == *name
 }
 
-/// Rejects every heartbeat for ten minutes. Returns the number of each member's attempts.
+/// Rejects every heartbeat for ten minutes. Asserts that changes still arrive, and that each member backs off.
 async fn refused(
     trial: &mut Trial,
     refuse: impl Fn(Named<'_>) -> Status + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Tests of hubs that are down, forbidden, slow or silent, or that lack CRDs or namespaces.
+//! Tests of hubs that are down, forbidden, slow or silent, and of hubs without CRDs or namespaces.
 
 use crate::faults::{OpenWatches, assert_backs_off, is_about_objects};
 use crate::trial::{AFTER, BEFORE, FAULT_DURATION, LONGEST_BACK_OFF, SOON, run, run_with};
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Returns a fault that closes the connection and does nothing.
+/// Returns a fault: the server does nothing and closes the connection.
 fn unreachable(_: &Call) -> Fault {
     Fault { refuse: Some(Status::internal("never seen")), answer: Answer::Cut, ..Fault::default() }
 }
@@ -65,7 +65,7 @@ fn an_outage_of_the_hub_removes_nothing_and_the_fleet_catches_up() -> anyhow::Re
         trial.hub.watches(OpenWatches::Cut("agent"));
         let begun = Instant::now();
         trial.change().await?;
-        // The hub agent cannot renew its Lease, so it ends. In a cluster, its pod would start another.
+        // The hub agent cannot renew its Lease, so it ends. In a real cluster, Kubernetes would restart its container.
         let leader = trial.fleet().agent(Place::Hub).context("it runs")?.ended();
         timeout(SOON, leader).await.context("who cannot renew its Lease must not go on")?;
         ensure!(begun.elapsed() < Duration::from_secs(15), "it went on without a Lease for {:?}", begun.elapsed());
@@ -137,13 +137,13 @@ fn a_hub_that_answers_after_two_seconds_is_used_like_a_fast_one() -> anyhow::Res
         let (mark, begun) = (trial.env.backend.mark().await?, Instant::now());
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // The watch shows a write at once, before the delayed answer to it.
+        // The watch shows a written object at once, before the delayed response to the write.
         ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
         let ledger = trial.env.backend.since(&mark).await?;
         let [hub, exporter, importer] =
             [&ledger.hub, &ledger.members[0], &ledger.members[1]].map(|it| it.objects().count());
-        // Writes for one change: in the hub one by the exporter and one by the hub agent, in the exporter the user's own, in
-        // the importer one.
+        // Writes for one change. In the hub: one by the exporter and one by the hub agent. In the exporter: the user's write. In
+        // the importer: one by the importer.
         ensure!([hub, exporter, importer] == [2, 1, 1], "{ledger}");
         ensure!(ledger.hub.0.iter().all(|entry| entry.status < 300), "{ledger}");
 

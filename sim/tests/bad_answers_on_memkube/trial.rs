@@ -1,4 +1,4 @@
-//! Fleet for the tests of bad answers, with faults that a test sets, and checks of its state in the end.
+//! Fleet for the tests of bad responses. A test sets faults, and checks the state of the fleet at the end.
 
 use crate::faults::ServerFaults;
 use crate::support::OnMemkube;
@@ -28,14 +28,14 @@ pub(crate) const BEFORE: [&str; 1] = ["10.1.0.1"];
 pub(crate) const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// Default duration of a fault.
 pub(crate) const FAULT_DURATION: Duration = Duration::from_secs(300);
-/// Duration longer than any retry delay of at most 30 s.
+/// Duration that is longer than each retry delay with a limit of 30 s.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
-/// Duration longer than the longest back-off after 403 and 404, which is five minutes.
+/// Duration that is longer than the longest back-off after 403 and 404, which is 5 minutes.
 pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(310);
 /// Time without writes that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(90);
 
-/// State that a fleet reaches without faults, to compare with.
+/// State that a fleet reaches without faults, for comparison.
 static WITHOUT_FAULTS: LazyLock<Snapshot> = LazyLock::new(|| {
     let snapshot = sim::paused(async {
         let mut trial = Trial::new(rare_leases(), Log::default()).await?;
@@ -58,22 +58,23 @@ pub(crate) struct Trial {
     pub(crate) importer: ServerFaults,
     /// Log of all agents.
     pub(crate) log: Log,
-    /// Derived Service as it was before the faults.
+    /// Derived Service before the faults.
     derived: Option<Service>,
 }
 
-/// Leader election at a tenth of its usual pace: these tests do not test it, and it would be most of their work.
+/// Returns ten times the default durations of leader election. These tests do not test leader election, and renewals of Leases
+/// would be most of their requests.
 fn rare_leases() -> LeaseTimes {
     let [lease, renew, retry] = [150, 100, 20].map(Duration::from_secs);
     LeaseTimes { lease, renew, retry }
 }
 
-/// Runs a test on a fleet whose agents are not started.
+/// Runs a test on a fleet whose agents do not run yet.
 pub(crate) fn run(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
     run_with(rare_leases(), test)
 }
 
-/// Runs a test on a fleet whose agents are not started, with these durations of leader election.
+/// Runs a test on a fleet whose agents do not run yet, with these durations of leader election.
 pub(crate) fn run_with(
     lease: LeaseTimes,
     test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
@@ -88,7 +89,7 @@ pub(crate) fn run_with(
     })
 }
 
-/// Runs a test on a fleet that has exported, imported and changed a Service.
+/// Runs a test on a settled fleet in which a Service was exported, imported and changed.
 pub(crate) fn run_settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
@@ -119,7 +120,7 @@ impl Trial {
         self.env.backend.start_agents().await
     }
 
-    /// Starts all agents without waiting for them.
+    /// Starts all agents. Does not wait until they are ready.
     pub(crate) fn launch_agents(&mut self) -> anyhow::Result<()> {
         let fleet = self.fleet();
         fleet.places().try_for_each(|place| fleet.start(place))
@@ -134,7 +135,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Creates all objects of the users, without waiting.
+    /// Creates all objects of the users. Does not wait for effects.
     pub(crate) async fn create_objects(&self) -> anyhow::Result<()> {
         let (exporter, importer) = (self.env.user(0), self.env.user(1));
         exporter.create_service("app").await?;
@@ -144,7 +145,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Exports and imports a Service and changes its endpoints.
+    /// Exports and imports a Service, and changes its endpoints. Waits until the change arrives.
     async fn act(&self) -> anyhow::Result<()> {
         self.env.export_and_import(&BEFORE).await?;
         self.change().await?;
@@ -156,7 +157,7 @@ impl Trial {
         self.env.user(0).set_endpoints("app-1", &AFTER).await
     }
 
-    /// Asserts that the import continues: the derived Service is the same as before, and the importer has these endpoints.
+    /// Asserts that the import continues: the derived Service is the same object as before, and the importer has these endpoints.
     pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let client = &self.env.members[1].client;
         let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
@@ -172,7 +173,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Asserts that within this time the fleet reaches the state of one without faults, and then makes no writes.
+    /// Asserts that within this time the fleet reaches the same state as a fleet without faults, and that the agents then make no
+    /// writes.
     pub(crate) async fn recovers(&self, within: Duration) -> anyhow::Result<()> {
         self.reaches(within, Clone::clone).await?;
         self.is_quiet().await?;
@@ -181,7 +183,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Asserts the same as [`Self::recovers`] for objects in the members only: objects of the hub may have other names.
+    /// Like [`Self::recovers`], but compares only objects in the members. Objects in the hub may have different names.
     pub(crate) async fn recovers_for_users(&self, within: Duration) -> anyhow::Result<()> {
         self.reaches(within, of_users).await?;
         self.is_quiet().await
@@ -195,12 +197,12 @@ impl Trial {
                 return Ok(());
             }
             ensure!(ended.elapsed() < within, "after {within:?}:\n{}", wrong.join("\n"));
-            // Compare rarely, because the comparison is most of the work of these tests.
+            // Compare rarely, because the comparisons are the largest part of the work of these tests.
             sleep(within / 20).await;
         }
     }
 
-    /// Asserts that no agent writes any more, and that every agent still runs.
+    /// Asserts that agents make no more writes, and that every agent still runs.
     pub(crate) async fn is_quiet(&self) -> anyhow::Result<()> {
         let mark = self.env.backend.mark().await?;
         sleep(QUIET).await;
@@ -223,7 +225,7 @@ impl Trial {
     }
 }
 
-/// Returns the part of a snapshot with the members' objects.
+/// Returns only the members' objects of a snapshot.
 pub(crate) fn of_users(snapshot: &Snapshot) -> Snapshot {
     let seen = snapshot.iter().filter(|(name, _)| !name.starts_with("hub/"));
     seen.map(|(name, object)| (name.clone(), object.clone())).collect()
@@ -257,7 +259,7 @@ impl Log {
         text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
     }
 
-    /// Checks that some log line contains all of these texts.
+    /// Checks that a log line contains all of these texts.
     pub(crate) fn says(&self, parts: &[&str]) -> anyhow::Result<()> {
         ensure!(self.lines_with(parts) > 0, "no line of the log has all of {parts:?}");
         Ok(())

@@ -1,5 +1,5 @@
-//! Tests of undecodable objects: the last known state stays in force. If no state is known, everything that depends on the
-//! object stays.
+//! Tests of undecodable objects. Agents keep using the last known state of such an object. If no state is known, everything that
+//! depends on the object stays.
 
 use crate::edited::Owned;
 use crate::faults::{assert_backs_off, is_about_objects, is_heartbeat};
@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 use sim::fleet::Place;
 use tokio::time::{Instant, sleep};
 
-/// Way in which somebody ends the fault.
+/// Action of a user that ends the fault.
 #[derive(Clone, Copy)]
 enum Remedy {
     Repair,
     Delete,
 }
 
-/// Removes the field of an object that makes it undecodable, and makes a change that agents would write to it. Asserts that
-/// nothing is lost.
+/// Makes an object undecodable: sets the name in one of its fields to "". During the fault, makes a change that agents would
+/// write to the object. Asserts that nothing is lost.
 async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: Remedy) -> anyhow::Result<()> {
     let owned = Owned::in_hub(plural);
     let name = |name: &str| -> Value { json!({"spec": {field: {"name": name}}}) };
@@ -103,30 +103,31 @@ fn an_undecodable_claim_is_created_again_once_it_is_deleted() -> anyhow::Result<
 
 // === Agents that start while an object is undecodable ===
 
-/// Value that makes an object undecodable, and its place.
+/// Field of an object with a value that makes the object undecodable.
 #[derive(Clone, Copy)]
 struct MalformedField {
     owned: Owned,
-    /// Place of the field: `spec` or `status`, and the field's name in it.
+    /// Position of the field: `spec` or `status`, and the name of the field in it.
     part: &'static str,
     field: &'static str,
-    /// True if only `name` inside the field is replaced.
+    /// True if the malformed value replaces only `name` in the field.
     name_only: bool,
 }
 
 impl MalformedField {
-    /// Returns a malformed field: a reference whose `name` is empty. The present CRDs reject it (`minLength`). Older CRDs
-    /// without this check accept it.
+    /// Returns a malformed field: a reference with an empty `name`. The current CRDs reject the value (`minLength`). Older CRDs
+    /// without this check accept the value.
     const fn reference(plural: &'static str, field: &'static str) -> Self {
         Self { owned: Owned::in_hub(plural), part: "spec", field, name_only: true }
     }
 
-    /// Returns a string in place of an object or a list. The present CRDs reject it; others accept it.
+    /// Returns a malformed field: a string in place of an object or a list. The current CRDs reject the value; other CRDs accept
+    /// it.
     const fn text(owned: Owned, part: &'static str, field: &'static str) -> Self {
         Self { owned, part, field, name_only: false }
     }
 
-    /// Writes the malformed value to the object. Returns the value before.
+    /// Writes the malformed value to the object. Returns a patch that restores the previous value.
     async fn write(self, trial: &Trial) -> anyhow::Result<Value> {
         let Self { owned, part, field, name_only } = self;
         admit_anything(trial, owned).await?;
@@ -150,7 +151,7 @@ async fn admit_anything(trial: &Trial, owned: Owned) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Restarts all agents while the object is undecodable. Asserts that they write nothing, and that everything imported stays.
+/// Restarts all agents while the object is undecodable. Asserts that agents write nothing, and that all imports stay.
 async fn survives_from_the_start(trial: &mut Trial, malformed: MalformedField) -> anyhow::Result<Value> {
     trial.settle().await?;
     trial.change().await?;
@@ -280,8 +281,7 @@ fn agents_that_start_beside_an_undecodable_service_export_remove_nothing_until_i
     survives_until_repaired(SERVICE_EXPORT)
 }
 
-/// Asserts that a user can delete the object while it is undecodable, and that none of its parts in other clusters are left
-/// over.
+/// Asserts that a user can delete the undecodable object, and that agents then remove all its parts in other clusters.
 fn survives_until_its_user_deletes_it(malformed: MalformedField, left_over: &[&str]) -> anyhow::Result<()> {
     run(async |trial| {
         survives_from_the_start(trial, malformed).await?;

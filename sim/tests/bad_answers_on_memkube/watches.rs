@@ -1,4 +1,4 @@
-//! Tests of watches that are silent, late, or too old to continue.
+//! Tests of watches that are silent or delayed, or whose resourceVersion is too old to continue.
 
 use crate::faults::{OpenWatches, assert_backs_off};
 use crate::trial::{AFTER, BEFORE, SOON, run};
@@ -27,11 +27,11 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
         let begun = Instant::now();
         trial.change().await?;
         trial.nothing_is_lost(&BEFORE).await?;
-        // Only the watches that are open now stay silent; new ones work.
+        // Only the watches that are open now stay silent. New watches work.
         trial.hub.end();
         sleep(SOON).await;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // A watch lasts at most 60 s, and the agent waits 5 s more for its end. The change passes two watches.
+        // A watch lasts at most 60 s, and the agent waits 5 s more for the end of the watch. The change passes two watches.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.says(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
@@ -45,7 +45,7 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
 fn a_watch_whose_version_is_too_old_lists_again_and_loses_nothing() -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
-        // Make the change while no watch is open, and then make the server drop its history.
+        // Make the change while no watch is open. Then the server drops its history of events.
         let refuse = Some(Status::internal("not now"));
         trial.hub.requests(move |call| {
             let refuse = refuse.clone().filter(|_| is_watch_or_list(call));

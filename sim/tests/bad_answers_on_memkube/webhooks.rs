@@ -1,5 +1,5 @@
-//! Tests of mutating webhooks that change agents' objects in every write. The answer to a repair shows that the webhook undid
-//! it, so the agents do not repeat the repair. Otherwise each answer would cause the next write, without end.
+//! Tests of mutating webhooks that change agents' objects in every write. The response to a repair shows that the webhook undid
+//! the repair, so the agents do not repeat it. Otherwise each response would cause another write, without end.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, Trial, run};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Duration in which repeated repairs would show: they come at least once a minute.
+/// Duration in which repeated repairs would be visible: agents repeat repairs at least once a minute.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Returns a webhook that changes every object of one kind in this namespace, in every write to it.
+/// Returns a webhook that changes every object of this kind, in every write to the namespaces of the agents.
 fn webhook(resource: &'static str, alter: fn(&mut Value)) -> impl Fn(&memkube::Call, &mut memkube::Object) {
     move |call, object| {
         let namespaces = ["fleet-system", "fleet-member-member-2"];
@@ -77,15 +77,16 @@ fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow:
     })
 }
 
-/// Tests a webhook that undoes what the agents write. A change by somebody else costs at most one repair, which causes no
-/// other. Once the webhook is gone, a change of the source arrives.
+/// Tests a webhook that undoes the agents' writes. A change by another writer causes at most one repair. Without the webhook, a
+/// change of the source arrives again.
 fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
     run(async |trial| {
         for faults in [&trial.hub, &trial.importer] {
             faults.webhook(webhook(resource, alter));
         }
         let writes = writes_during(trial, resource, import).await?;
-        // Writes of the import: a create, for a slice in the hub the importer's finalizer, and a repair after each.
+        // Expected writes of the import: a create and a repair after it. For a slice in the hub, also the importer's finalizer
+        // and a repair after it.
         ensure!((2..=4).contains(&writes), "the import costs {writes} writes");
         let writes = writes_during(trial, resource, async |_: &mut Trial| Ok(())).await?;
         ensure!(writes == 0, "{writes} writes by itself");

@@ -1,4 +1,4 @@
-//! Tests of rights that no role may grant: in other places, under other names or over other resources than an agent needs.
+//! Tests of requests that no role may allow: with other namespaces, names or resources than an agent needs.
 
 use super::fleet_with;
 use crate::rbac::Record;
@@ -42,7 +42,7 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
     let get = Method::GET;
     sim::paused(async {
         let spec = FleetSpec::of(2);
-        // Without the manifest for EndpointSlices from pods, which grants more rights on purpose.
+        // The manifest for EndpointSlices from pods grants more rights, so it is not applied here.
         let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
         let fleet = fleet_with(spec, &Arc::new(Record::default()), &of_member, None).await?;
         let member_in_hub = hub_user(&fleet.members[0].hub_namespace);

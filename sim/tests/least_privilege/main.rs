@@ -1,5 +1,5 @@
-//! Least privilege: the roles of `deploy/` are enough for the main job, and grant no more. Every scenario and action runs under
-//! these roles. A right that none of them used must have a reason here.
+//! Tests of least privilege: the roles of `deploy/` are sufficient for the main job, and grant no other rights. Every scenario
+//! and action runs with these roles. If no scenario uses a right, [`RESERVED`] must have the reason for the right.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::OnMemkube;
 
-/// Rights that the roles grant although no scenario uses them, with the reason.
+/// Rights that the roles grant although no scenario uses them, each with its reason.
 const RESERVED: [(&str, &str); 2] = [
     ("update multiclusterservices/finalizers.networking.fleet.azure.com", OWNERS),
     ("update services/finalizers", OWNERS),
@@ -42,7 +42,8 @@ const RESERVED: [(&str, &str); 2] = [
 const OWNERS: &str =
     "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have";
 
-/// Requests that the roles deny and that no agent needs.
+/// Denied requests that the test accepts: the EndpointSlice controller sends them without the manifest for it, and does not need
+/// them.
 const NOT_GRANTED: [&str; 2] = ["list leases", "watch leases"];
 
 /// Returns a fleet whose servers enforce the roles of the manifests.
@@ -51,7 +52,7 @@ async fn fleet(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<Fleet> {
     fleet_with(spec, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
-/// Returns such a fleet in which the member agents also may make EndpointSlices from pods.
+/// Returns a fleet whose servers enforce the roles. The member agent also has the rights to make EndpointSlices from pods.
 async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member =
         [("member-agent.yaml", manifests::MEMBER_AGENT), ("endpointslices.yaml", manifests::ENDPOINT_SLICES)];
@@ -59,7 +60,8 @@ async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet
     fleet_with(spec, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
-/// Returns such a fleet with other manifests for the members, and with or without EndpointSlices from pods.
+/// Returns a fleet whose servers enforce the roles of these manifests. `endpointslices` are the settings of the EndpointSlice
+/// controller, `None` if it is off.
 async fn fleet_with(
     spec: FleetSpec,
     record: &Arc<Record>,
@@ -99,7 +101,7 @@ async fn completes(action: Action, env: Environment<OnMemkube>) -> anyhow::Resul
     action.is_visible(&env).await
 }
 
-/// Scenario: an exclusive import (LoadBalancer) becomes a shared one (ClusterIP).
+/// Scenario: an exclusive claim (LoadBalancer) becomes a shared claim (ClusterIP).
 async fn an_import_changes_its_type(env: Environment<OnMemkube>) -> anyhow::Result<()> {
     env.export_and_import(&["10.1.0.1"]).await?;
     let among_many = json!({"spec": {"type": "ClusterIP"}});
@@ -116,11 +118,11 @@ async fn an_import_changes_its_type(env: Environment<OnMemkube>) -> anyhow::Resu
     eventually::object(&claims, &name, "a claim of type ClusterIP", says_so).await.map(drop)
 }
 
-/// Scenario: the member agent creates, changes and removes its cluster's EndpointSlices.
+/// Scenario: the member agent creates, changes and removes the EndpointSlices of its own cluster.
 async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<()> {
     let workload = Workload::begin(env.members[0].client.clone(), &env.namespace).await?;
     workload.service("pods").await?;
-    // The mode `auto` waits for three minutes before the controller starts.
+    // In mode `auto`, the controller waits 3 minutes before it becomes active.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 no ports: nobody"]).await?;
     workload.pods("pods", &["10.1.0.1"]).await?;
@@ -134,16 +136,16 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
         ..ObjectMeta::default()
     };
     workload.user.api::<EndpointSlice>().create(&PostParams::default(), &twin).await?;
-    // After another writer made a slice, the controller waits again, then removes the duplicate.
+    // After the foreign create of a slice, the controller becomes inactive and waits again. Then it removes the duplicate.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 http 8080/TCP: 10.1.0.1 ready pods-0"]).await.map(drop)
 }
 
-/// Fault: writes take effect without an answer, so that only a GET shows the result. Streaming lists fail, as on servers before
-/// Kubernetes 1.32.
+/// Fault: writes are executed without a response, so that only a GET shows the result. Streaming lists are rejected, as on
+/// servers before Kubernetes 1.32.
 #[derive(Default)]
 struct LostAnswers {
-    /// User and resource of each streaming list that was rejected: the watch after it follows a plain list and must work.
+    /// User and resource of each rejected streaming list. The agent then sends a plain list and a watch, which must work.
     refused: Mutex<BTreeSet<(String, String)>>,
 }
 

@@ -1,4 +1,4 @@
-//! RBAC of a simulated server, from manifests, with a record of the rights that were used.
+//! RBAC of a simulated server from manifests, with a record of the used rights.
 
 use anyhow::{Context as _, bail};
 use fleetnet_tests::fleet::manifests;
@@ -11,25 +11,25 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Grant of one verb on one resource to one user.
+/// Right of one user to use one verb on one resource.
 #[derive(Clone, Debug)]
 struct Grant {
     user: String,
-    /// Namespace of the Role's binding; `None` for a right in all namespaces.
+    /// Namespace of the RoleBinding; `None` for a right in all namespaces.
     namespace: Option<String>,
     group: String,
     /// Resource, such as `services` or `serviceexports/status`.
     resource: String,
-    /// Names of the objects that the grant is for; empty for all.
+    /// Names of the objects that the grant allows; empty for all objects.
     names: Vec<String>,
     verb: String,
     privilege: Privilege,
 }
 
-/// Right that a manifest grants to any user, as text: `Role of hub-agent.yaml: get leases.coordination.k8s.io`.
+/// Right that a manifest grants, as text without the user: `Role of hub-agent.yaml: get leases.coordination.k8s.io`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Privilege {
-    /// Kind of the role, and its manifest.
+    /// Kind of the role, and the name of its manifest.
     pub(crate) role: String,
     /// Verb, resource and group.
     pub(crate) what: String,
@@ -41,7 +41,7 @@ impl fmt::Display for Privilege {
     }
 }
 
-/// Record of the rights that were used and the requests that were denied, over all servers and scenarios.
+/// Record of the used rights and of the denied requests, for all servers and scenarios.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     granted: Mutex<BTreeSet<Privilege>>,
@@ -50,7 +50,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the granted rights that no request used.
+    /// Returns the granted rights that no request has used.
     pub(crate) fn unused(&self) -> Vec<Privilege> {
         let used = self.used.lock();
         self.granted.lock().iter().filter(|privilege| !used.contains(*privilege)).cloned().collect()
@@ -65,8 +65,7 @@ impl Record {
 /// RBAC policy of one server.
 #[derive(Debug)]
 pub(crate) struct Rbac {
-    /// Grants in order of their width, the widest first: a request that a wide grant allows does not count as a use of a narrow
-    /// one.
+    /// Grants, the widest first. So a request that a wide grant allows does not count as a use of a narrower grant.
     grants: Vec<Grant>,
     record: Arc<Record>,
 }
@@ -89,7 +88,7 @@ struct Subject {
 }
 
 impl Rbac {
-    /// Builds the policy from manifests. Each has the name that the record shows.
+    /// Builds the policy from manifests with their names. The record shows these names.
     pub(crate) fn of(named: &[(&str, &str)], record: &Arc<Record>) -> anyhow::Result<Self> {
         let mut grants = Vec::new();
         for (name, manifest) in named {

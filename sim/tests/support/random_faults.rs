@@ -1,4 +1,4 @@
-//! Random faults that apply to agents' requests only.
+//! Random faults for agents' requests and watches.
 
 use memkube::auth::Call;
 use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
@@ -9,11 +9,11 @@ use sim::server::ADMIN;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest delay of a request or a watch event.
+/// Longest delay of a request or of a watch event.
 const LATE_MILLISECONDS: u64 = 2_000;
 
-/// Random faults: delay agents' requests and watch events, and fail some requests before or after they take effect. Clones
-/// share the faults.
+/// Random faults of agents' requests. Requests and watch events are delayed, and some writes fail before or after the server
+/// executes them. Clones share the faults.
 #[derive(Clone)]
 pub(crate) struct RandomFaults(Arc<Mutex<State>>);
 
@@ -24,16 +24,16 @@ struct State {
     counts: [usize; 3],
 }
 
-/// Faults of a write: it is rejected, or takes effect and loses its connection, or is late.
+/// Faults of a write: the server rejects the write, executes the write and closes the connection, or delays the write.
 const KINDS: [&str; 3] = ["rejected", "cut", "late"];
 
 impl RandomFaults {
-    /// Returns faults that depend on the seed only.
+    /// Returns faults that depend only on the seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State { random: seed, ..State::default() })))
     }
 
-    /// Starts the faults on all servers of a fleet. Watches that are open now have no faults.
+    /// Starts the faults on all servers of a fleet. Watches that are already open have no faults.
     pub(crate) fn start(&self, fleet: &Fleet) {
         for (_, server) in fleet.servers() {
             server.memkube().set_faults(Some(Arc::new(self.clone())));
@@ -47,10 +47,10 @@ impl RandomFaults {
         (*random >> 33) % below
     }
 
-    /// Checks that each fault has happened to at least this many writes.
+    /// Checks that each fault has happened to at least this number of writes.
     ///
     /// # Errors
-    /// Names the counts if one is lower.
+    /// If a fault happened less often. The message names the counts.
     pub(crate) fn check_counts(&self, least: usize) -> anyhow::Result<()> {
         let counts = self.0.lock().counts;
         anyhow::ensure!(counts.iter().all(|count| *count >= least), "{KINDS:?}: {counts:?}, not {least} of each");
@@ -89,7 +89,7 @@ impl WatchFaults for RandomFaults {
     }
 }
 
-/// True for agents' requests, except those for Leases.
+/// True for agents' requests, except requests for Leases.
 fn is_of_agents(call: &Call) -> bool {
     &*call.user.name != ADMIN && &*call.target.resource != "leases"
 }
