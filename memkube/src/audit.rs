@@ -5,24 +5,24 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A request that the server answered. A watch is recorded when it begins.
+/// Audit entry of a request to a resource. A watch is recorded when it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Time of the response.
     pub at: Timestamp,
-    /// The request. `call.target.name` is the name of the object, even if the path lacks it, as for a create.
+    /// The request. `call.target.name` is the name of the object, also for a create, whose path contains no name.
     pub call: Call,
-    /// HTTP status of the response. The client may not have received this response, for example after a fault.
+    /// HTTP status of the response. A fault may have prevented the client from receiving this response.
     pub code: u16,
 }
 
-/// An answered request that is not about a resource.
+/// Audit entry of a request that is not about a resource, such as discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathEntry {
     /// Time of the response.
     pub at: Timestamp,
     pub call: PathCall,
-    /// HTTP status of the response. The client may not have received this response, for example after a fault.
+    /// HTTP status of the response. A fault may have prevented the client from receiving this response.
     pub code: u16,
 }
 
@@ -32,13 +32,13 @@ pub struct Kind {
     /// Name of the user.
     pub user: Arc<str>,
     pub verb: Verb,
-    /// `services` or `leases.coordination.k8s.io`. For a subresource, `/` and its name follow.
+    /// Resource and group, for example `services` or `leases.coordination.k8s.io`. A subresource follows after a slash.
     pub resource: String,
     /// HTTP status of the response.
     pub code: u16,
 }
 
-/// All that the server records. [`Audit`] is the public copy.
+/// Audit records of the server. [`Audit`] is the public copy.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
@@ -92,9 +92,9 @@ pub struct Audit {
     /// The last requests that are not about a resource, oldest first. These requests are neither in `entries` nor in
     /// `counts`.
     pub paths: Vec<PathEntry>,
-    /// Number of requests that are no longer in `entries`.
+    /// Number of requests that the server has dropped from `entries`.
     pub forgotten: u64,
-    /// Number of requests by user, verb, resource and status, including the requests that are no longer in `entries`.
+    /// Number of requests by user, verb, resource and status, including the requests that were dropped from `entries`.
     pub counts: BTreeMap<Kind, u64>,
 }
 

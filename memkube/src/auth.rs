@@ -3,23 +3,23 @@
 use crate::registry::ALL_VERBS;
 use std::sync::Arc;
 
-/// A user, as authentication returns it.
+/// User of a request, as authentication returns the user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// For example `system:serviceaccount:fleet-system:member-agent` or `admin`.
+    /// Name of the user, for example `system:serviceaccount:fleet-system:member-agent` or `admin`.
     pub name: Arc<str>,
     /// Groups of the user, without `system:authenticated`.
     pub groups: Arc<[String]>,
 }
 
 impl User {
-    /// A user in no group.
+    /// Returns a user in no group.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.into(), groups: Arc::default() }
     }
 
-    /// Returns the same user with `groups` in place of the user's groups.
+    /// Sets the groups of the user.
     #[must_use]
     pub fn with_groups(mut self, groups: Vec<String>) -> Self {
         self.groups = groups.into();
@@ -62,7 +62,7 @@ impl Verb {
         ALL_VERBS.into_iter().find(|verb| verb.name() == name)
     }
 
-    /// True if the verb changes objects.
+    /// True if the verb can change objects.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
@@ -82,11 +82,11 @@ pub struct Target {
     pub subresource: Arc<str>,
     /// Namespace. Empty for cluster-scoped objects and for requests across all namespaces.
     pub namespace: Arc<str>,
-    /// Name of the object. Empty if the request names no object, and for a create, because its path has no name.
+    /// Name of the object. Empty if the request names no object, and for a create, because the path of a create has no name.
     pub name: Arc<str>,
 }
 
-/// A request as authorization, faults and the audit ledger see it.
+/// Request to a resource, as authorization, faults and the audit ledger use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub user: User,
@@ -95,7 +95,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Resource and group as messages name them: `services`, `leases.coordination.k8s.io`.
+    /// Resource and group in the form of messages: `services`, `leases.coordination.k8s.io`.
     #[must_use]
     pub fn qualified_resource(&self) -> String {
         let Target { group, resource, .. } = &self.target;
@@ -103,8 +103,8 @@ impl Call {
     }
 }
 
-/// A request that is not about a resource: discovery, OpenAPI, version or health. Also a request to a resource with an
-/// HTTP method that no resource supports.
+/// Request that is not about a resource: discovery, OpenAPI, version or health. Also a request to a resource with an HTTP
+/// method that no resource supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathCall {
     pub user: User,
@@ -114,9 +114,9 @@ pub struct PathCall {
     pub path: Arc<str>,
 }
 
-/// Authorization: decides which user may do which request.
+/// Authorization: decides which user may make which request.
 pub trait Policy: Send + Sync + 'static {
-    /// True if the user may do this request.
+    /// True if the user may make this request.
     fn allows(&self, call: &Call) -> bool;
 
     /// True if the user may use a verb that is not in [`Verb`]: `use`, `impersonate`, or `*` for all verbs.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// Minor version of the Kubernetes release that memkube imitates.
 const MINOR: &str = "35";
 
-/// Answers a request whose path is not about a resource.
+/// Returns the response to a request whose path is not about a resource.
 pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     let path = parts.uri.path();
     let path = path.strip_prefix('/').unwrap_or(path);
@@ -50,7 +50,8 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     })
 }
 
-/// True if kube-apiserver checks the HTTP method of this path. It checks only the paths of its built-in web services.
+/// True if kube-apiserver checks the HTTP method of this path. kube-apiserver checks only the paths of its built-in web
+/// services.
 fn heeds_the_method(server: &MemKube, path: &[&str]) -> bool {
     match path {
         ["version" | "api"] | ["api", _] => true,
@@ -75,7 +76,7 @@ fn version() -> Value {
     })
 }
 
-/// Answer to `/`: all paths of the server.
+/// Response to `/`: all paths of the server.
 fn paths(groups: &[Group]) -> Value {
     let mut paths: Vec<String> =
         ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]

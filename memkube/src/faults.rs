@@ -1,4 +1,4 @@
-//! Faults: a hook for tests and simulations that makes requests, stored objects and watch events go wrong.
+//! Faults for tests and simulations: a hook that changes requests, stored objects and watch events.
 //!
 //! Without [`Faults`] in [`crate::Options`], nothing fails.
 
@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Decides what goes wrong. The server calls these methods after routing and before authorization. So faults also see
-/// requests that the [`crate::auth::Policy`] denies.
+/// Decides about faults. The server calls these methods after routing and before authorization, so they also get requests that
+/// the [`crate::auth::Policy`] denies.
 pub trait Faults: Send + Sync + 'static {
     /// Returns the fault of a request. For a watch, this fault affects only the start of the watch.
     fn request(&self, call: &Call) -> Fault {
@@ -42,19 +42,19 @@ pub trait Faults: Send + Sync + 'static {
 /// Fault of a request. The default has no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
-    /// Time that the request waits before it takes effect.
+    /// Time that the request waits before the server executes it.
     pub delay_before: Duration,
-    /// Answer of a request that takes no effect.
+    /// Response to a request that the server does not execute; `None` to execute the request.
     pub refuse: Option<Status>,
-    /// Time that the response waits after the request took effect.
+    /// Time from the execution of the request to the response.
     pub delay_after: Duration,
-    /// The response that the client receives.
+    /// Response that the client receives after the server has executed the request.
     pub answer: Answer,
     /// State that a read, or the start of a watch, returns.
     pub state: State,
 }
 
-/// Answer that the client receives after the request took effect.
+/// Response that the client receives after the server has executed the request.
 #[derive(Clone, Debug, Default)]
 pub enum Answer {
     /// The unchanged response.
@@ -68,14 +68,14 @@ pub enum Answer {
     Never,
 }
 
-/// State that a read returns. An older state imitates an API server whose watch cache lags behind.
+/// State that a read returns. An older state simulates an API server whose watch cache lags behind.
 ///
 /// - A get, a list and the initial events of a watch return this state. A list has the resourceVersion of this state.
 /// - A read with a minimum resourceVersion never returns an older state. Such reads are a get or list with
 ///   `resourceVersion=5`, and a watch that sends initial events. The read waits until this state has reached the
 ///   resourceVersion, as kube-apiserver waits for its cache. After [`crate::limits::FRESH_WAIT`] the response is 504.
-/// - A request that names its state gets the named state. Such requests are later pages of a list, and
-///   `resourceVersionMatch=Exact` after this state has reached the resourceVersion.
+/// - A request for an exact state gets that state. Such requests are later pages of a list, and `resourceVersionMatch=Exact`
+///   after this state has reached the resourceVersion.
 /// - A watch from a resourceVersion starts at that resourceVersion.
 /// - All later events of a watch are sent immediately. [`WatchFaults::event`] can delay them.
 /// - Writes always apply to the newest state.
@@ -84,13 +84,13 @@ pub enum State {
     /// The newest state.
     #[default]
     Newest,
-    /// State at this resourceVersion, or the oldest state in the event log if that is newer.
+    /// State at this resourceVersion. If the event log starts later, the oldest state in the event log.
     At(u64),
-    /// State this many revisions ago, or the oldest state in the event log if that is newer.
+    /// State this many revisions ago. If the event log starts later, the oldest state in the event log.
     Behind(u64),
 }
 
-/// An event on its way to one watch.
+/// Event that the server is about to send to a watch.
 #[derive(Clone, Debug)]
 pub struct WatchedEvent {
     /// Type of the event that the watch sends.
@@ -105,24 +105,24 @@ pub struct WatchedEvent {
 
 /// Faults of one watch.
 pub trait WatchFaults: Send + 'static {
-    /// Returns the fate of an event. Later events of the watch wait until this event is handled.
+    /// Decides how the server handles an event. Later events of the watch wait until this event is handled.
     fn event(&mut self, event: &WatchedEvent) -> Fate {
         let _ = event;
         Fate::Deliver
     }
 
-    /// When this future completes, the connection of the watch ends immediately.
+    /// Returns a future. When it completes, the server ends the connection of the watch immediately.
     fn cut(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 
-    /// When this future completes, the watch sends nothing more but stays open.
+    /// Returns a future. When it completes, the watch sends nothing more but stays open.
     fn silence(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 }
 
-/// Fate of a watch event.
+/// Fault of a watch event.
 #[derive(Clone, Debug)]
 pub enum Fate {
     /// The event is sent.

@@ -8,11 +8,11 @@
 //! verbs ─> Store (objects as bytes, event log) ─> watches
 //! ```
 //!
-//! memkube knows nothing of fleets. Each kind is registered with a [`Definition`] and a [`Strategy`]. Creating a
+//! memkube has no code about fleets. Each kind is registered with a [`Definition`] and a [`Strategy`]. Creating a
 //! CustomResourceDefinition registers its kind.
 //!
-//! All random numbers come from one seed and all times from a [`Clock`]. So two runs with the same calls give the same
-//! bytes. [`faults::Faults`] adds faults.
+//! All random numbers come from one seed and all times from a [`Clock`]. So two runs with the same calls have the same bytes
+//! as result. [`faults::Faults`] adds faults.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::cast_possible_truncation))]
 

@@ -13,21 +13,21 @@ pub type Object = Map<String, Value>;
 
 const EMPTY: &str = "";
 
-/// Member of `metadata`.
+/// Value of a field of `metadata`.
 #[must_use]
 pub fn meta<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
     object.get("metadata")?.get(name)
 }
 
-/// Member of `metadata` that is a string. Empty if absent.
+/// Value of a field of `metadata` that is a string. Empty if absent.
 #[must_use]
 pub fn meta_text<'a>(object: &'a Object, name: &str) -> &'a str {
     meta(object, name).and_then(Value::as_str).unwrap_or(EMPTY)
 }
 
-/// `metadata`, created if absent.
+/// Returns `metadata`; creates it if absent.
 ///
-/// A value that is not an object is replaced. No request reaches this case: the verbs reject such objects first.
+/// Replaces a value that is not an object. No request reaches this case, because the verbs reject such objects first.
 pub fn metadata_mut(object: &mut Object) -> &mut Object {
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if !metadata.is_object() {
@@ -58,7 +58,7 @@ pub fn deleting(object: &Object) -> bool {
     meta(object, "deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
-/// `metadata.generation`. 0 if absent.
+/// Value of `metadata.generation`; 0 if absent.
 #[must_use]
 pub fn generation(object: &Object) -> i64 {
     meta(object, "generation").and_then(Value::as_i64).unwrap_or(0)

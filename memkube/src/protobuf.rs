@@ -1,7 +1,7 @@
 //! Decoder for request bodies in the protobuf form of Kubernetes.
 //!
 //! `kubectl create <kind>` and Go's typed clients send protobuf for built-in kinds, and do not retry with JSON. memkube
-//! decodes the kinds that kubectl creates this way. Answers are always JSON, which these clients accept.
+//! decodes the kinds that kubectl creates in this way. Responses are always JSON, which these clients accept.
 
 mod messages;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// Content type of protobuf bodies.
 pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Prefix of every body.
+/// Prefix of every protobuf body of Kubernetes.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// Reason why a body cannot be decoded.
@@ -45,8 +45,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
 
 /// Decodes a message into JSON.
 ///
-/// Go writes fields that are not pointers even if they are not set. So a zero or empty value counts as absent, as in
-/// JSON.
+/// Go encodes fields that are not pointers even if they are not set. So a zero or empty value counts as absent, as in JSON.
 fn message(mut bytes: &[u8], fields: &[Field], name: &str) -> Result<Value, Error> {
     let mut members = Map::new();
     while !bytes.is_empty() {

@@ -1,9 +1,9 @@
-//! Random numbers from a seed (splitmix64). The same calls in the same order give the same names, UIDs and addresses.
+//! Random numbers from a seed (splitmix64). The same calls in the same order return the same names, UIDs and addresses.
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// Characters of generated names in Kubernetes. They exclude vowels, to avoid words, and characters that look alike.
+/// Characters of generated names in Kubernetes. Vowels are excluded to avoid words, and characters that look alike.
 pub const NAME_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {

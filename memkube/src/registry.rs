@@ -6,28 +6,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Definition of a resource: names, versions, verbs and subresources. [`Strategy`] has the rules of the resource.
+/// Definition of a resource: names, versions, verbs and subresources. The rules of the resource are in a [`Strategy`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// API group. Empty for the core group.
     pub group: String,
-    /// For example `EndpointSlice`.
+    /// Kind, for example `EndpointSlice`.
     pub kind: String,
-    /// For example `EndpointSliceList`.
+    /// Kind of lists, for example `EndpointSliceList`.
     pub list_kind: String,
-    /// For example `endpointslices`.
+    /// Plural name, for example `endpointslices`.
     pub plural: String,
-    /// For example `endpointslice`.
+    /// Singular name, for example `endpointslice`.
     pub singular: String,
-    /// For example `svc`.
+    /// Short names, for example `svc`.
     pub short_names: Vec<String>,
-    /// For example `all`.
+    /// Categories, for example `all`.
     pub categories: Vec<String>,
     pub scope: Scope,
     /// Versions; the version that discovery prefers comes first. Exactly one is the storage version.
     pub versions: Vec<Version>,
     pub subresources: Vec<Subresource>,
-    /// True for custom resources. They differ from built-in resources:
+    /// True for custom resources. Custom resources differ from built-in resources:
     ///
     /// - a request body must have `apiVersion` and `kind`;
     /// - the items of a list have `apiVersion` and `kind`;
@@ -47,7 +47,7 @@ pub enum Scope {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// For example `v1alpha1`.
+    /// Name of the version, for example `v1alpha1`.
     pub name: String,
     /// True if requests can use this version.
     pub served: bool,
@@ -57,14 +57,14 @@ pub struct Version {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subresource {
-    /// `/status`: get, replace and patch the status only.
+    /// Subresource `/status`, with which clients get, replace and patch only the status.
     Status,
-    /// `/finalize` of namespaces: replace `spec.finalizers`.
+    /// Subresource `/finalize` of namespaces, with which clients replace `spec.finalizers`.
     Finalize,
 }
 
 impl Subresource {
-    /// Last part of the path: `status` or `finalize`.
+    /// Last part of the subresource's path: `status` or `finalize`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Subresource {
         }
     }
 
-    /// Supported verbs.
+    /// Verbs that the subresource supports.
     #[must_use]
     pub fn verbs(self) -> &'static [Verb] {
         match self {
@@ -83,12 +83,12 @@ impl Subresource {
     }
 }
 
-/// All verbs: the default of a stored resource.
+/// All verbs, which a stored resource supports by default.
 pub const ALL_VERBS: [Verb; 8] =
     [Verb::Create, Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch];
 
 impl Definition {
-    /// Returns the definition of a stored built-in resource with one version. It has no subresources, short names or
+    /// Returns the definition of a stored built-in resource with one version, and without subresources, short names and
     /// categories.
     #[must_use]
     pub fn built_in(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Self {
@@ -136,7 +136,7 @@ impl Definition {
         self
     }
 
-    /// True if objects of this resource are stored. Reviews, for example, are not.
+    /// True if the server stores objects of this resource. False for example for reviews.
     #[must_use]
     pub fn stored(&self) -> bool {
         self.verbs.contains(&Verb::Get)
@@ -148,7 +148,7 @@ impl Definition {
         self.subresources.contains(&Subresource::Status)
     }
 
-    /// `apiVersion` of objects in a version.
+    /// Value of `apiVersion` in objects of a version.
     #[must_use]
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
@@ -161,7 +161,7 @@ impl Definition {
         storage.map_or("", |version| version.name.as_str())
     }
 
-    /// Plural and group: `services`, `leases.coordination.k8s.io`.
+    /// Plural name and group, for example `services` or `leases.coordination.k8s.io`.
     #[must_use]
     pub fn qualified_plural(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
@@ -172,7 +172,7 @@ impl Definition {
     }
 }
 
-/// A resource, independent of its version.
+/// Group and plural name of a resource, without a version.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceId {
     /// API group. Empty for the core group.
@@ -207,13 +207,13 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Adds a resource. It replaces a resource with the same group and plural.
+    /// Adds a resource. Replaces an existing resource with the same group and plural.
     pub(crate) fn register(&mut self, definition: Definition, strategy: Box<dyn Strategy>) {
         let registered = Registered { definition: Arc::new(definition), strategy };
         self.resources.insert(registered.definition.id(), registered);
     }
 
-    /// Replaces the strategy of every resource with the result of `wrap`, which receives the old strategy.
+    /// Replaces the strategy of every resource with the result of `wrap`. The argument of `wrap` is the old strategy.
     pub(crate) fn wrap(&mut self, wrap: impl Fn(&Definition, Box<dyn Strategy>) -> Box<dyn Strategy>) {
         for (id, Registered { definition, strategy }) in std::mem::take(&mut self.resources) {
             let strategy = wrap(&definition, strategy);

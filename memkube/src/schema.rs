@@ -1,4 +1,4 @@
-//! Structural schemas of custom resources, enforced as kube-apiserver 1.35 does, with its messages.
+//! Structural schemas of custom resources. Behaviour and messages are those of kube-apiserver 1.35.
 //!
 //! A write calls [`Schema::prune`], [`Schema::set_defaults`] and [`Schema::errors`] in this order. The module [`rules`]
 //! evaluates `x-kubernetes-validations`, which are CEL expressions.
@@ -31,25 +31,25 @@ pub(crate) struct Schema {
     has_rules: bool,
 }
 
-/// A node of a schema.
+/// Node of a schema: the schema of one value.
 #[derive(Debug, Default)]
 struct Node {
-    /// `type`. `None` if any type is valid, and in branches such as those of `anyOf`.
+    /// `type`. `None` if values of any type are valid, and in branches such as those of `anyOf`.
     kind: Option<Kind>,
     nullable: bool,
     default: Option<Value>,
     properties: BTreeMap<String, Node>,
     /// Schema of members that are not in `properties`.
     additional: Option<Box<Node>>,
-    /// `additionalProperties: true`.
+    /// True for `additionalProperties: true`.
     any_additional: bool,
     items: Option<Box<Node>>,
     preserve_unknown_fields: bool,
-    /// `x-kubernetes-embedded-resource`: an object of any kind with `apiVersion`, `kind` and `metadata`.
+    /// `x-kubernetes-embedded-resource`: the value is an object of any kind with `apiVersion`, `kind` and `metadata`.
     embedded: bool,
     int_or_string: bool,
     list: ListType,
-    /// `x-kubernetes-map-type: atomic`. Rules that compare with old values do not see old members of an atomic map.
+    /// `x-kubernetes-map-type: atomic`. Members of an atomic map have no old value in rules.
     atomic_map: bool,
     values: Values,
     rules: Vec<Rule>,
@@ -68,13 +68,13 @@ enum Kind {
     String,
 }
 
-/// `x-kubernetes-list-type`: how items of a list are identified.
+/// `x-kubernetes-list-type`: the rule that identifies the items of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum ListType {
     #[default]
     Atomic,
     Set,
-    /// Items are identified by these members.
+    /// The values of these members identify an item.
     Map(Vec<String>),
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum Part {
 }
 
 impl Schema {
-    /// Parses `openAPIV3Schema` of a version. `at` is the field path of the schema in messages.
+    /// Parses `openAPIV3Schema` of a version. `at` is the field path of this schema in messages.
     ///
     /// # Errors
     /// All errors that the server finds in the schema.
@@ -142,7 +142,7 @@ impl Schema {
         prune::object(&self.root, object)
     }
 
-    /// Checks `metadata` of embedded objects, and drops its unknown and empty fields.
+    /// Checks `metadata` of embedded objects, and drops the unknown and empty fields of this metadata.
     ///
     /// # Errors
     /// Message about metadata that cannot be decoded: `spec.template.metadata: Invalid value: …`.
@@ -157,7 +157,7 @@ impl Schema {
 
     /// Validates a new object: values, embedded objects, lists, and rules.
     ///
-    /// Rules are not evaluated if the other errors make the result meaningless.
+    /// Rules are not evaluated if other errors make their result meaningless.
     pub(crate) fn errors(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = check::object(&self.root, object, None);
         errors.extend(embedded::errors(&self.root, object));
@@ -166,7 +166,7 @@ impl Schema {
         errors
     }
 
-    /// Validates an update. Errors of unchanged values are ignored. Rules that unchanged values break are added to
+    /// Validates an update. Errors of unchanged values are ignored. If an unchanged value breaks a rule, the error is added to
     /// `warnings`.
     pub(crate) fn update_errors(
         &self,
@@ -193,7 +193,7 @@ impl Schema {
         errors
     }
 
-    /// Returns the formats in a schema that kube-apiserver does not know. It accepts the schema with a warning.
+    /// Returns the formats in a schema that kube-apiserver does not know. kube-apiserver accepts such a schema with a warning.
     #[must_use]
     pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
         let mut found = Vec::new();

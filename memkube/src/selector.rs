@@ -1,4 +1,4 @@
-//! Selectors of lists and watches.
+//! Label selectors and field selectors of lists and watches.
 
 mod fields;
 mod labels;
@@ -43,7 +43,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// True if all objects match.
+    /// True if the selectors match all objects.
     pub(crate) fn is_all(&self) -> bool {
         self.labels.is_all() && self.fields.is_all()
     }

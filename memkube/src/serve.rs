@@ -1,6 +1,6 @@
-//! The server over HTTPS (HTTP/1.1), for kubectl and for agents in other processes.
+//! HTTPS listener of the server (HTTP/1.1), for kubectl and for agents in other processes.
 //!
-//! The server's certificate is signed by its own certificate authority. Each user has a bearer token.
+//! Each server has a separate certificate authority, which signs the server's certificate. Each user has a bearer token.
 //!
 //! ```text
 //! listener ─> accept loop ─> connection (TLS, HTTP/1.1) ─> Users (token -> user) ─> Service of that user
@@ -32,7 +32,7 @@ pub struct Options {
     pub name: String,
     /// Source of all keys and tokens, together with [`Options::name`] and the names of the users.
     ///
-    /// The same seed gives the same certificates and kubeconfigs. Anybody who knows the seed can act as every user. So
+    /// The same seed results in the same certificates and kubeconfigs. Anybody who knows the seed can act as every user. So
     /// the seed must be random if others can reach the listener.
     pub seed: [u8; 32],
     /// Users who get a token.
@@ -56,7 +56,7 @@ pub enum Error {
 /// HTTPS listener of a server.
 ///
 /// Dropping this value closes all connections immediately, like a crash. [`Https::end`] closes them gracefully. The
-/// [`MemKube`] continues to exist and can get another listener.
+/// [`MemKube`] continues to exist and can get a new listener.
 #[derive(Debug)]
 pub struct Https {
     name: String,
@@ -68,10 +68,10 @@ pub struct Https {
 }
 
 impl Https {
-    /// Starts to serve on a listener. Must be called in a tokio runtime.
+    /// Starts to accept connections on a listener. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// The certificates cannot be made from the seed, or the listener has no address.
+    /// If the certificates cannot be made from the seed, or the listener has no address.
     pub fn start(server: &MemKube, listener: TcpListener, options: Options) -> Result<Self, Error> {
         let address = reachable(listener.local_addr()?);
         let secrets = Secrets::new(&options.name, options.seed);
@@ -90,7 +90,7 @@ impl Https {
         })
     }
 
-    /// `https://127.0.0.1:<port>`.
+    /// URL of the server: `https://127.0.0.1:<port>`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -115,12 +115,12 @@ impl Https {
         Some(kubeconfig::text(&self.name, &self.url, &self.authority_pem, user, token))
     }
 
-    /// Accepts no more connections, ends watches, and returns when all connections are closed.
+    /// Stops accepting connections, ends watches, and returns when all connections are closed.
     ///
-    /// Running requests have [`crate::limits::END_GRACE`] to complete.
+    /// Running requests get [`crate::limits::END_GRACE`] to complete.
     pub async fn end(mut self) {
         self.ending.send_replace(true);
-        // An error means that the accept loop panicked. Then all connections are closed already.
+        // An error means that the accept loop panicked. In this case all connections are already closed.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -131,7 +131,8 @@ impl Drop for Https {
     }
 }
 
-/// Address for clients on this machine: an unspecified address (`0.0.0.0`, `::`) becomes the loopback address.
+/// Returns the address that clients on this machine can use: the loopback address for an unspecified address (`0.0.0.0`,
+/// `::`).
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

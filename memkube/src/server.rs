@@ -1,4 +1,4 @@
-//! The server: its state behind one lock, and its functions for tests and simulations that are not requests.
+//! The server: its state behind one lock, and functions for tests and simulations that are not requests.
 
 mod backup;
 mod setup;
@@ -35,18 +35,18 @@ pub struct Options {
     /// Faults to inject.
     pub faults: Option<Arc<dyn Faults>>,
     pub limits: Limits,
-    /// Time between two bookmarks of a watch that asks for them.
+    /// Time between two bookmarks of a watch with `allowWatchBookmarks`.
     pub bookmark_interval: Duration,
-    /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted.
-    /// Otherwise an owner that is deleted in the foreground waits forever for its dependents.
+    /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted. If false, an
+    /// owner that is deleted in the foreground waits forever for its dependents.
     pub garbage_collector: bool,
-    /// True to empty and remove deleted namespaces, as kube-controller-manager does. Otherwise deleted namespaces stay
-    /// in the phase `Terminating`.
+    /// True to empty and remove deleted namespaces, as kube-controller-manager does. If false, deleted namespaces stay in the
+    /// phase `Terminating`.
     pub namespace_controller: bool,
 }
 
 impl Options {
-    /// Returns options that allow everything, without faults and with the limits of [`crate::limits`].
+    /// Returns options with a policy that allows every request, without faults, and with the limits of [`crate::limits`].
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         Self {
@@ -100,7 +100,7 @@ pub(crate) struct State {
     pub(crate) watches: usize,
     /// See [`Options::garbage_collector`].
     pub(crate) collects_garbage: bool,
-    /// Objects that the garbage collector must check before the current request is answered.
+    /// Objects that the garbage collector must check before the server sends the current response.
     pub(crate) looks: VecDeque<Look>,
 }
 
@@ -130,25 +130,25 @@ impl MemKube {
         server
     }
 
-    /// Returns the service that answers the requests of a user.
+    /// Returns the service for the requests of a user.
     #[must_use]
     pub fn service(&self, user: User) -> Service {
         Service::new(self.clone(), user)
     }
 
-    /// Returns a client of a user, in this process.
+    /// Returns a client for a user, in this process.
     #[must_use]
     pub fn client(&self, user: User) -> kube::Client {
         kube::Client::new(self.service(user), "default")
     }
 
-    /// Adds a resource. It replaces a resource with the same group and plural.
+    /// Adds a resource. Replaces an existing resource with the same group and plural.
     pub fn register(&self, definition: Definition, strategy: Box<dyn Strategy>) {
         self.0.state.lock().registry.register(definition, strategy);
     }
 
-    /// Replaces the strategy of each current resource by the result of `wrap`, which receives the old strategy. So a
-    /// test can plant a fault in a rule and check that the fault is detected.
+    /// Replaces the strategy of each current resource by the result of `wrap`. The argument of `wrap` is the old strategy. So
+    /// a test can plant a fault in a rule and check that the fault is detected.
     pub fn wrap_rules(&self, wrap: impl Fn(&Definition, Box<dyn Strategy>) -> Box<dyn Strategy>) {
         self.0.state.lock().registry.wrap(wrap);
     }
@@ -187,7 +187,7 @@ impl MemKube {
         self.0.state.lock().ledger.snapshot()
     }
 
-    /// Drops the history before now, as a compaction of etcd does. Reads from earlier versions get 410.
+    /// Drops the history before now, as a compaction of etcd does. Later reads of earlier versions get 410.
     pub fn compact(&self) {
         self.0.state.lock().store.compact();
     }
@@ -203,7 +203,7 @@ impl MemKube {
         self.0.manners.lock().faults = faults;
     }
 
-    /// Sets the user of a bearer token from now on. `None` removes the token.
+    /// Assigns a user to a bearer token from now on. `None` removes the token.
     pub fn set_token(&self, token: &str, user: Option<User>) {
         let mut manners = self.0.manners.lock();
         let tokens = Arc::make_mut(&mut manners.tokens);

@@ -12,10 +12,10 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use std::task::{Context, Poll};
 
-/// An error without a response: the connection broke.
+/// Error of a request without a response, because the connection broke.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Service that answers the requests of one user.
+/// Service for the requests of one user.
 #[derive(Clone, Debug)]
 pub struct Service {
     server: MemKube,

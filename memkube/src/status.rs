@@ -3,16 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-/// A failure as the client receives it.
+/// Failure of a request, in the form that the client receives.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{code} {reason}: {message}")]
 pub struct Status {
     pub code: u16,
-    /// For example `NotFound` or `Conflict`. Empty if kube-apiserver sends no reason, as in some responses with code 500.
+    /// Reason, for example `NotFound` or `Conflict`. Empty in some responses with code 500, like kube-apiserver's.
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Box<Details>>,
-    /// Continue token of an expired list. It is sent in `metadata`.
+    /// Continue token of an expired list. The response contains this token in `metadata`.
     pub continue_token: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub struct Status {
 pub struct Details {
     pub name: String,
     pub group: String,
-    /// Plural name in most responses. Kind in responses of validation.
+    /// Plural name of the resource. In validation errors (422), the kind.
     pub kind: String,
     pub uid: String,
     pub causes: Vec<Cause>,
@@ -45,7 +45,7 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// Reason of a validation error. The names are those of `details.causes[].reason`.
+/// Reason of a validation error, with the names of `details.causes[].reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldReason {
     Required,
@@ -77,12 +77,12 @@ impl FieldReason {
     }
 }
 
-/// A value as messages show it, in JSON.
+/// A value in the form of messages: JSON.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
 
-/// A Go struct as messages show it, with its members in this order. Each value must be JSON already.
+/// A Go struct in the form of messages, with the members in this order. Each value must be JSON.
 pub(crate) fn shown_struct(members: &[(&str, String)]) -> String {
     let members: Vec<String> = members.iter().map(|(name, json)| format!("{name:?}:{json}")).collect();
     format!("{{{}}}", members.join(","))
@@ -170,13 +170,13 @@ impl Named<'_> {
 }
 
 impl Status {
-    /// A status without details.
+    /// Returns a status without details.
     #[must_use]
     pub fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// Sets the details. Some responses have empty details.
+    /// Sets the details. `details` may be empty, as in some responses of kube-apiserver.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
@@ -268,7 +268,7 @@ impl Status {
         Self::plain(410, "Expired", message)
     }
 
-    /// 500 without a reason, the response of kube-apiserver to unexpected errors.
+    /// 500 without a reason, kube-apiserver's response after unexpected errors.
     #[must_use]
     pub fn unexpected(message: impl Into<String>) -> Self {
         Self::plain(500, "", message)

@@ -1,9 +1,10 @@
 //! Storage of objects, with an event log for each resource.
 //!
-//! An object is encoded once and shared by all readers. Its header has the values that are needed without decoding it.
+//! An object is encoded once, and all readers share the bytes. The header has the values that are needed without decoding the
+//! object.
 //!
-//! An object is stored as the bytes of its JSON without `apiVersion` and `kind`, because these differ between responses
-//! (versions, items of lists). Each response adds them. See [`Stored::json`].
+//! The stored bytes are JSON without `apiVersion` and `kind`, because these two differ between responses (versions, items of
+//! lists). Each response adds `apiVersion` and `kind`. See [`Stored::json`].
 
 mod key;
 mod table;
@@ -23,7 +24,7 @@ use tokio::sync::Notify;
 /// Values of selectable fields by field name.
 pub type Fields = BTreeMap<String, String>;
 
-/// Names and values, sorted by name. This form needs less memory than a map.
+/// Sorted pairs of names and values. This form needs less memory than a map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs(Box<[(Box<str>, Box<str>)]>);
 
@@ -43,7 +44,7 @@ impl FromIterator<(String, String)> for Pairs {
     }
 }
 
-/// Values of an object that are needed without decoding it.
+/// Values of an object that are needed without decoding the object.
 #[derive(Clone, Debug)]
 pub struct Header {
     pub uid: Box<str>,
@@ -138,7 +139,8 @@ pub struct Store {
     log_limits: LogLimits,
     /// Notified after each change of any object.
     moved: Arc<Notify>,
-    /// Number of restores. When it changes, watches of the earlier data end.
+    /// Number of restores from a backup. When the number changes, open watches end, because they show data from before the
+    /// restore.
     incarnation: u64,
 }
 
@@ -182,7 +184,7 @@ impl Store {
         tail.take_while(move |(key, _)| namespace.is_empty() || key.namespace() == namespace).map(|(_, stored)| stored)
     }
 
-    /// Returns the objects with an owner of this UID. The owner may be absent.
+    /// Returns the objects with an owner reference to this UID. The owner may be absent.
     pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = &(ResourceId, Key)> {
         self.dependents.get(uid).into_iter().flatten()
     }
@@ -210,7 +212,7 @@ impl Store {
         self.tables.entry(resource.clone()).or_default()
     }
 
-    /// Stores a new state of an object, with a new resourceVersion.
+    /// Stores a new state of an object. The state gets a new resourceVersion.
     pub(crate) fn put(
         &mut self,
         resource: &ResourceId,
@@ -232,7 +234,7 @@ impl Store {
         Ok(self.record(resource, Change { revision, kind, before, after }))
     }
 
-    /// Removes an object. Its last state is the stored state with the resourceVersion of the deletion.
+    /// Removes an object. In the returned change, the last state has the resourceVersion of the deletion.
     pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Change> {
         let before = self.get(resource, key).cloned()?;
         let revision = self.revision + 1;
@@ -270,7 +272,7 @@ impl Store {
         }
     }
 
-    /// Returns a copy that shares the stored objects.
+    /// Returns a copy of the store. Both stores share the bytes of the objects.
     pub(crate) fn fork(&self) -> Self {
         let tables = self.tables.iter().map(|(resource, table)| (resource.clone(), table.fork()));
         Self { tables: tables.collect(), dependents: self.dependents.clone(), moved: Arc::default(), ..*self }

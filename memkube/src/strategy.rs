@@ -62,7 +62,7 @@ pub struct Context<'a> {
     pub tokens: &'a BTreeMap<String, User>,
 }
 
-/// Changes that increment `metadata.generation`.
+/// Rule of a kind: the changes that increment `metadata.generation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// The kind has no generation.
@@ -70,11 +70,11 @@ pub enum Generation {
     /// The generation is 1 after the create. It increments when a field outside metadata changes. A change of status
     /// counts only if the kind has no status subresource.
     Content,
-    /// Like `Content`. A change of labels counts, too (EndpointSlice).
+    /// Like `Content`, but a change of labels increments the generation too (EndpointSlice).
     ContentAndLabels,
 }
 
-/// Effect of a commit. The server executes it immediately, under the same lock.
+/// Effect of a commit on the registered resources. The server executes the effect immediately, under the same lock.
 #[allow(missing_debug_implementations, reason = "strategies are code")]
 pub enum Effect {
     /// Registers a resource, or replaces its definition.
@@ -83,11 +83,11 @@ pub enum Effect {
     Unregister(ResourceId),
 }
 
-/// Findings in the body of a request that do not make it invalid.
+/// Findings in the body of a request that do not make the body invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Texts of findings, for example `unknown field "spec.foo"`. `fieldValidation` decides if they are ignored, sent
-    /// as warnings or rejected.
+    /// Texts of findings, for example `unknown field "spec.foo"`. The query parameter `fieldValidation` decides if the server
+    /// ignores the findings, sends them as warnings or rejects the request.
     pub strict: Vec<String>,
 }
 
@@ -96,42 +96,42 @@ pub struct Findings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable(pub String);
 
-/// How a strategic merge patch merges a list.
+/// Way in which a strategic merge patch merges a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListMerge {
     /// The list of the patch replaces the old list.
     Replace,
-    /// Items are objects, identified by this member.
+    /// Items are objects. The value of this member identifies an item.
     ByKey(&'static str),
-    /// Items are values. New values are added.
+    /// Items are simple values. The merge adds new values to the list.
     Set,
 }
 
-/// Rules of one kind. By default, a method behaves as for a kind without own rules.
+/// Rules of one kind. The default implementations are those of a kind without special rules.
 ///
-/// Only [`Strategy::committed`] may change the state of the strategy, for example allocations. After every other
-/// method, the request may still fail or be a dry run.
+/// Only [`Strategy::committed`] may change the state of the strategy, for example allocations. After every other method, the
+/// request may still fail or be a dry run.
 pub trait Strategy: Send + 'static {
     /// Checks the body of a request, including `apiVersion` and `kind`.
     ///
     /// Drops unknown fields and adds them to `findings`. Rejects values of the wrong type.
     ///
     /// # Errors
-    /// The body is not an object of the kind. The response is 400, or 422 for the result of a patch.
+    /// If the body is not an object of the kind. The response is 400, or 422 for the result of a patch.
     fn decode(&self, version: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
         let _ = (version, object, findings);
         Ok(())
     }
 
-    /// Sets fields that the client left out.
+    /// Sets defaults for fields that the client omitted.
     fn set_defaults(&self, version: &str, object: &mut Object) {
         let _ = (version, object);
     }
 
-    /// Drops fields that a client may not set, and sets fields that the server decides. Metadata is complete.
+    /// Drops fields that a client may not set, and sets fields that the server decides. Metadata is already complete.
     ///
     /// # Errors
-    /// Answer that rejects the request.
+    /// Response that rejects the request.
     fn prepare_for_create(&self, context: &mut Context<'_>, object: &mut Object) -> Result<(), Status> {
         if context.definition.has_status() {
             object.remove("status");
@@ -139,10 +139,10 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// Restores fields that this request may not change. The verbs increment the generation.
+    /// Restores fields that this request may not change. The verbs increment the generation, not this method.
     ///
     /// # Errors
-    /// Answer that rejects the request.
+    /// Response that rejects the request.
     fn prepare_for_update(&self, context: &mut Context<'_>, object: &mut Object, old: &Object) -> Result<(), Status> {
         if context.definition.has_status() {
             copy_member("status", old, object);
@@ -150,10 +150,10 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// Restores everything except the status. By default, metadata of custom resources does not change either.
+    /// Restores everything except the status. By default, the metadata of custom resources does not change either.
     ///
     /// # Errors
-    /// Answer that rejects the request.
+    /// Response that rejects the request.
     fn prepare_for_status_update(
         &self,
         context: &mut Context<'_>,
@@ -199,7 +199,7 @@ pub trait Strategy: Send + 'static {
         crate::object::names::subdomain(name, prefix)
     }
 
-    /// Changes that increment the generation.
+    /// Rule for the changes that increment the generation.
     fn generation(&self) -> Generation {
         Generation::Absent
     }
@@ -216,7 +216,7 @@ pub trait Strategy: Send + 'static {
         Fields::new()
     }
 
-    /// True if an update may lack a resourceVersion.
+    /// True if an update may have no resourceVersion.
     fn allows_unconditional_update(&self) -> bool {
         true
     }
@@ -226,19 +226,19 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// True if a delete answers with the object instead of a status.
+    /// True if the response to a delete is the object instead of a Status.
     fn returns_deleted(&self) -> bool {
         false
     }
 
-    /// Seconds that a deleted object keeps existing with a deletionTimestamp, for kinds with graceful deletion (Pods).
+    /// Seconds for which a deleted object still exists with a deletionTimestamp, for kinds with graceful deletion (Pods).
     /// `asked` is the client's `gracePeriodSeconds`.
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
         let _ = (object, asked);
         None
     }
 
-    /// Changes an object whose deletion has started but is not complete. The object has its deletionTimestamp.
+    /// Changes an object whose deletion has started but is not complete. The object already has its deletionTimestamp.
     fn mark_deleting(&self, object: &mut Object) {
         crate::object::set_meta(object, "deletionGracePeriodSeconds", 0);
     }
@@ -250,7 +250,7 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// True if a delete may have a propagation policy.
+    /// True if the options of a delete may contain a propagation policy.
     fn has_dependents(&self) -> bool {
         true
     }
@@ -260,12 +260,12 @@ pub trait Strategy: Send + 'static {
         object.clone_from(old);
     }
 
-    /// How a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list keys.
+    /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list keys.
     fn list_merge(&self, path: &str) -> ListMerge {
         crate::strategy::builtin::list_merge(path)
     }
 
-    /// Deprecation warning for clients that use a version.
+    /// Deprecation warning for clients that use a version; `None` if the version is not deprecated.
     fn deprecation(&self, version: &str) -> Option<String> {
         let _ = version;
         None
@@ -277,7 +277,7 @@ pub trait Strategy: Send + 'static {
         true
     }
 
-    /// Converts an object between versions. Called only if [`Strategy::stored_form_serves`] returns false.
+    /// Converts an object between versions. Called only if [`Strategy::stored_form_serves`] returns false for the version.
     fn convert(&self, object: &mut Object, from: &str, to: &str) {
         let _ = (object, from, to);
     }
@@ -288,29 +288,29 @@ pub trait Strategy: Send + 'static {
         Vec::new()
     }
 
-    /// Answers a create of a resource that is not stored, such as a review.
+    /// Handles a create of a resource that is not stored, such as a review. Returns the object of the response.
     ///
     /// # Errors
-    /// Answer that rejects the request.
+    /// Response that rejects the request.
     fn review(&self, context: &mut Context<'_>, object: Object) -> Result<Object, Status> {
         let _ = context;
         Ok(object)
     }
 }
 
-/// Strategy of a kind without own rules.
+/// Strategy of a kind without special rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
 impl Strategy for Plain {}
 
-/// Validates metadata a second time. kube-apiserver does this for updates of some kinds and reports each error twice.
+/// Validates metadata a second time. kube-apiserver does so for updates of some kinds, and reports each error twice.
 fn metadata_again(strategy: &dyn Strategy, context: &Context<'_>, object: &Object) -> Vec<FieldError> {
     let check_name = |name: &str, prefix: bool| strategy.check_name(name, prefix);
     crate::object::validate::create(object, context.definition.scope, check_name)
 }
 
-/// Copies a member from `from` to `to`. If the member is absent in `from`, it is removed from `to`.
+/// Copies a member from `from` to `to`. Removes the member from `to` if it is absent in `from`.
 pub fn copy_member(name: &str, from: &Object, to: &mut Object) {
     put_member(name, from.get(name).cloned(), to);
 }

@@ -1,6 +1,6 @@
 //! Implementation of the verbs.
 //!
-//! Each request except a watch holds the state's lock from its first read until its commit. So requests take effect one
+//! Each request except a watch holds the lock of the state from its first read until its commit. So requests are executed one
 //! after the other.
 
 mod body;
@@ -40,7 +40,7 @@ pub(crate) enum Begun {
     Watch(Box<Watch>),
 }
 
-/// A request in progress, with the state of the server.
+/// Request in progress, with the state of the server.
 pub(crate) struct Work<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) request: &'a Request,
@@ -51,7 +51,7 @@ pub(crate) struct Work<'a> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Minimum resourceVersion that the server must have reached before it handles the request.
+/// Minimum resourceVersion that the server must have reached before it executes the request.
 pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     let waits = match request.call.verb {
         Verb::Get | Verb::List | Verb::DeleteCollection => true,
@@ -61,13 +61,13 @@ pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     if waits { request.query.text("resourceVersion").parse().ok() } else { None }
 }
 
-/// Revision of the state that a request sees. A fault can make a read see an older state.
+/// Revision of the state that a request reads. A fault can make a read return an older state.
 pub(crate) fn seen_revision(server: &MemKube, request: &Request, seen: faults::State) -> u64 {
     let seen = if request.call.verb.writes() { faults::State::Newest } else { seen };
     server.0.state.lock().seen(request, seen)
 }
 
-/// Answer to a request whose minimum resourceVersion was not reached in time. A watch gets the error as an event.
+/// Response to a request whose minimum resourceVersion was not reached in time. A watch gets the error as an event.
 pub(crate) fn not_fresh(request: &Request, status: &Status) -> Reply {
     match request.call.verb {
         Verb::Watch => Reply::new(200, Content::Json(vec![watch::error_line(status)])),
@@ -75,7 +75,7 @@ pub(crate) fn not_fresh(request: &Request, status: &Status) -> Reply {
     }
 }
 
-/// Starts a request. All verbs except watch complete here.
+/// Starts a request. Requests with other verbs than watch also complete here.
 pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> Result<Begun, Status> {
     if request.call.verb == Verb::Watch {
         return Ok(Begun::Watch(Box::new(Watch::begin(server, request, seen)?)));
@@ -114,8 +114,8 @@ impl Work<'_> {
 
     /// Checks that the requested metadata form matches the response: a list form for lists, an object form for objects.
     ///
-    /// Otherwise the response is 406, or 500 for a custom resource in a list form. As in kube-apiserver, a write has
-    /// taken effect by then.
+    /// If the form does not match, the response is 406, or 500 for a custom resource in a list form. As in kube-apiserver, a
+    /// write is already stored at that time.
     fn fits_form(&self, reply: Reply) -> Result<Reply, Status> {
         let Form::MetadataOnly(form) = self.request.form else {
             return Ok(reply);

@@ -25,12 +25,12 @@ use http::{Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use std::sync::Arc;
 
-/// A decoded request to a resource.
+/// Decoded request to a resource.
 pub(crate) struct Request {
     pub(crate) call: Call,
     pub(crate) definition: Arc<Definition>,
     pub(crate) query: Query,
-    /// Content type without parameters. Empty if absent.
+    /// Content type without parameters. Empty if the request has no content type.
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
     pub(crate) form: Form,
@@ -45,18 +45,18 @@ impl Request {
         &self.call.target.version
     }
 
-    /// Resource with its plural name, for a status.
+    /// Resource with its plural name, for an error.
     pub(crate) fn named<'a>(&'a self, name: &'a str) -> Named<'a> {
         Named { group: &self.definition.group, kind: &self.definition.plural, name }
     }
 
-    /// Resource with its kind, for a status of validation.
+    /// Resource with its kind, for a validation error.
     pub(crate) fn named_kind<'a>(&'a self, name: &'a str) -> Named<'a> {
         Named { group: &self.definition.group, kind: &self.definition.kind, name }
     }
 }
 
-/// Answers a request, or breaks the connection.
+/// Returns the response to a request, or an error if the connection must break.
 pub(crate) async fn answer<B>(
     server: MemKube,
     user: User,
@@ -85,7 +85,7 @@ where
     suffered(&fault, reply).await
 }
 
-/// Applies the fault to a response: delays, replaces or drops it.
+/// Applies the fault to a response: delays, replaces or drops the response.
 async fn suffered(fault: &Fault, reply: Reply) -> Result<Response<Body>, BoxError> {
     if !fault.delay_after.is_zero() {
         tokio::time::sleep(fault.delay_after).await;
@@ -120,7 +120,7 @@ async fn perform(
     reply
 }
 
-/// Returns the request as authorization sees it. A request for a collection with the field selector
+/// Returns the request in the form for authorization. A request for a collection with the field selector
 /// `metadata.name=<name>` is authorized like a request for this object.
 fn as_authorized(call: &Call, query: &Query) -> Call {
     let mut authorized = call.clone();
@@ -134,7 +134,7 @@ fn as_authorized(call: &Call, query: &Query) -> Call {
     authorized
 }
 
-/// Checks and decodes a request. Returns the response if the request is not allowed or invalid.
+/// Checks and decodes a request. Returns an error response if the request is not allowed or invalid.
 fn permitted(
     server: &MemKube,
     call: Call,
@@ -177,7 +177,7 @@ async fn verbs_reply(server: &MemKube, request: Request, fault: &Fault) -> Reply
     }
 }
 
-/// Definition of the requested resource, or the response if the path has no resource.
+/// Definition of the requested resource, or an error response if the resource does not exist.
 fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     let state = server.0.state.lock();
     let target = &call.target;
@@ -197,7 +197,7 @@ fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     }
 }
 
-/// 404: a Status in groups of built-in kinds, plain text elsewhere.
+/// 404 for an unknown resource: a Status in groups of built-in kinds, plain text elsewhere.
 pub(crate) fn nothing(registry: &Registry, group: &str) -> Reply {
     let built_in = registry.definitions().any(|definition| !definition.custom && definition.group == group);
     if built_in { Reply::from(&Status::no_such_resource()) } else { Reply::text(404, "404 page not found\n") }
@@ -228,7 +228,8 @@ fn refused(call: &Call) -> Status {
     status
 }
 
-/// Reads the body of a request. A body that is too long is a 413. If the body ends early, the connection breaks.
+/// Reads the body of a request. A body that is too long is an error with code 413. If the body ends early, the connection
+/// breaks.
 async fn collect<B>(body: B, bytes_max: usize) -> Result<Result<Bytes, Status>, BoxError>
 where
     B: http_body::Body,
@@ -244,7 +245,7 @@ where
     }
 }
 
-/// Waits until the state that a request sees has reached a resourceVersion.
+/// Waits until the state that a request reads has reached a resourceVersion.
 async fn wait_for(server: &MemKube, request: &Request, revision: u64, seen: faults::State) -> Result<(), Status> {
     let deadline = tokio::time::Instant::now() + limits::FRESH_WAIT;
     loop {
@@ -262,7 +263,7 @@ async fn wait_for(server: &MemKube, request: &Request, revision: u64, seen: faul
     }
 }
 
-/// 504 for a resourceVersion that was not reached in time.
+/// 504 for a resourceVersion that the server has not reached in time.
 fn too_large(revision: u64, current: u64) -> Status {
     let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
     let cause = Cause {

@@ -1,6 +1,7 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`, KEP-3352).
 //!
-//! `/api` returns all resources of the core group in one response, and `/apis` those of all other groups.
+//! The response to `/api` has all resources of the core group, and the response to `/apis` has the resources of all other
+//! groups.
 
 use super::groups::{self, Group};
 use super::lists;

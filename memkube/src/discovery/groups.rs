@@ -1,4 +1,4 @@
-//! Resources by group and version, as discovery returns them.
+//! Resources by group and version, for discovery.
 
 use crate::registry::{Definition, Subresource};
 use std::cmp::Reverse;
@@ -19,12 +19,12 @@ pub(super) struct GroupVersion {
 }
 
 impl Group {
-    /// `v1` or `discovery.k8s.io/v1`.
+    /// Value of `apiVersion` for a version of the group, for example `v1` or `discovery.k8s.io/v1`.
     pub(super) fn api_version(&self, version: &str) -> String {
         if self.name.is_empty() { version.to_owned() } else { format!("{}/{version}", self.name) }
     }
 
-    /// `api/v1` or `apis/discovery.k8s.io/v1`.
+    /// URL path of a version of the group, for example `api/v1` or `apis/discovery.k8s.io/v1`.
     pub(super) fn path(&self, version: &str) -> String {
         if self.name.is_empty() { format!("api/{version}") } else { format!("apis/{}/{version}", self.name) }
     }
@@ -70,7 +70,7 @@ fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     parts().unwrap_or_else(|| (0, 0, 0, Reverse(version.to_owned())))
 }
 
-/// Verbs of a resource in the order of kube-apiserver's discovery. Custom resources have another order.
+/// Verbs of a resource in the order of kube-apiserver's discovery. The order for custom resources is different.
 pub(super) fn verbs(definition: &Definition) -> Vec<&'static str> {
     let mut verbs: Vec<&str> = definition.verbs.iter().map(|verb| verb.name()).collect();
     let order = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -82,7 +82,7 @@ pub(super) fn verbs(definition: &Definition) -> Vec<&'static str> {
     verbs
 }
 
-/// Verbs of a subresource, as discovery names them.
+/// Names of a subresource's verbs, for discovery.
 pub(super) fn subresource_verbs(subresource: Subresource) -> Vec<&'static str> {
     subresource.verbs().iter().map(|verb| verb.name()).collect()
 }

@@ -8,21 +8,21 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Answer to `/api`.
+/// Response to `/api`.
 pub(super) fn core_versions(groups: &[Group]) -> Value {
     let core = groups.iter().filter(|group| group.name.is_empty());
     let versions: Vec<&str> = core.flat_map(|group| &group.versions).map(|version| version.name.as_str()).collect();
     json!({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []})
 }
 
-/// Answer to `/apis`.
+/// Response to `/apis`.
 pub(super) fn all_groups(groups: &[Group]) -> Value {
     let named = groups.iter().filter(|group| !group.name.is_empty());
     let groups: Vec<Value> = named.map(|group| Value::Object(group_members(group))).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// Answer to `/apis/<group>`.
+/// Response to `/apis/<group>`.
 pub(super) fn group(groups: &[Group], name: &str) -> Option<Reply> {
     let group = groups.iter().find(|group| group.name == name)?;
     let mut document = group_members(group);
@@ -41,7 +41,7 @@ fn group_members(group: &Group) -> Map<String, Value> {
     members
 }
 
-/// Answer to `/api/<version>` and `/apis/<group>/<version>`.
+/// Response to `/api/<version>` and `/apis/<group>/<version>`.
 pub(super) fn resources(groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;
@@ -77,8 +77,8 @@ fn entries(definition: &Definition) -> Vec<Value> {
     std::iter::once(entry).chain(subresources).collect()
 }
 
-/// `storageVersionHash` of a resource: the first 8 bytes of a SHA-256 over group, storage version and kind. Clients
-/// compare it to notice a change of the storage version.
+/// `storageVersionHash` of a resource: the first 8 bytes of a SHA-256 over group, storage version and kind. Clients compare
+/// this hash to detect a change of the storage version.
 fn storage_version_hash(definition: &Definition) -> String {
     let stored = format!("{}/{}/{}", definition.group, definition.storage_version(), definition.kind);
     STANDARD.encode(&Sha256::digest(stored)[..8])

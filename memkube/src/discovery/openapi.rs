@@ -1,12 +1,12 @@
-//! OpenAPI, as far as kubectl reads it.
+//! OpenAPI documents, with the parts that kubectl reads.
 //!
 //! - `kubectl explain` reads the schemas.
-//! - `kubectl create`, `apply` and `replace` look for the parameter `fieldValidation`, which says that the server
-//!   checks fields.
+//! - `kubectl create`, `apply` and `replace` look for the query parameter `fieldValidation`. It shows that the server
+//!   validates fields.
 //!
-//! The documents leave out strategic merge patches, although memkube supports them. If the documents named them,
-//! kubectl would read the merge keys of lists from the schemas, which do not have them. Without them, kubectl uses its
-//! own keys.
+//! The documents do not mention strategic merge patches, although memkube supports these patches. Otherwise kubectl would read
+//! the merge keys of lists from the schemas, and memkube's schemas have no merge keys. Without strategic merge patches in the
+//! documents, kubectl uses its built-in merge keys.
 
 mod paths;
 mod schemas;
@@ -18,12 +18,13 @@ use crate::service::{Content, Reply};
 use serde_json::{Map, Value, json};
 
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// Content type of the protobuf response. [`PROTOBUF`] has an `@`, which no media type may contain.
+/// Content type of the protobuf document. The media type in [`PROTOBUF`] contains an `@`, which a content type may not
+/// contain.
 const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Answer to `/openapi/v2`: a document without paths.
+/// Response to `/openapi/v2`: a document without paths.
 ///
-/// Clients prefer version 3. A client that reads version 2 uses its own knowledge of the built-in kinds.
+/// Clients prefer version 3. A client that reads version 2 uses its built-in schemas of the built-in kinds.
 pub(super) fn version_2(accept: &str) -> Reply {
     let version = format!("1.{MINOR}");
     if accept.contains(PROTOBUF) {
@@ -46,7 +47,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// Answer to `/openapi/v3`: the paths of the documents.
+/// Response to `/openapi/v3`: the paths of the documents.
 pub(super) fn index(groups: &[Group]) -> Value {
     let documents = groups.iter().flat_map(|group| group.versions.iter().map(|version| group.path(&version.name)));
     let entry = |path: String| {
@@ -56,7 +57,7 @@ pub(super) fn index(groups: &[Group]) -> Value {
     json!({"paths": documents.map(entry).collect::<Map<_, _>>()})
 }
 
-/// Answer to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`.
+/// Response to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`.
 pub(super) fn document(server: &MemKube, groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;

@@ -1,4 +1,4 @@
-//! Discovery and OpenAPI, requested as kubectl and kube request them.
+//! Tests of discovery and OpenAPI, with the requests of kubectl and kube.
 
 use crate::clock::TokioClock;
 use crate::registry::{Definition, Scope, Subresource, Version};
@@ -125,7 +125,7 @@ async fn what_there_is_not_is_answered_404() {
         let (code, _, body) = ask(&server, path, "application/json").await;
         assert_eq!((code, body.as_str()), (404, "404 page not found\n"), "{path}");
     }
-    // Below the groups of built-in kinds, the body is a Status.
+    // In the groups of built-in kinds, the body of a 404 is a Status.
     for path in ["/api/v2", "/apis/discovery.k8s.io/v9"] {
         let (code, _, body) = ask(&server, path, "application/json").await;
         let body: Value = serde_json::from_str(&body).unwrap();

@@ -9,13 +9,13 @@ use serde_json::json;
 /// Longest prefix of a generated name: the 63 characters of a label minus the 5 characters of the suffix.
 const GENERATE_NAME_BYTES: usize = 58;
 
-/// Formats a time as objects have it: RFC 3339 in UTC, whole seconds.
+/// Formats a time in the form of object fields: RFC 3339 in UTC, whole seconds.
 pub(crate) fn timestamp(now: Timestamp) -> String {
     let whole = Timestamp::from_second(now.as_second()).unwrap_or(now);
     whole.to_string()
 }
 
-/// Sets the fields that the server decides, and drops the fields that a client may not set.
+/// Sets the metadata that the server decides, and removes the metadata that a client may not set.
 pub(crate) fn complete(object: &mut Object, scope: Scope, namespace: &str, now: Timestamp, random: &mut Random) {
     let metadata = metadata_mut(object);
     for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
@@ -29,7 +29,7 @@ pub(crate) fn complete(object: &mut Object, scope: Scope, namespace: &str, now: 
     metadata.insert("creationTimestamp".to_owned(), json!(timestamp(now)));
 }
 
-/// Sets the name from `generateName` if the object has no name. Returns true if it set the name.
+/// Sets the name from `generateName` if the object has no name. Returns true if this function has set the name.
 pub(crate) fn generate_name(object: &mut Object, random: &mut Random) -> bool {
     let metadata = metadata_mut(object);
     let text = |name: &str| metadata.get(name).and_then(|value| value.as_str()).unwrap_or_default();

@@ -3,7 +3,7 @@
 const LABEL_BYTES: usize = 63;
 const SUBDOMAIN_BYTES: usize = 253;
 
-/// Checks `a lowercase RFC 1123 subdomain`: the name of most objects.
+/// Returns the errors of a name that must be `a lowercase RFC 1123 subdomain`, as for most kinds.
 ///
 /// If `prefix` is true, `name` is a `generateName` and may end in a dash.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn subdomain(name: &str, prefix: bool) -> Vec<String> {
     errors
 }
 
-/// Checks `a lowercase RFC 1123 label`: the name of namespaces.
+/// Returns the errors of a name that must be `a lowercase RFC 1123 label`, as for namespaces.
 #[must_use]
 pub fn label(name: &str, prefix: bool) -> Vec<String> {
     let name = masked(name, prefix);
@@ -46,7 +46,7 @@ pub fn label(name: &str, prefix: bool) -> Vec<String> {
     errors
 }
 
-/// Checks `a DNS-1035 label`: the name of Services.
+/// Returns the errors of a name that must be `a DNS-1035 label`, as for Services.
 #[must_use]
 pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
     let name = masked(name, prefix);
@@ -65,7 +65,7 @@ pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
     errors
 }
 
-/// Checks a name that must be usable as a path segment, for example the name of a Role.
+/// Returns the errors of a name that must be usable as a path segment, for example the name of a Role.
 #[must_use]
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && (name == "." || name == "..") {
@@ -75,7 +75,7 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     forbidden.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// Checks a qualified name: a key of a label or annotation, or a finalizer.
+/// Returns the errors of a qualified name: a key of a label or annotation, or a finalizer.
 #[must_use]
 pub fn qualified(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -113,7 +113,7 @@ fn qualified_rule() -> &'static str {
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 }
 
-/// Checks the value of a label.
+/// Returns the errors of the value of a label.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -139,7 +139,8 @@ fn too_long(bytes: usize) -> String {
     format!("must be no more than {bytes} bytes")
 }
 
-/// Replaces the final dash of a prefix by a letter, because generated characters follow it.
+/// Replaces the final dash of a `generateName` by a letter. The final name has generated characters there, so the dash is
+/// valid.
 fn masked(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(rest) if prefix && name.len() > 1 => format!("{rest}a"),

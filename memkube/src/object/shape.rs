@@ -15,7 +15,7 @@ enum Shape {
     /// RFC 3339 time.
     Time,
     Owners,
-    /// List of objects whose content is not checked: managedFields, which the server drops.
+    /// List of objects whose content is not checked: managedFields. The server drops this field.
     Entries,
 }
 
@@ -46,10 +46,9 @@ const OWNER_MEMBERS: [(&str, bool); 6] = [
     ("uid", false),
 ];
 
-/// Checks `metadata`. Drops unknown and empty fields, as Go does when it writes metadata.
+/// Checks `metadata`. Drops unknown and empty fields, as Go does when it encodes metadata.
 ///
-/// `within` is the prefix of field names in messages: `ObjectMeta.metadata` for built-in kinds, `ObjectMeta` for custom
-/// kinds.
+/// `within` is the prefix of field names in messages: `ObjectMeta.metadata` for built-in kinds, `ObjectMeta` for custom kinds.
 pub(crate) fn check(object: &mut Object, within: &str, findings: &mut Findings) -> Result<(), Undecodable> {
     let metadata = match object.remove("metadata") {
         None | Some(Value::Null) => Map::new(),
@@ -155,7 +154,7 @@ fn owner(item: Value, within: &str, findings: &mut Findings) -> Result<Value, Un
             owner.insert(name, value);
         }
     }
-    // Go writes these fields even if they are empty.
+    // Go encodes these fields even if they are empty.
     for name in ["apiVersion", "kind", "name", "uid"] {
         owner.entry(name).or_insert_with(|| Value::from(""));
     }

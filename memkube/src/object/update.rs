@@ -1,14 +1,14 @@
-//! Metadata of an update: the fields that the server keeps or changes.
+//! Metadata of an update: the fields that the server keeps or sets.
 
 use super::{Object, meta, metadata_mut};
 use crate::registry::Definition;
 use crate::strategy::Generation;
 use serde_json::{Value, json};
 
-/// Fields that only the server changes. A client may leave them out.
+/// Fields of metadata that only the server changes. A client may omit these fields.
 const KEPT: [&str; 2] = ["generation", "resourceVersion"];
 
-/// Restores the fields that only the server changes. Runs before the kind's own rules.
+/// Restores the fields of metadata that only the server changes. Runs before the kind's rules.
 pub(crate) fn keep(object: &mut Object, old: &Object) {
     for name in KEPT {
         put(object, name, meta(old, name).cloned());
@@ -18,7 +18,7 @@ pub(crate) fn keep(object: &mut Object, old: &Object) {
     metadata.remove("managedFields");
 }
 
-/// Restores the fields that a client left out or may not remove. Runs after the kind's own rules.
+/// Restores the fields of metadata that a client omitted or may not remove. Runs after the kind's rules.
 pub(crate) fn complete(object: &mut Object, old: &Object) {
     let old_of = |name: &str| meta(old, name).cloned();
     for name in ["uid", "deletionGracePeriodSeconds"] {
@@ -32,7 +32,7 @@ pub(crate) fn complete(object: &mut Object, old: &Object) {
     }
 }
 
-/// Increments the generation if the change counts for the kind.
+/// Increments the generation if the kind's rule requires this for the change.
 pub(crate) fn move_generation(object: &mut Object, old: &Object, rule: Generation, definition: &Definition) {
     let moved = match rule {
         Generation::Absent => false,
@@ -47,7 +47,7 @@ pub(crate) fn move_generation(object: &mut Object, old: &Object, rule: Generatio
     }
 }
 
-/// True if a field other than metadata differs. Status counts only if it is not a subresource.
+/// True if a field outside metadata differs. The status counts only if the kind has no status subresource.
 fn content_differs(object: &Object, old: &Object, definition: &Definition) -> bool {
     let counts = |name: &&String| match name.as_str() {
         "metadata" | "apiVersion" | "kind" => false,

@@ -5,13 +5,13 @@ use crate::registry::{Definition, Scope};
 use crate::status::FieldError;
 use serde_json::{Value, json};
 
-/// Bytes of all annotations of an object together (apimachinery's `TotalAnnotationSizeLimitB`).
+/// Size of all annotations of an object together, in bytes (apimachinery's `TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_BYTES: usize = 256 << 10;
 
 /// API group of CustomResourceDefinitions.
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 
-/// Finalizers without a domain that Kubernetes itself uses.
+/// Finalizers of Kubernetes, which have no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Fields that an update must not change.
@@ -66,7 +66,7 @@ pub(crate) fn update(object: &Object, old: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Checks that apply to new objects and to updates.
+/// Returns the errors of checks that apply to new objects and to updates.
 fn common(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let texts = |name: &str| meta(object, name).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -135,9 +135,10 @@ fn two_controllers(owners: &[Value], first: &Value, second: &Value) -> FieldErro
     FieldError::invalid("metadata.ownerReferences", &json!(owners), &why)
 }
 
-/// Errors for finalizers without a domain, except the finalizers of Kubernetes itself.
+/// Returns errors for finalizers without a domain, except the finalizers of Kubernetes.
 ///
-/// Custom resources and CustomResourceDefinitions may have such finalizers. kube-apiserver checks them elsewhere.
+/// Custom resources and CustomResourceDefinitions may have finalizers without a domain. kube-apiserver checks the finalizers
+/// of these kinds elsewhere.
 pub(crate) fn unqualified_finalizers(definition: &Definition, object: &Object) -> Vec<FieldError> {
     if definition.custom || definition.group == DEFINITIONS_GROUP {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! JSON patch (RFC 6902), as the library of kube-apiserver applies it. It differs from the RFC:
+//! JSON patch (RFC 6902), with the behaviour of kube-apiserver's library. The library differs from the RFC:
 //!
 //! - A `replace` of an absent member adds the member.
-//! - An index may be negative and then counts from the end of the list.
+//! - An index may be negative, and then counts from the end of the list.
 //! - An operation cannot address the document as a whole.
 
 use crate::limits;
@@ -19,11 +19,11 @@ pub(crate) struct Operation {
     value: Value,
 }
 
-/// Error for an operation that cannot be applied. Like kube-apiserver, memkube does not say which operation failed.
+/// Error of an operation that cannot be applied. Like kube-apiserver, memkube does not report which operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Impossible;
 
-/// Applies operations in order. After an error, some operations are applied to the document.
+/// Applies operations in order. If an operation fails, the document keeps the effects of the operations before it.
 pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<(), Impossible> {
     let mut copied_bytes = 0;
     operations.iter().try_for_each(|operation| perform(document, operation, &mut copied_bytes))
@@ -57,7 +57,7 @@ fn perform(document: &mut Value, operation: &Operation, copied_bytes: &mut usize
     }
 }
 
-/// Length of a value as JSON, in bytes.
+/// Size of a value as JSON, in bytes.
 fn encoded_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -71,7 +71,7 @@ fn encoded_bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting cannot fail. A value that cannot be encoded counts as too long.
+    // Counting cannot fail. A value that cannot be encoded has the largest size, so it exceeds the limit.
     serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inapplicable(pub(crate) String);
 
-/// Returns how the list at a path is merged.
+/// Function that returns the merge strategy of the list at a path.
 pub(crate) type Lists<'a> = dyn Fn(&str) -> ListMerge + 'a;
 
 const PATCH: &str = "$patch";
@@ -18,7 +18,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ORDER_PREFIX: &str = "$setElementOrder/";
 const DELETE_PREFIX: &str = "$deleteFromPrimitiveList/";
 
-/// Applies a patch to an object at `path`. The path of the root is empty.
+/// Applies a patch to the object at `path`. The path of the root is empty.
 pub(crate) fn apply(
     object: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -51,7 +51,7 @@ pub(crate) fn apply(
         lists::delete_values(object, name, gone);
     }
     for (name, order) in &orders {
-        // `$setElementOrder` without items orders the existing items.
+        // `$setElementOrder` without a patch of the list orders the existing items.
         if !patch.contains_key(name) {
             lists::reorder(object, name, order, lists(&join(path, name)));
         }

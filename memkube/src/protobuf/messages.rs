@@ -13,13 +13,13 @@ pub(super) struct Field {
 /// Cardinality of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
-    /// Always present. Zero counts as absent.
+    /// Field that is not a pointer. Go always encodes the field, so zero counts as absent.
     Value,
-    /// At most once. Zero is a value.
+    /// Pointer: the field occurs at most once. Zero is a value.
     Pointer,
-    /// Repeated.
+    /// Repeated field.
     List,
-    /// Repeated, as messages with the fields `key` and `value`.
+    /// Repeated field of messages with the fields `key` and `value`.
     Map,
 }
 
@@ -32,10 +32,10 @@ pub(super) enum Shape {
     /// Integer of at most 64 bits.
     Number,
     Flag,
-    /// Integer or string, in one message.
+    /// Integer or string, encoded as one message.
     IntOrString,
     Message(&'static [Field]),
-    /// A field that has no effect in a create.
+    /// Field that memkube drops, because it has no effect in a create.
     Ignored,
 }
 
@@ -89,7 +89,7 @@ const fn ignored(number: u64, name: &'static str) -> Field {
     field(number, name, Form::Value, Shape::Ignored)
 }
 
-/// Fields of the message of a kind, or `None` if memkube does not support the kind.
+/// Fields of a kind's message, or `None` if memkube does not support the kind.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     Some(match (api_version, kind) {
         ("v1", "ConfigMap") => CONFIG_MAP,

@@ -1,4 +1,4 @@
-//! The bodies were sent by kubectl 1.35.
+//! Tests of the protobuf decoder, with bodies that kubectl 1.35 sent.
 
 use super::{Error, parse};
 use base64::Engine as _;
@@ -47,8 +47,8 @@ fn bytes_become_base64() {
 #[test]
 fn a_body_that_ends_early_is_broken_wherever_it_ends() {
     let whole = bytes(NODE_PORT);
-    // At these four lengths the body is complete: each one ends after a field of the envelope. Without the field `raw`,
-    // the object has no members.
+    // A body with one of these four lengths is complete, because it ends after a field of the envelope. Without the field
+    // `raw`, the object has no members.
     let ends = [4, 19, whole.len() - 4, whole.len() - 2];
     for length in (0..whole.len()).filter(|length| !ends.contains(length)) {
         let outcome = parse(&whole[..length]);

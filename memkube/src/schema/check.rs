@@ -10,8 +10,8 @@ use crate::object::Object;
 use crate::status::{FieldError, FieldReason};
 use serde_json::Value;
 
-/// Path of the checked value. Messages contain the path below the value at `base`; fields contain the path in the
-/// object.
+/// Path of the checked value. `base` is the path of an outer value in the object, and `path` is the rest. Messages contain
+/// only `path`; the field of an error contains both.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     base: &'a str,
@@ -57,7 +57,7 @@ impl<'a> Place<'a> {
         FieldError::too_many(self.field(), found, usize::try_from(max).unwrap_or(usize::MAX))
     }
 
-    /// Error of a combination such as `anyOf`. Like in kube-apiserver, its field is the object as a whole.
+    /// Error of a combination such as `anyOf`. As in kube-apiserver, the field of this error is the object as a whole.
     fn combination(self, why: &str) -> FieldError {
         let message = format!("Invalid value: \"\": \"{}\" {why}", self.path);
         FieldError {
@@ -83,14 +83,14 @@ pub(super) fn part(node: &Node, value: &Value, old: Option<&Value>, base: &str) 
     self::value(node, value, old, Place { base, path })
 }
 
-/// Validates a default by itself, without an enclosing object.
+/// Validates a default value without the object that contains it.
 pub(super) fn default(node: &Node, value: &Value, base: &str) -> Vec<FieldError> {
     part(node, value, None, base)
 }
 
 fn value(node: &Node, value: &Value, old: Option<&Value>, place: Place<'_>) -> Vec<FieldError> {
     let errors = all_errors(node, value, old, place);
-    // Errors of an unchanged value are ignored.
+    // Ignore the errors of an unchanged value.
     if !errors.is_empty() && old == Some(value) { Vec::new() } else { errors }
 }
 

@@ -1,4 +1,4 @@
-//! Embedded objects (`x-kubernetes-embedded-resource`), which have their own metadata.
+//! Embedded objects (`x-kubernetes-embedded-resource`): fields of a custom resource that contain an object with metadata.
 
 use super::{Node, Path};
 use crate::object::{self, Object, names};
@@ -7,7 +7,7 @@ use crate::status::FieldError;
 use crate::strategy::Findings;
 use serde_json::{Value, json};
 
-/// Name that replaces an absent name, so that the rest of the metadata can be validated.
+/// Name that replaces an absent name, so that the other metadata can be validated.
 const SOME_NAME: &str = "fakename";
 
 pub(super) fn coerce(root: &Node, object: &mut Object) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! String formats. A format that kube-apiserver does not know, or does not check, is not checked.
+//! String formats. Formats that kube-apiserver does not know or does not check are not checked here either.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -91,7 +91,7 @@ impl Format {
     }
 }
 
-/// RFC 3339, with `T` and an offset.
+/// True for a time of RFC 3339, with `T` and an offset.
 fn is_date_time(text: &str) -> bool {
     let separated = text.as_bytes().get(10).is_some_and(|byte| matches!(byte, b'T' | b't'));
     separated && text.parse::<jiff::Timestamp>().is_ok()
@@ -108,7 +108,7 @@ fn is_cidr(text: &str) -> bool {
     canonical && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
 }
 
-/// Duration of Go (`1h5m`) or of ISO 8601 (`P1D`).
+/// True for a duration of Go (`1h5m`) or of ISO 8601 (`P1D`).
 fn is_duration(text: &str) -> bool {
     let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -140,8 +140,8 @@ fn is_email(text: &str) -> bool {
         && domain.chars().all(plain)
 }
 
-/// Dot-separated labels of letters, digits and dashes. If there are several labels, the last one has at least two
-/// letters.
+/// True for labels of letters, digits and dashes, separated by dots. If there are several labels, the last label has at least
+/// two letters.
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -163,7 +163,7 @@ fn is_mac(text: &str) -> bool {
     octets(':') || octets('-')
 }
 
-/// Absolute URI: it starts with a scheme or with a slash.
+/// True for an absolute URI: the text starts with a scheme or with a slash.
 fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! Bounds of numbers. Like kube-openapi, it compares an integer with the integer part of a bound.
+//! Validation of numbers: bounds and factors. As in kube-openapi, an integer is compared with the integer part of a bound.
 
 use super::Values;
 use super::check::Place;

@@ -1,16 +1,16 @@
-//! Old values that an update is compared with.
+//! Old values of fields, for rules and for errors of unchanged values in an update.
 
 use super::{ListType, Node};
 use crate::object::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Old value of a member, for rules. Members of an atomic map have no old value.
+/// Old value of a member, or `None` for a member of an atomic map.
 pub(super) fn member<'a>(node: &Node, old: &'a Object, name: &str) -> Option<&'a Value> {
     if node.atomic_map { None } else { old.get(name) }
 }
 
-/// Old items of a list by their key. Only items of a list of type map have an old value.
+/// Old items of a list by key. Only items of a list of type map have a key, so other lists have no old items.
 pub(super) struct OldItems<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
@@ -34,7 +34,7 @@ impl<'a> OldItems<'a> {
     }
 }
 
-/// Key of an item of a list of type map: its key members with their values, without absent members.
+/// Key of an item in a list of type map: the key members with their values, without absent members.
 pub(super) fn map_key(keys: &[String], item: &Value) -> Value {
     let members = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     Value::Object(members.collect())

@@ -1,4 +1,4 @@
-//! Parser for `openAPIV3Schema`. It collects all errors that the server finds in a schema.
+//! Parser for `openAPIV3Schema`. The parser collects all errors in a schema.
 
 use super::formats::Format;
 use super::rules::Rule;
@@ -7,7 +7,7 @@ use crate::status::FieldError;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Deepest nesting of a schema. It limits the recursion of the parser.
+/// Deepest nesting of a schema. The limit protects the parser from deep recursion.
 const DEPTH_MAX: usize = 64;
 
 /// Position of a node in a schema.
@@ -18,7 +18,7 @@ enum Position {
     Member,
     /// The items of a list.
     Item,
-    /// A branch, for example of `anyOf`. A branch needs no type.
+    /// A branch, for example of `anyOf`. In a branch, `type` may be absent.
     Branch,
 }
 
@@ -26,7 +26,7 @@ struct Parser {
     errors: Vec<FieldError>,
 }
 
-/// Parses a schema. `at` is the field path of the schema in messages.
+/// Parses a schema. `at` is the field path of this schema in messages.
 pub(super) fn schema(schema: &Value, at: &str) -> Result<Node, Vec<FieldError>> {
     let mut parser = Parser { errors: Vec::new() };
     let node = parser.node(schema, at, Position::Root, 0);

@@ -1,4 +1,4 @@
-//! Path of a value within an object. It is formatted only for an error.
+//! Path of a value within an object. The path becomes text only for an error, because formatting costs time.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub(super) struct Path<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Root,
-    /// `.name`
+    /// Member of an object, shown as `.name`.
     Member(&'a str),
-    /// `[0]`
+    /// Item of a list, shown as `[0]`.
     Item(usize),
-    /// `[key]`
+    /// Value of a map, shown as `[key]`.
     Key(&'a str),
 }
 
@@ -41,7 +41,7 @@ impl<'a> Path<'a> {
         Self { parent: Some(self), step }
     }
 
-    /// Path as in `field` of an error.
+    /// Returns the path in the form of an error's `field`.
     pub(super) fn field(&self) -> String {
         let text = self.to_string();
         if text.is_empty() { NOWHERE.to_owned() } else { text }

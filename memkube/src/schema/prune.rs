@@ -4,7 +4,7 @@ use super::{Node, Path};
 use crate::object::Object;
 use serde_json::Value;
 
-/// Members of every object, and of every embedded object.
+/// Members that every object and every embedded object may have without a schema.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 pub(super) fn object(root: &Node, object: &mut Object) -> Vec<String> {

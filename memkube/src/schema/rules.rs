@@ -1,8 +1,8 @@
-//! CEL rules (`x-kubernetes-validations`), evaluated by the `cel` crate with Kubernetes' functions (kube's feature
+//! CEL rules (`x-kubernetes-validations`). The `cel` crate evaluates the rules, with Kubernetes' functions (kube's feature
 //! `cel`).
 //!
-//! Unlike kube-apiserver, memkube neither checks the types of a rule nor estimates its cost when a definition is
-//! written. The results of rules are the same.
+//! For a new CustomResourceDefinition, kube-apiserver also checks the types of each rule and estimates its cost. memkube does
+//! neither. The results of rules are the same.
 
 mod evaluate;
 mod members;
@@ -39,7 +39,7 @@ pub(super) struct Rule {
     field_path: String,
     /// True if the rule uses `oldSelf`. Such a rule is evaluated only if there is an old value.
     uses_old: bool,
-    /// `optionalOldSelf`: the old value is a CEL optional, so the rule is also evaluated without an old value.
+    /// `optionalOldSelf`: the old value is a CEL optional. The rule is also evaluated if there is no old value.
     optional_old: bool,
     /// Members of the value that the rule uses.
     members: Members,
@@ -91,12 +91,12 @@ impl Rule {
         })
     }
 
-    /// Message of a broken rule that has no `messageExpression`.
+    /// Returns the message for a broken rule without `messageExpression`.
     fn default_message(&self) -> String {
         if self.message.is_empty() { format!("failed rule: {}", self.source) } else { self.message.clone() }
     }
 
-    /// Name of the rule in messages about its evaluation.
+    /// Name of the rule in messages about errors of the evaluation.
     fn name(&self) -> &str {
         if self.message.is_empty() { &self.source } else { &self.message }
     }
@@ -116,7 +116,7 @@ fn reason(rule: &Value, at: &str) -> Result<Reason, FieldError> {
     }
 }
 
-/// Error `Invalid value: <the rule>: <why>`. The rule has the form of a Go struct.
+/// Error `Invalid value: <the rule>: <why>`. The rule is shown in the form of a Go struct.
 fn invalid(field: String, rule: &Value, why: &str) -> FieldError {
     let text = |name: &str| Value::from(rule.get(name).and_then(Value::as_str).unwrap_or_default());
     let member = |name: &str| rule.get(name).cloned().unwrap_or_default();
@@ -132,7 +132,7 @@ fn invalid(field: String, rule: &Value, why: &str) -> FieldError {
     FieldError { field, reason: FieldReason::Invalid, message }
 }
 
-/// True if an expression obviously does not return a bool. Types are not checked further.
+/// True if the outermost function of an expression never returns a bool. Other types are not checked.
 fn is_no_condition(expression: &IdedExpr) -> bool {
     const NUMBERS_AND_TEXT: [&str; 11] =
         ["size", "int", "uint", "double", "string", "timestamp", "duration", "_+_", "_-_", "_*_", "_/_"];

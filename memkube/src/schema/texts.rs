@@ -5,7 +5,7 @@ use super::check::Place;
 use crate::status::FieldError;
 use serde_json::Value;
 
-/// Returns the first error of length and pattern, and the error of the format.
+/// Returns the errors of a string: the first error of length and pattern, and the error of the format.
 pub(super) fn errors(node: &Node, text: &str, place: Place<'_>) -> Vec<FieldError> {
     let values = &node.values;
     let mut errors: Vec<FieldError> = value_error(node, text, place).into_iter().collect();

@@ -12,7 +12,7 @@ struct Requirement {
 }
 
 impl FieldSelector {
-    /// Parses a selector.
+    /// Parses a field selector.
     ///
     /// # Errors
     /// Message of kube-apiserver about the term that cannot be parsed.
@@ -34,26 +34,26 @@ impl FieldSelector {
         self.0.iter().map(|requirement| requirement.name.as_str())
     }
 
-    /// Value that the selector requires of a field, or `None` if the selector does not require one value.
+    /// Value that the selector requires for a field. `None` if the selector does not require one exact value.
     pub fn required(&self, name: &str) -> Option<&str> {
         let requirement = self.0.iter().find(|requirement| requirement.equal && requirement.name == name)?;
         Some(&requirement.value)
     }
 
-    /// True if all objects match.
+    /// True if the selector matches all objects.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if an object matches. `value` returns the value of a field, empty if absent.
+    /// True if the selector matches an object. The function `value` returns the object's value of a field; empty if absent.
     pub fn matches<'a>(&self, value: impl Fn(&str) -> &'a str) -> bool {
         let mut requirements = self.0.iter();
         requirements.all(|requirement| (value(&requirement.name) == requirement.value) == requirement.equal)
     }
 }
 
-/// Splits the terms at commas. A backslash escapes a comma.
+/// Splits a selector into terms at commas. A backslash escapes a comma.
 fn split(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut escaped = false;
@@ -70,7 +70,7 @@ fn split(text: &str) -> Vec<String> {
     terms
 }
 
-/// Splits a term into field, escaped value, and true if the operator is equality.
+/// Splits a term into the field, the escaped value, and true if the operator is equality.
 fn parts(term: &str) -> Option<(&str, &str, bool)> {
     let at = term.find(['=', '!'])?;
     let (name, rest) = term.split_at(at);

@@ -21,7 +21,7 @@ enum Condition {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Absent labels match, too.
+    /// Objects without this label match too.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),
@@ -42,7 +42,7 @@ impl Condition {
 }
 
 impl LabelSelector {
-    /// Parses a selector.
+    /// Parses a label selector.
     ///
     /// # Errors
     /// Message of kube-apiserver about the first token that cannot be parsed.
@@ -70,13 +70,13 @@ impl LabelSelector {
         }
     }
 
-    /// True if all objects match.
+    /// True if the selector matches all objects.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if an object with these labels matches.
+    /// True if the selector matches an object with these labels.
     #[must_use]
     pub fn matches(&self, labels: &Pairs) -> bool {
         let mut requirements = self.0.iter();
@@ -128,14 +128,14 @@ fn checked(label: &str, value: String) -> Result<String, String> {
     }
 }
 
-/// Parses the number of `>` or `<`. The number must be a valid label value, so it cannot be negative.
+/// Parses the number after `>` or `<`. The number must be a valid label value, so a negative number is an error.
 fn bound(label: &str, value: String) -> Result<i64, String> {
     let why = "for 'Gt', 'Lt' operators, the value must be an integer";
     let bound = value.parse().map_err(|_| format!("values[0]: Invalid value: {value:?}: {why}"))?;
     checked(label, value).map(|_| bound)
 }
 
-/// Parses the value after an operator. Empty if nothing follows.
+/// Parses the value after an operator. Returns an empty text if no value follows.
 fn one_value(tokens: &mut Tokens) -> Result<String, String> {
     match tokens.peek() {
         Token::End | Token::Comma => Ok(String::new()),

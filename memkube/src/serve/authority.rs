@@ -1,7 +1,7 @@
 //! Certificate authority and server certificate, with Ed25519 keys.
 //!
-//! Any 32 bytes are an Ed25519 key, and its signatures need no random numbers. So the same seed gives the same
-//! certificates.
+//! Any 32 bytes are a valid Ed25519 key, and signatures with such a key need no random numbers. So the same seed results in
+//! the same certificates.
 
 use super::secrets::Secrets;
 use rcgen::{
@@ -31,7 +31,7 @@ impl Authority {
         Ok(Self(CertifiedIssuer::self_signed(parameters, key)?))
     }
 
-    /// Certificate of the authority, for clients.
+    /// Certificate of the authority as PEM, for clients.
     pub(super) fn pem(&self) -> String {
         self.0.pem()
     }

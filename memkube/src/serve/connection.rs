@@ -1,4 +1,4 @@
-//! HTTPS connections: accept, serve and close.
+//! HTTPS connections of the server: accept, handle requests, close.
 
 use super::users::Users;
 use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, END_GRACE, HANDSHAKE, HEADER_BYTES, IDLE};
@@ -45,8 +45,8 @@ impl Connections {
         Self { server, users, tls: tls.into(), ended }
     }
 
-    /// Accepts connections until the server ends, then waits until all connections are closed. Dropping the future
-    /// closes all connections immediately.
+    /// Accepts connections until the server ends, then waits until all connections are closed. Dropping this future closes all
+    /// connections immediately.
     pub(super) async fn accept(self, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut running = JoinSet::new();
@@ -75,9 +75,10 @@ impl Connections {
         while running.join_next().await.is_some() {}
     }
 
-    /// Serves one connection until it closes. Errors are ignored, because the client sees them and connects again.
+    /// Handles the requests of one connection until it closes. Errors are ignored, because the client notices them and
+    /// connects again.
     async fn serve(self, stream: TcpStream) {
-        // Answers are small and clients wait for them.
+        // Send data immediately: responses are small, and clients wait for them.
         let _ = stream.set_nodelay(true);
         let handshake = timeout(HANDSHAKE, self.tls.accept(stream));
         let stream = tokio::select! {
@@ -109,7 +110,7 @@ impl Connections {
         let ended = ended(self.ended.clone());
         Ok(response.map(|body| match body.size_hint().exact() {
             Some(_) => body.boxed_unsync(),
-            // A watch ends in the same way as after its timeout.
+            // When the server ends, a watch ends as it does after its timeout.
             None => StreamBody::new(BodyStream::new(body).take_until(Box::pin(ended))).boxed_unsync(),
         }))
     }

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-/// Kubeconfig with one cluster, one user and one context. Strings are written as JSON strings, which are valid YAML for
-/// any content.
+/// Returns a kubeconfig with one cluster, one user and one context. Strings are written as JSON strings, which are valid YAML
+/// for any content.
 pub(super) fn text(cluster: &str, url: &str, authority_pem: &str, user: &str, token: &str) -> String {
     let context = json!(format!("{user}@{cluster}"));
     let authority = STANDARD.encode(authority_pem);

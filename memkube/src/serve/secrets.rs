@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Source of secrets.
+/// Generator of secrets: a hash of the seed and of the server's name.
 pub(super) struct Secrets(Sha256);
 
 impl fmt::Debug for Secrets {
@@ -20,7 +20,7 @@ impl Secrets {
         Self(hash)
     }
 
-    /// Returns the secret of `whose` for a purpose.
+    /// Returns the secret of a user or server (`whose`) for a purpose.
     pub(super) fn bytes(&self, purpose: &str, whose: &str) -> [u8; 32] {
         let mut hash = self.0.clone();
         update(&mut hash, purpose);
@@ -28,7 +28,7 @@ impl Secrets {
         hash.finalize().into()
     }
 
-    /// Returns [`Secrets::bytes`] as hexadecimal digits.
+    /// Returns the result of [`Secrets::bytes`] as hexadecimal digits.
     pub(super) fn text(&self, purpose: &str, whose: &str) -> String {
         let bytes = self.bytes(purpose, whose);
         bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
@@ -38,7 +38,8 @@ impl Secrets {
     }
 }
 
-/// Hashes the length before the word, so that two different lists of words never give the same bytes.
+/// Adds a word to a hash. The length comes before the word, so that two different lists of words never result in the same
+/// bytes.
 fn update(hash: &mut Sha256, word: &str) {
     hash.update((word.len() as u64).to_be_bytes());
     hash.update(word.as_bytes());

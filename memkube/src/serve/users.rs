@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Paths that need no token, because probes request them.
+/// Paths that need no token, because probes request them without a token.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 pub(super) struct Users {

@@ -14,7 +14,7 @@ impl MemKube {
         Backup(self.0.state.lock().store.fork())
     }
 
-    /// Restores a backup. Objects and resourceVersions are as they were at the backup, and open watches end. Registered
+    /// Restores a backup: its objects and resourceVersions replace all objects of the server, and open watches end. Registered
     /// kinds do not change.
     pub fn restore(&self, backup: &Backup) {
         let mut state = self.0.state.lock();

@@ -1,4 +1,4 @@
-//! Answers before their conversion to HTTP responses.
+//! Responses before their conversion to HTTP.
 
 use super::{Body, BoxError};
 use crate::status::Status;
@@ -14,7 +14,7 @@ pub(crate) struct Reply {
     /// Texts of `Warning` headers: ignored fields, deprecated versions.
     pub(crate) warnings: Vec<String>,
     pub(crate) retry_after_seconds: Option<u32>,
-    /// Name of the object that a create made, for the audit ledger.
+    /// Name of the object that a create has created, for the audit ledger.
     pub(crate) object_name: Option<String>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
-    /// Text of Go's HTTP server, without the headers that kube-apiserver adds.
+    /// Text from Go's HTTP server. Such a response lacks the headers that kube-apiserver adds.
     Bare(&'static str),
     /// A document of another media type.
     Document(&'static str, Bytes),

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Namespace and name of an object.
 ///
-/// Keys have the order of the string `namespace/name`, as in etcd. So namespace `a-b` comes before `a`, because `-`
-/// comes before `/`.
+/// Keys have the order of the text `namespace/name`, as in etcd. So namespace `a-b` comes before `a`, because `-` comes before
+/// `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// `namespace/name`. For cluster-scoped objects, `name`.
+    /// Key as text: `namespace/name`, or `name` for cluster-scoped objects.
     text: Box<str>,
     /// Length of the namespace within `text`.
     namespace_bytes: usize,
@@ -22,7 +22,7 @@ impl Key {
         Self { text, namespace_bytes: namespace.len() }
     }
 
-    /// Returns the lower bound of all keys of a namespace. If `namespace` is empty, the lower bound of all keys.
+    /// Returns the lower bound of all keys of a namespace, or of all keys if `namespace` is empty.
     pub(super) fn first_of(namespace: &str) -> Self {
         Self::new(namespace, "")
     }
@@ -38,7 +38,7 @@ impl Key {
         if self.namespace_bytes == 0 { &self.text } else { &self.text[self.namespace_bytes + 1..] }
     }
 
-    /// `namespace/name`. For cluster-scoped objects, `name`.
+    /// Key as text: `namespace/name`, or `name` for cluster-scoped objects.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

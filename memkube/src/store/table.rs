@@ -13,17 +13,17 @@ pub(crate) struct Table {
     log: VecDeque<Change>,
     /// Bytes of the objects in the log.
     log_bytes: usize,
-    /// Changes up to this revision may be missing from the log.
+    /// Changes up to this revision may have been dropped from the log.
     compacted: u64,
-    /// Revision of the last change. If there was none, the revision at which the log starts.
+    /// Revision of the last change. Before the first change, the revision at which the log starts.
     last: u64,
     /// Notified after each change.
     changed: Arc<Notify>,
-    /// Set when the table is removed.
+    /// Cell that is set when the table is removed.
     ended: Arc<OnceLock<Ended>>,
 }
 
-/// Event log of a removed table, for watches that have not read it to its end.
+/// Event log of a removed table, for watches that have not read all of the log.
 #[derive(Debug)]
 pub(crate) struct Ended {
     log: VecDeque<Change>,
@@ -31,7 +31,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Returns changes like [`Table::since`].
+    /// Returns at most `limit` changes after a revision, as [`Table::since`] does.
     pub(crate) fn since(&self, revision: u64, limit: usize) -> Result<Vec<Change>, TooOld> {
         since(&self.log, self.compacted, revision, limit)
     }
@@ -57,7 +57,7 @@ impl Table {
         Self { compacted: revision, last: revision, ..Self::default() }
     }
 
-    /// Notifier of changes. To miss no change, register with the notifier before reading the log.
+    /// Notifier of changes. A reader that must not miss a change registers with the notifier first, and then reads the log.
     pub(crate) fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
@@ -101,7 +101,7 @@ impl Table {
 
     /// Removes the table. Watches can still read its event log.
     pub(super) fn end(self) {
-        // This is the only place that sets the cell, and it runs once for each table.
+        // Only this function sets the cell, once for each table, so this cannot fail.
         let _ = self.ended.set(Ended { log: self.log, compacted: self.compacted });
         self.changed.notify_waiters();
     }
@@ -114,7 +114,7 @@ impl Table {
         };
         self.log_bytes += change.after.json.len();
         self.log.push_back(change);
-        // The last change stays even if it exceeds the limit, because a waiting watch must not miss it.
+        // Keep the last change even if it exceeds the limit, because a waiting watch must not miss this change.
         while self.log.len() > limits.changes || (self.log_bytes > limits.bytes && self.log.len() > 1) {
             let Some(forgotten) = self.log.pop_front() else {
                 break;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-/// Parses an address. Like kube-apiserver, it accepts leading zeros (`010.9.8.7`) and reads them as decimal.
+/// Parses an IP address. As in kube-apiserver, leading zeros are allowed (`010.9.8.7`), and the numbers are decimal.
 pub(super) fn parse(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -22,12 +22,13 @@ fn decimal(part: &str) -> Option<u8> {
     if digits { part.parse().ok() } else { None }
 }
 
-/// Error for text that is not an address.
+/// Error for a text that is not an IP address.
 pub(super) fn no_address(field: &str, text: &str) -> FieldError {
     FieldError::invalid(field, &json!(text), NO_ADDRESS)
 }
 
-/// Warning about an address that a later Kubernetes release will reject. `place` is called only if there is a warning.
+/// Warning about an address that a later Kubernetes release will reject. `place` is called only if there is a warning, because
+/// it formats a path.
 pub(super) fn warning(place: &dyn Fn() -> String, text: &str) -> Option<String> {
     let address = parse(text)?;
     let canonical = address.to_string();
@@ -42,7 +43,7 @@ pub(super) fn warning(place: &dyn Fn() -> String, text: &str) -> Option<String> 
     other.then(|| format!("{}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})", place()))
 }
 
-/// Error for an address that cannot be an endpoint.
+/// Error for a special address that cannot be an endpoint, such as a loopback address.
 pub(super) fn special(field: &str, text: &str) -> Option<FieldError> {
     let address = parse(text)?;
     let (link_local, link_local_multicast) = match address {

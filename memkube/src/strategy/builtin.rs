@@ -1,4 +1,4 @@
-//! Built-in kinds, and the rules of those without a file of their own.
+//! List of the built-in kinds, and the rules of small kinds that have no separate file.
 
 use super::{ListMerge, Strategy};
 use crate::auth::Verb;
@@ -15,13 +15,13 @@ use crate::strategy::pod::Pod;
 use crate::strategy::review::{AccessReview, SelfSubjectReview, TokenReview};
 use crate::strategy::service::Service;
 
-/// Resource of Namespaces.
+/// Resource id of Namespaces.
 #[must_use]
 pub(crate) fn namespaces() -> ResourceId {
     ResourceId::new("", "namespaces")
 }
 
-/// Resource of CustomResourceDefinitions.
+/// Resource id of CustomResourceDefinitions.
 #[must_use]
 pub(crate) fn definitions() -> ResourceId {
     ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions")
@@ -110,7 +110,7 @@ fn reviews() -> Vec<Entry> {
     ]
 }
 
-/// Strategy of ServiceAccounts: a delete answers with the object.
+/// Strategy of ServiceAccounts: the response to a delete is the object.
 #[derive(Clone, Copy, Debug)]
 struct Shown;
 
@@ -144,7 +144,7 @@ impl Strategy for Segment {
     }
 }
 
-/// How strategic merge patches merge lists of built-in kinds, by path.
+/// Way in which strategic merge patches merge the lists of built-in kinds, by path.
 pub(crate) fn list_merge(path: &str) -> ListMerge {
     match path {
         "metadata.finalizers" | "spec.podCIDRs" => ListMerge::Set,

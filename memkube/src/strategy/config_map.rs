@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets.
+//! Rules of ConfigMaps and Secrets.
 
 use super::shape::{Shape, Struct, TEXT_MAP, full, present};
 use super::{Context, Findings, Strategy, Undecodable, metadata_again, shape};
@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Bytes of all values of an object together (kube-apiserver's `MaxSecretSize`).
+/// Size of all values of an object together, in bytes (kube-apiserver's `MaxSecretSize`).
 const DATA_BYTES: usize = 1 << 20;
 const KEY_BYTES: usize = 253;
 const BYTES_MAP: Shape = Shape::Map(&Shape::Bytes);
@@ -29,7 +29,7 @@ static SECRET: Struct = Struct {
     ],
 };
 
-/// Keys that Secrets of a type must have.
+/// Keys that a Secret of a type must have.
 const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
     ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
@@ -169,7 +169,7 @@ fn key_errors(within: &str, key: &str) -> Vec<FieldError> {
     why.into_iter().map(|why| FieldError::invalid(format!("{within}[{key}]"), &json!(key), why)).collect()
 }
 
-/// Errors for changed fields of an object with `immutable: true`. The field `immutable` itself must not change either.
+/// Returns errors for changed fields of an object with `immutable: true`. The field `immutable` must not change either.
 fn immutable_errors(object: &Object, old: &Object, names: &[&str]) -> Vec<FieldError> {
     if old.get("immutable") != Some(&Value::Bool(true)) {
         return Vec::new();

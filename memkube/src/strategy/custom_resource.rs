@@ -1,4 +1,4 @@
-//! Custom resources: objects whose kind is defined by a CustomResourceDefinition.
+//! Rules of custom resources: objects whose kind is defined by a CustomResourceDefinition.
 
 use super::{Context, Findings, Generation, Strategy, Undecodable};
 use crate::object::{Object, at, finalizers};
@@ -8,7 +8,7 @@ use crate::store::Fields;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Finalizers of the garbage collector. They have no domain.
+/// Finalizers of the garbage collector, which have no domain.
 const OF_THE_COLLECTOR: [&str; 2] = ["orphan", "foregroundDeletion"];
 
 /// One version of a custom resource.
@@ -16,12 +16,12 @@ const OF_THE_COLLECTOR: [&str; 2] = ["orphan", "foregroundDeletion"];
 pub(super) struct CustomVersion {
     pub(super) name: String,
     pub(super) schema: Arc<Schema>,
-    /// Schema as it was written, to detect equal schemas.
+    /// Schema in the form in which the user wrote it, to detect equal schemas.
     pub(super) source: Arc<Value>,
     /// Selectable fields, for example `spec.x`.
     pub(super) selectable: Vec<String>,
     pub(super) storage: bool,
-    /// Warning for clients that use the version, if the version is deprecated.
+    /// Warning for clients that use this version; `None` if the version is not deprecated.
     pub(super) deprecation: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct CustomVersion {
 #[derive(Debug)]
 pub(super) struct CustomResource {
     pub(super) versions: Vec<CustomVersion>,
-    /// True if stored objects may have been written under earlier schemas.
+    /// True if the schema has changed, so stored objects may be in the form of an earlier schema.
     pub(super) rewritten: bool,
 }
 
@@ -114,10 +114,10 @@ impl Strategy for CustomResource {
         same && !self.rewritten
     }
 
-    /// Converts with strategy `None`: only `apiVersion` changes.
+    /// Converts an object with the conversion strategy `None`: no field is converted.
     ///
-    /// An object is read in the storage version first, which sets the defaults of that version. Then fields that the
-    /// other version does not have are dropped.
+    /// First the object gets the defaults of the storage version. Then fields that the other version does not have are
+    /// dropped.
     fn convert(&self, object: &mut Object, _: &str, to: &str) {
         if let Some(storage) = self.storage().map(|storage| &storage.schema) {
             storage.prune(object);
@@ -129,7 +129,7 @@ impl Strategy for CustomResource {
     }
 }
 
-/// Value as field selectors compare it.
+/// Value in the form in which field selectors compare it.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions. A create registers the kind immediately. A delete removes the kind and its objects.
+//! Rules of CustomResourceDefinitions. A create registers the kind immediately. A delete removes the kind and its objects.
 
 mod check;
 mod names;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Strategy of CustomResourceDefinitions.
 #[derive(Debug, Default)]
 pub(super) struct CustomResourceDefinition {
-    /// Resources whose schema was changed after their creation. Objects may be stored that were written under an
+    /// Resources whose schema has changed since their creation. Stored objects of these resources may be in the form of an
     /// earlier schema.
     rewritten: BTreeSet<ResourceId>,
 }
@@ -215,7 +215,7 @@ fn rules(object: &Object, rewritten: bool) -> CustomResource {
     CustomResource { versions: versions.collect(), rewritten }
 }
 
-/// Deprecation warning of a version: its own text, or the version to use instead.
+/// Deprecation warning of a version: the text of the version, or a default text that names the version to use instead.
 fn deprecation(object: &Object, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;

@@ -1,4 +1,4 @@
-//! EndpointSlices.
+//! Rules of EndpointSlices.
 
 mod shape;
 use super::{Context, Findings, Generation, Strategy, Undecodable, addresses, metadata_again};
@@ -153,7 +153,7 @@ fn endpoint_errors(endpoint: &Value, address_type: &str, index: usize) -> Vec<Fi
     errors
 }
 
-/// Checks an address. `place` is called only for an error, because a slice can have up to 100,000 addresses.
+/// Returns the errors of an address. `place` is called only for an error, because a slice can have up to 100,000 addresses.
 fn address_errors(text: &str, address_type: &str, place: &dyn Fn() -> String, at: usize) -> Vec<FieldError> {
     let field = || format!("{}.addresses[{at}]", place());
     if address_type == "FQDN" {
@@ -166,7 +166,7 @@ fn address_errors(text: &str, address_type: &str, place: &dyn Fn() -> String, at
     let Some(address) = addresses::parse(text) else { return vec![addresses::no_address(&field(), text)] };
     let mut errors = Vec::new();
     if address.is_ipv4() != (address_type == "IPv4") {
-        // The field in messages of kube-apiserver has no index here.
+        // In this message of kube-apiserver, the field has no index.
         let place = format!("{}.addresses", place());
         errors.push(FieldError::invalid(place, &json!(text), &format!("must be an {address_type} address")));
     }

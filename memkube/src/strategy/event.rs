@@ -1,4 +1,4 @@
-//! Events, of the core group and of `events.k8s.io`.
+//! Rules of Events, in the core group and in `events.k8s.io`.
 
 mod shape;
 use super::{Context, Findings, Strategy, Undecodable, addresses};
@@ -7,7 +7,7 @@ use crate::status::FieldError;
 use crate::store::Fields;
 use serde_json::{Value, json};
 
-/// Namespace of events about cluster-scoped objects.
+/// Namespace of Events about cluster-scoped objects.
 const DEFAULT_NAMESPACE: &str = "default";
 const INSTANCE_BYTES: usize = 128;
 const NOTE_BYTES: usize = 1024;
@@ -36,7 +36,8 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// Names of the two fields whose names differ between the forms: the object, and the reporting controller.
+    /// Names of the two fields that differ between the two forms: the field of the object, and the field of the reporting
+    /// controller.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Core => ("involvedObject", "reportingComponent"),
@@ -110,7 +111,7 @@ impl Strategy for Event {
     }
 }
 
-/// Checks that an event is in the namespace of the object that it is about.
+/// Checks that an Event is in the namespace of the object that the Event is about.
 fn place_error(object: &Object, regarding: &str) -> Option<FieldError> {
     let field = format!("{regarding}.namespace");
     let about = text_at(object, &field);

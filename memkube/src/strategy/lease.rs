@@ -1,4 +1,4 @@
-//! Leases.
+//! Rules of Leases.
 
 use super::shape::{Shape, Struct, TEXT, always, present};
 use super::{Context, Findings, Strategy, Undecodable, shape};
@@ -21,7 +21,7 @@ static SPEC: Struct = Struct {
     ],
 };
 
-/// Fields that kube-apiserver drops if the feature gate `CoordinatedLeaderElection` is off.
+/// Fields that kube-apiserver drops while the feature gate `CoordinatedLeaderElection` is off, as it is by default.
 const GATED: [&str; 2] = ["strategy", "preferredHolder"];
 
 /// Strategy of Leases. A replace creates an absent Lease. An update of a Lease must have a resourceVersion.

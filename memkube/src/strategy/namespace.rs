@@ -1,4 +1,4 @@
-//! Namespaces.
+//! Rules of Namespaces.
 
 use super::shape::{Shape, Struct, TEXT, TEXTS, always, full};
 use super::{Context, Findings, Strategy, Undecodable, addresses, builtin, copy_member, shape};
@@ -60,7 +60,7 @@ impl Strategy for Namespace {
     }
 
     fn prepare_for_create(&self, _: &mut Context<'_>, object: &mut Object) -> Result<(), Status> {
-        // A generated name does not exist yet when defaults are set.
+        // A generated name exists only now, after the first call of `set_defaults`. So set the label with the name again.
         self.set_defaults("v1", object);
         let mut finalizers = at(object, "spec.finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
         if !finalizers.iter().any(|own| own == KUBERNETES_FINALIZER) {

@@ -1,11 +1,11 @@
-//! Pods. memkube stores them and deletes them gracefully, but nothing runs them.
+//! Rules of Pods. memkube stores Pods and deletes them gracefully, but nothing runs them.
 
 use super::{Generation, Strategy};
 use crate::object::{Object, at, text_at};
 use crate::store::Fields;
 use serde_json::Value;
 
-/// Default of `terminationGracePeriodSeconds`.
+/// Default of `terminationGracePeriodSeconds`, in seconds.
 const GRACE_SECONDS: i64 = 30;
 
 /// Selectable fields of Pods.

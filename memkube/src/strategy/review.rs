@@ -33,7 +33,7 @@ impl Strategy for TokenReview {
         status.entry("user").or_insert_with(|| json!({}));
         object.insert("status".to_owned(), status.into());
         if let Some(Value::Object(spec)) = object.get_mut("spec") {
-            // Go leaves out an empty list here.
+            // Go omits an empty list in this field.
             spec.retain(|_, field| field != &json!([]));
         }
         Ok(object)
@@ -59,14 +59,14 @@ impl Strategy for SelfSubjectReview {
     }
 }
 
-/// Strategy of access reviews: true if a user may make a request.
+/// Strategy of access reviews, which return true if a user may make a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AccessReview {
-    /// `SelfSubjectAccessReview`: about the user of the request.
+    /// `SelfSubjectAccessReview`: checks the user of the request.
     OfSelf,
-    /// `SubjectAccessReview`: about any user.
+    /// `SubjectAccessReview`: checks any user.
     OfOther,
-    /// `LocalSubjectAccessReview`: about any user, in one namespace.
+    /// `LocalSubjectAccessReview`: checks any user, in one namespace.
     InNamespace,
 }
 
@@ -102,7 +102,7 @@ impl Strategy for AccessReview {
     }
 }
 
-/// Checks that a LocalSubjectAccessReview is about its own namespace.
+/// Checks that a LocalSubjectAccessReview asks about the namespace in its metadata.
 fn check_local(object: &Object) -> Result<(), Status> {
     let asked = text_at(object, "spec.resourceAttributes.namespace");
     if at(object, "spec.resourceAttributes").is_some() && asked != meta_text(object, "namespace") {
@@ -115,7 +115,7 @@ fn check_local(object: &Object) -> Result<(), Status> {
     }
 }
 
-/// Path attributes as messages show them, with the field names of Go.
+/// Path attributes in the form of messages, with the field names of Go.
 fn shown(path: &Value) -> Value {
     let text = |name: &str| path[name].as_str().unwrap_or_default();
     json!({"Path": text("path"), "Verb": text("verb")})

@@ -1,4 +1,4 @@
-//! Services: defaults, allocation of cluster IPs and node ports, and validation.
+//! Rules of Services: defaults, allocation of cluster IPs and node ports, and validation.
 
 mod addresses;
 mod change;
@@ -177,7 +177,7 @@ fn list<'a>(object: &'a Object, path: &str) -> &'a [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// First address of `spec.clusterIPs`. Empty if there is none.
+/// First address of `spec.clusterIPs`; empty if there is no address.
 fn first_address(object: &Object) -> &str {
     list(object, "spec.clusterIPs").first().and_then(Value::as_str).unwrap_or_default()
 }

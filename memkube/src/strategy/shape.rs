@@ -1,10 +1,10 @@
 //! Fields of built-in kinds and their types.
 //!
-//! [`read`] does to an object what decoding and encoding in Go do:
+//! [`read`] changes an object in the same way as decoding and encoding in Go:
 //!
 //! - Unknown fields are dropped and added to the findings.
 //! - Values of the wrong type are rejected with the messages of Go.
-//! - Fields come back as Go writes them: the type decides if an empty field is written.
+//! - Each field gets the form that Go writes. The type decides if an empty field is written.
 
 mod times;
 
@@ -18,26 +18,26 @@ use serde_json::{Map, Value};
 /// Type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
-    /// String. The value is the name of its Go type, mostly `string`.
+    /// String. The parameter is the name of the Go type, mostly `string`.
     Text(&'static str),
     Flag,
     Int32,
     Int64,
-    /// RFC 3339 with whole seconds.
+    /// Time in RFC 3339 format with whole seconds.
     Time,
-    /// RFC 3339 with microseconds.
+    /// Time in RFC 3339 format with microseconds.
     MicroTime,
     /// Number or name of a port.
     Port,
-    /// Bytes, as base64.
+    /// Bytes, encoded as base64.
     Bytes,
     List(&'static Shape),
     /// Map with string keys.
     Map(&'static Shape),
     Struct(&'static Struct),
-    /// Bool or struct.
+    /// Either a bool or a struct.
     FlagOr(&'static Struct),
-    /// Any value, not checked.
+    /// Any value. The value is not checked.
     Any,
 }
 
@@ -47,7 +47,7 @@ pub(super) const TEXT_MAP: Shape = Shape::Map(&TEXT);
 
 /// A Go struct.
 pub(super) struct Struct {
-    /// For example `v1.ServicePort`.
+    /// Name in messages, for example `v1.ServicePort`.
     pub(super) name: &'static str,
     pub(super) fields: &'static [Field],
 }
@@ -59,14 +59,14 @@ pub(super) struct Field {
     pub(super) written: Written,
 }
 
-/// Condition for Go to write a field.
+/// Condition under which Go writes a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// If the field is not empty: `omitempty`.
     IfFull,
     /// If the field is present: a pointer with `omitempty`.
     IfPresent,
-    /// Always. An absent field is written as the empty value of its type.
+    /// Always. If the field is absent, Go writes the empty value of its type.
     Always,
 }
 
@@ -82,7 +82,7 @@ pub(super) const fn always(name: &'static str, shape: Shape) -> Field {
     Field { name, shape, written: Written::Always }
 }
 
-/// `v1.ObjectReference`, used by several kinds.
+/// Go struct `v1.ObjectReference`, which several kinds use.
 pub(super) static REFERENCE: Struct = Struct {
     name: "v1.ObjectReference",
     fields: &[
@@ -96,7 +96,7 @@ pub(super) static REFERENCE: Struct = Struct {
     ],
 };
 
-/// Reads an object according to its fields. `apiVersion`, `kind` and `metadata` do not change.
+/// Decodes an object with the fields of its kind. `apiVersion`, `kind` and `metadata` do not change.
 pub(super) fn read(kind: &'static Struct, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
     let kept = ["apiVersion", "kind", "metadata"].map(|name| object.remove_entry(name));
     let mut reader = Reader { findings, places: Vec::new(), names: Vec::new() };
@@ -155,7 +155,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Value that Go writes for a field that was never set.
+    /// Value that Go writes for a field without a value.
     fn empty(&mut self, shape: Shape) -> Result<Value, Undecodable> {
         Ok(match shape {
             Shape::Text(_) => Value::from(""),

@@ -13,7 +13,7 @@ use crate::strategy::{Findings, Undecodable};
 use serde_json::{Value, json};
 
 impl Work<'_> {
-    /// Returns the object in the request body after all checks of its form, with defaults.
+    /// Decodes the object in the request body, checks its kind and the types of its fields, and sets defaults.
     pub(super) fn read_object(&mut self, field_validation: FieldValidation) -> Result<Object, Status> {
         let mut findings = Findings::default();
         let mut object = self.parse_object(&mut findings)?;
@@ -36,7 +36,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Handles unknown and duplicate fields according to `fieldValidation`.
+    /// Ignores unknown and duplicate fields, adds warnings, or rejects the request, according to `fieldValidation`.
     pub(super) fn heed(&mut self, findings: Findings, field_validation: FieldValidation) -> Result<(), String> {
         match field_validation {
             FieldValidation::Ignore => Ok(()),
@@ -97,7 +97,7 @@ impl Work<'_> {
         }
     }
 
-    /// Checks `apiVersion` and `kind`. Objects of built-in kinds may leave them out.
+    /// Checks `apiVersion` and `kind`. Objects of built-in kinds may omit both.
     fn check_type(&self, object: &mut Object) -> Result<(), Status> {
         let definition = &self.request.definition;
         let version = self.request.version();
@@ -168,7 +168,7 @@ impl Work<'_> {
         Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"))
     }
 
-    /// Checks the namespace of an object, and its name if the path has one. Then sets the namespace.
+    /// Checks the namespace of an object, and the name if the path contains a name. Then sets the namespace.
     pub(super) fn check_place(&self, object: &mut Object) -> Result<(), Status> {
         let target = &self.request.call.target;
         let own = meta_text(object, "name");
@@ -206,7 +206,7 @@ fn other_version(found: &str, wanted: &str) -> Status {
     ))
 }
 
-/// Go package of a group's internal types, for messages.
+/// Go package of a group's internal types, for error messages.
 pub(super) fn package(group: &str) -> &str {
     match group.split('.').next() {
         None | Some("") => "core",

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 
 impl Work<'_> {
-    /// Calls a method of the kind's strategy.
+    /// Calls a method of the kind's strategy, with the context of this request.
     pub(super) fn ask<T>(&mut self, question: impl FnOnce(&dyn Strategy, &mut Context<'_>) -> T) -> Result<T, Status> {
         let State { store, registry, random, .. } = &mut *self.state;
         let registered = registry.get(&self.request.resource()).ok_or_else(Status::no_such_resource)?;
@@ -50,7 +50,7 @@ impl Work<'_> {
         }
     }
 
-    /// Stores an object that has the version of the request.
+    /// Stores an object that has the form of the request's version.
     pub(super) fn put(&mut self, mut object: Object) -> Result<Arc<Stored>, Status> {
         let definition = Arc::clone(&self.request.definition);
         let version = self.request.version();
@@ -62,7 +62,7 @@ impl Work<'_> {
         self.put_stored(object)
     }
 
-    /// Stores an object that has the storage version.
+    /// Stores an object that has the form of the storage version.
     pub(super) fn put_stored(&mut self, object: Object) -> Result<Arc<Stored>, Status> {
         let key = Key::new(self.request.namespace(), meta_text(&object, "name"));
         let stored = self.state.put(&self.request.resource(), key, object)?;
@@ -89,7 +89,7 @@ impl Work<'_> {
 }
 
 impl State {
-    /// Stores an object in its storage version, and executes the effects of the commit.
+    /// Stores an object that has the form of the storage version, and executes the effects of the commit.
     pub(crate) fn put(&mut self, resource: &ResourceId, key: Key, object: Object) -> Result<Arc<Stored>, Status> {
         let fields = self.fields(resource, &object);
         let change = self.store.put(resource, key, object, fields).map_err(unstorable)?;

@@ -1,4 +1,4 @@
-//! Create.
+//! The verb create.
 
 use super::Work;
 use super::options::WriteOptions;
@@ -11,7 +11,7 @@ use crate::strategy::Generation;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Name of an object in errors of admission. Admission runs before a name is generated.
+/// Name of an object in errors of admission. Admission runs before the server generates a name.
 fn admitted_name(object: &Object) -> &str {
     let names = ["name", "generateName"].map(|member| meta_text(object, member));
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
@@ -26,7 +26,7 @@ impl Work<'_> {
         self.create_object(object)
     }
 
-    /// Creates an object whose form, name and namespace are checked.
+    /// Creates an object whose form, name and namespace are already checked.
     pub(super) fn create_object(&mut self, mut object: Object) -> Result<Reply, Status> {
         self.check_definition(meta_text(&object, "name"))?;
         self.check_namespace(admitted_name(&object))?;

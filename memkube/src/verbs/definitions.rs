@@ -1,7 +1,7 @@
 //! Deletion of CustomResourceDefinitions.
 //!
-//! The objects of the kind are deleted first, and none can be created meanwhile, as in kube-apiserver. memkube does
-//! this immediately, unless finalizers keep objects.
+//! The server deletes the objects of the kind first, and rejects new objects of the kind meanwhile, as kube-apiserver does. In
+//! memkube the deletion takes no time, unless finalizers keep objects.
 
 use super::Work;
 use super::delete::{Last, Outcome};
@@ -16,9 +16,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Finalizer that keeps a deleted CustomResourceDefinition until its objects are gone.
+/// Finalizer that keeps a deleted CustomResourceDefinition until all objects of its kind are deleted.
 const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// Verbs that discovery shows for a kind that is being deleted. kube-apiserver still accepts updates.
+/// Verbs in discovery for a kind whose CustomResourceDefinition is being deleted. kube-apiserver still accepts updates of its
+/// objects.
 const VERBS_OF_THE_GOING: [Verb; 5] = [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
 const PENDING: [&str; 3] = [
@@ -30,7 +31,7 @@ const IN_PROGRESS: [&str; 3] = ["True", "InstanceDeletionInProgress", "CustomRes
 const COMPLETED: [&str; 3] = ["False", "InstanceDeletionCompleted", "removed all instances"];
 
 impl Work<'_> {
-    /// Starts the deletion of a CustomResourceDefinition and its objects. The response shows the state before the objects
+    /// Starts the deletion of a CustomResourceDefinition and its objects. The response contains the state before the objects
     /// are deleted.
     pub(super) fn delete_definition(&mut self, stored: &Arc<Stored>) -> Result<Outcome, Status> {
         let mut object = stored.decode();
@@ -69,7 +70,7 @@ impl Work<'_> {
 }
 
 impl MemKube {
-    /// Returns all resources as discovery shows them.
+    /// Returns the definitions of all resources, in the form for discovery.
     pub(crate) fn discovered(&self) -> Vec<Arc<Definition>> {
         let state = self.0.state.lock();
         let told = state.registry.definitions().map(|definition| match state.is_going(definition) {
@@ -81,13 +82,13 @@ impl MemKube {
 }
 
 impl State {
-    /// Deletes the objects of a CustomResourceDefinition, and the definition after the last object.
+    /// Deletes the objects of a CustomResourceDefinition. If no object is left, deletes the CustomResourceDefinition too.
     fn end_definition(&mut self, key: &Key, now: Timestamp) {
         let Some(stored) = self.store.get(&builtin::definitions(), key).cloned() else { return };
         let mut object = stored.decode();
         let resource = ResourceId::new(text_at(&object, "spec.group"), text_at(&object, "spec.names.plural"));
         set_terminating(&mut object, now, IN_PROGRESS);
-        // The message of the condition is shorter than before, so the object cannot become too large.
+        // The new message of the condition is shorter than the previous message, so the object cannot become too large.
         let _ = self.put(&builtin::definitions(), key.clone(), object);
         let custom = self.registry.get(&resource).is_some_and(|registered| registered.definition.custom);
         if custom {

@@ -1,4 +1,4 @@
-//! Delete.
+//! The verb delete.
 
 mod options;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Result of deleting an object.
 pub(super) enum Outcome {
-    /// The object is deleted, or would be without the dry run. The value is its last state.
+    /// The object is deleted. In a dry run, the object would be deleted. The value is its last state.
     Gone(Last),
     /// The object still exists, with a deletionTimestamp.
     Stays(Last),
@@ -53,7 +53,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes an object. If finalizers or a grace period keep it, the object gets a deletionTimestamp instead.
+    /// Deletes an object. If finalizers or a grace period delay the deletion, the object gets a deletionTimestamp instead.
     pub(super) fn delete_object(&mut self, stored: &Arc<Stored>, options: &DeleteOptions) -> Result<Outcome, Status> {
         options.check(self.request.named_kind(stored.key.name()), stored)?;
         if self.request.resource() == builtin::definitions() {
@@ -97,7 +97,7 @@ impl Work<'_> {
         }
         object::set_meta(&mut object, "deletionGracePeriodSeconds", seconds);
         match self.stays(object)? {
-            // The update comes first, so that watches see a deletionTimestamp before the deletion.
+            // The object was updated first, so that watches get an event with the deletionTimestamp before the deletion.
             Outcome::Stays(Last::Stored(marked)) if seconds == 0 && !kept => Ok(Outcome::Gone(self.gone(&marked))),
             Outcome::Stays(last) if seconds == 0 && !kept => Ok(Outcome::Gone(last)),
             outcome => Ok(outcome),
@@ -122,7 +122,7 @@ impl Work<'_> {
         })
     }
 
-    /// Answer of a completed delete: a Status.
+    /// Response to a completed delete: a Status.
     fn success(&self, stored: &Stored) -> Bytes {
         let details = Details {
             name: stored.key.name().to_owned(),

@@ -1,4 +1,4 @@
-//! Deletecollection: deletes the objects that a list with the same query would return.
+//! The verb deletecollection: deletes the objects that a list with the same query would return.
 
 use super::Work;
 use super::delete::DeleteOptions;
@@ -7,14 +7,14 @@ use crate::service::{Content, Reply};
 use crate::status::Status;
 
 impl Work<'_> {
-    /// Deletes the objects. The response contains them as they were before.
+    /// Deletes the objects. The response contains the objects as they were before.
     pub(super) fn delete_collection(&mut self) -> Result<Reply, Status> {
         let (metadata, chosen) = self.asked(faults::State::Newest)?;
         let options = DeleteOptions::of(self.request)?;
         self.dry_run = options.dry_run;
         let content = self.listed(&metadata, &chosen)?;
         for stored in &chosen {
-            // An object may be gone because of an earlier deletion in this loop, for example as content of a namespace.
+            // An earlier deletion in this loop may have removed the object, for example as content of a namespace.
             let current = self.state.store.get(&self.request.resource(), &stored.key).cloned();
             if let Some(current) = current {
                 self.delete_object(&current, &options)?;

@@ -32,7 +32,7 @@ pub(crate) struct Encoder {
     definition: Arc<Definition>,
     version: String,
     form: Form,
-    /// JSON before a stored object. It replaces the first brace of the stored JSON.
+    /// JSON before the fields of a stored object. This prefix replaces the first brace of the stored JSON.
     prefix: Bytes,
     /// True if stored objects must be converted to the version of the request.
     converts: bool,

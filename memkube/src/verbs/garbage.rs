@@ -1,4 +1,4 @@
-//! Garbage collector, like that of kube-controller-manager.
+//! Garbage collector, with the rules of kube-controller-manager's garbage collector.
 //!
 //! - An object without remaining owners is deleted.
 //! - An owner that is deleted in the foreground waits for its dependents.
@@ -16,7 +16,7 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer that keeps an owner until no object refers to it.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// An object that the garbage collector must check.
+/// Entry in the queue of the garbage collector: an object that the collector must check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     resource: ResourceId,
@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    /// Checks all queued objects and deletes those without owners. Deletions can queue more objects.
+    /// Checks all queued objects and deletes objects without owners. These deletions can queue more objects.
     pub(super) fn collect_garbage(&mut self, namespace_controller: bool, now: Timestamp) {
         while let Some(Look { resource, key }) = self.looks.pop_front() {
             let Some(stored) = self.store.get(&resource, &key).cloned() else { continue };
@@ -99,7 +99,8 @@ impl State {
         if waits && self.store.dependents(&stored.header.uid).next().is_some() {
             let kept = finalizers(&object).chain([FOREGROUND]).map(Value::from).collect::<Vec<_>>();
             object::set_meta(&mut object, "finalizers", kept);
-            // If the object becomes too large for the finalizer, its dependents are deleted after it instead.
+            // If the object is too large for the finalizer, the finalizer is not stored, and dependents are deleted after the
+            // object.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         if let Some(stored) = self.store.get(resource, &stored.key).cloned() {
@@ -107,8 +108,8 @@ impl State {
         }
     }
 
-    /// Completes the foreground deletion of an owner if no dependent blocks it. Queues the dependents that are not
-    /// being deleted.
+    /// Completes the foreground deletion of an owner if no dependent blocks the deletion. Queues the dependents whose deletion
+    /// has not started.
     fn await_owned(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) {
         let uid = &stored.header.uid;
         let owned = self.store.dependents(uid).filter_map(|(resource, key)| {
@@ -139,7 +140,7 @@ impl State {
         }
     }
 
-    /// Removes a finalizer of the garbage collector. Removes the object if nothing else keeps it.
+    /// Removes a finalizer of the garbage collector. Deletes the object if nothing else delays its deletion.
     fn release(&mut self, resource: &ResourceId, stored: &Stored, finalizer: &str, now: Timestamp) {
         let mut object = stored.decode();
         let others: Vec<Value> = finalizers(&object).filter(|other| *other != finalizer).map(Value::from).collect();
@@ -171,7 +172,7 @@ impl State {
 
     /// Returns the object that an owner reference names. `namespace` is the namespace of the dependent.
     ///
-    /// Returns `None` for an unknown kind, and for a cluster-scoped dependent of a namespaced owner.
+    /// Returns `None` for an unknown kind, and for a reference from a cluster-scoped dependent to a namespaced owner.
     fn place(&self, reference: &Value, namespace: &str) -> Option<Look> {
         let [version, kind, name] =
             ["apiVersion", "kind", "name"].map(|member| reference[member].as_str().unwrap_or_default());
@@ -191,7 +192,7 @@ fn references(object: &Object) -> Vec<Value> {
     meta(object, "ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Sets a list in `metadata`. An empty list is removed, as Go leaves it out.
+/// Sets a list in `metadata`. Removes an empty list, because Go omits empty lists.
 fn set_list(object: &mut Object, name: &str, list: Vec<Value>) {
     match list.is_empty() {
         true => drop(object::remove_meta(object, name)),

@@ -1,4 +1,4 @@
-//! Get.
+//! The verb get.
 
 use super::Work;
 use super::encode::Encoder;
@@ -14,7 +14,7 @@ impl Work<'_> {
     pub(super) fn get(&mut self, seen: faults::State) -> Result<Reply, Status> {
         options::get(&self.request.query)?;
         let key = self.key()?;
-        // Without a fault, every get is answered from the newest state. Any requested resourceVersion allows that.
+        // Without a fault, every get returns the newest state. Every requested resourceVersion allows the newest state.
         let past = self.state.past(self.request, seen);
         let stored: Option<Arc<Stored>> = match &past {
             Some(past) => past.objects.get(&key).cloned(),
@@ -26,7 +26,7 @@ impl Work<'_> {
         Ok(Reply::new(200, Content::Json(encoder.object(registered, &stored))))
     }
 
-    /// Key of the object that the path names.
+    /// Key of the object in the request's path.
     pub(super) fn key(&self) -> Result<Key, Status> {
         let name = &*self.request.call.target.name;
         let wrong = names::path_segment(name, false);

@@ -1,4 +1,4 @@
-//! List, with paging.
+//! The verb list, with paging.
 
 use super::Work;
 use super::options::{ListOptions, Wanted};
@@ -26,7 +26,7 @@ pub(super) struct Past {
 /// Part of a list.
 struct Page {
     items: Vec<Arc<Stored>>,
-    /// Key of the last item, and number of items after it. `None` on the last page.
+    /// Key of the last item, and number of items on later pages. `None` on the last page.
     more: Option<(String, usize)>,
 }
 
@@ -58,8 +58,8 @@ impl Work<'_> {
         Ok((metadata, page.items))
     }
 
-    /// Returns the first key of the page, and the earlier state that the page shows. `None` means the first page, and
-    /// the current state.
+    /// Returns the first key of the page, and the earlier state for the page. `None` means the first page, and the current
+    /// state.
     fn source(&self, options: &ListOptions, seen: faults::State) -> Result<(Option<String>, Option<Past>), Status> {
         let resource = self.request.resource();
         if !options.continue_token.is_empty() {
@@ -123,7 +123,7 @@ impl Work<'_> {
 }
 
 impl State {
-    /// Returns the objects of a resource at a revision, or `None` if the event log starts later.
+    /// Returns the objects of a resource at a revision. Returns `None` if the event log starts after this revision.
     pub(super) fn at(&self, resource: &ResourceId, revision: u64) -> Option<Past> {
         let objects = match self.store.table(resource) {
             Some(table) => table.at(revision).ok()?,
@@ -132,7 +132,7 @@ impl State {
         Some(Past { revision, objects })
     }
 
-    /// Returns the earlier state that a fault makes the request see, or `None` for the current state.
+    /// Returns the earlier state that a fault selects for the request, or `None` for the current state.
     pub(super) fn past(&self, request: &Request, seen: faults::State) -> Option<Past> {
         match seen {
             faults::State::Newest => None,
@@ -140,7 +140,7 @@ impl State {
         }
     }
 
-    /// Revision of the state that a request sees.
+    /// Revision of the state that a request reads.
     pub(super) fn seen(&self, request: &Request, seen: faults::State) -> u64 {
         let newest = self.store.revision();
         let revision = match seen {
@@ -156,8 +156,8 @@ impl State {
 impl Request {
     /// Namespace of the objects of a request.
     ///
-    /// Empty for all namespaces and for cluster-scoped objects, also for Namespaces, although their path has a
-    /// namespace.
+    /// Empty for all namespaces and for cluster-scoped objects. Empty also for Namespaces, although the path of a Namespace
+    /// has a namespace.
     pub(crate) fn namespace(&self) -> &str {
         match self.definition.scope {
             crate::registry::Scope::Cluster => "",

@@ -1,4 +1,4 @@
-//! Deletion of namespaces, as kube-apiserver and kube-controller-manager do it.
+//! Deletion of namespaces, with the behaviour of kube-apiserver and kube-controller-manager.
 //!
 //! - A create is rejected if the namespace does not exist or is being deleted.
 //! - A deleted namespace is emptied and then removed.
@@ -68,8 +68,8 @@ impl State {
         namespaced.map(|definition| definition.id()).collect()
     }
 
-    /// Deletes an object. If finalizers keep it, the object gets a deletionTimestamp. Returns true if the object is
-    /// gone.
+    /// Deletes an object, or sets its deletionTimestamp if the object has finalizers. Returns true if the object does not
+    /// exist any more.
     pub(super) fn sweep(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) -> bool {
         let mut object = stored.decode();
         let kept = finalizers(&object).next().is_some();
@@ -80,7 +80,8 @@ impl State {
         if !stored.header.deleting {
             mark(&mut object, now);
             object::set_meta(&mut object, "deletionGracePeriodSeconds", 0);
-            // A timestamp can make the object too large. Then the object stays and the namespace waits for it.
+            // The deletionTimestamp can make the object too large. In this case the object stays, and its namespace is not
+            // removed.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         false
@@ -113,7 +114,7 @@ impl State {
     }
 }
 
-/// Sets the deletionTimestamp of an object, and increments its generation if it has one.
+/// Sets the deletionTimestamp of an object, and increments its generation if the object has a generation.
 pub(super) fn mark(object: &mut Object, at: Timestamp) {
     object::set_meta(object, "deletionTimestamp", create::timestamp(at));
     let generation = object::generation(object);

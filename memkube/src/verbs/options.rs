@@ -1,4 +1,4 @@
-//! Query parameters of requests, checked like in kube-apiserver.
+//! Query parameters of requests, with the checks of kube-apiserver.
 
 use crate::status::{FieldError, Named, Status};
 use crate::wire::{Query, Request};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Longest `fieldManager` (apimachinery's `FieldManagerMaxLength`).
 const FIELD_MANAGER_BYTES: usize = 128;
 
-/// `fieldValidation`: how unknown and duplicate fields are handled.
+/// `fieldValidation`: the rule for unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -22,7 +22,7 @@ pub(super) struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Reads the options. `kind` is the kind in messages, for example `CreateOptions`.
+    /// Decodes the options. `kind` is the kind in error messages, for example `CreateOptions`.
     pub(super) fn of(request: &Request, kind: &str) -> Result<Self, Status> {
         let query = &request.query;
         let mut errors = Vec::new();
@@ -45,7 +45,7 @@ impl WriteOptions {
     }
 }
 
-/// Returns 422 for invalid options.
+/// Returns an error with code 422 if there are invalid options.
 pub(super) fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(super) fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     Err(Status::invalid(named, errors))
 }
 
-/// True for a dry run: nothing is stored.
+/// Returns true for a dry run, in which the server stores nothing.
 pub(super) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if !values.iter().all(|value| value == "All") {
         errors.push(FieldError::not_supported("dryRun", &json!(values), &["All"]));
@@ -62,12 +62,12 @@ pub(super) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-/// State that a read asks for.
+/// State that a read requests with `resourceVersion` and `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The newest state.
     Newest,
-    /// Any state, also an earlier one.
+    /// Any state; an earlier state is allowed.
     Any,
     /// This revision or a newer one.
     NotOlderThan(u64),
@@ -93,7 +93,7 @@ impl ListOptions {
         let version = query.text("resourceVersion");
         let positive = |number: i64| usize::try_from(number).ok().filter(|number| *number > 0);
         let limit = query.number("limit")?.and_then(positive);
-        // A limit with a resourceVersion, but without `resourceVersionMatch`, means exactly this version.
+        // A limit together with a resourceVersion, but without `resourceVersionMatch`, requests exactly this resourceVersion.
         let exactly = match query.text("resourceVersionMatch") {
             "" => limit.is_some() && !watch,
             word => word == "Exact",
@@ -109,7 +109,7 @@ impl ListOptions {
         let timeout = query.number("timeoutSeconds")?;
         Ok(Self {
             wanted,
-            // kube-apiserver answers such a list from its cache, and ignores the limit.
+            // kube-apiserver returns such a list from its watch cache, and ignores the limit.
             limit: limit.filter(|_| wanted != Wanted::Any),
             continue_token: query.text("continue").to_owned(),
             bookmarks: query.flag("allowWatchBookmarks"),
@@ -127,8 +127,8 @@ pub(super) fn get(query: &Query) -> Result<(), Status> {
     }
 }
 
-/// Parses a resourceVersion. If `plain` is true, the error has the message without a prefix and code 500, as for gets
-/// and watches.
+/// Parses a resourceVersion. If `plain` is true, the error has code 500 and a message without a prefix, as for gets and
+/// watches.
 fn revision(version: &str, plain: bool) -> Result<u64, Status> {
     version.parse().map_err(|_| {
         let why = format!(

@@ -1,4 +1,4 @@
-//! Continue tokens: position and state of the next page of a list. The format is that of kube-apiserver.
+//! Continue tokens: position of the next page of a list, and revision of the list. The format is that of kube-apiserver.
 
 use crate::status::Status;
 use base64::Engine as _;
@@ -10,9 +10,9 @@ const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 /// Content of a continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Revision of the state that the list shows. `None` for the newest state.
+    /// Revision of the list. `None` for a list that continues in the newest state.
     pub(super) revision: Option<u64>,
-    /// First key that may be in the page.
+    /// Lower bound of the keys in the page.
     pub(super) start: String,
 }
 
@@ -24,7 +24,7 @@ struct Encoded {
     start: String,
 }
 
-/// True if a key stays below the path of the list: it has no empty part, `.` or `..`.
+/// True if a key cannot leave the path of the list: no part of the key is empty, `.` or `..`.
 fn is_plain(start: &str) -> bool {
     let mut parts = start.strip_prefix('/').unwrap_or(start).split('/');
     parts.all(|part| !matches!(part, "" | "." | ".."))

@@ -1,4 +1,4 @@
-//! Patch: merge patch, JSON patch and, for built-in kinds, strategic merge patch. Server-side apply is not supported.
+//! The verb patch: merge patch, JSON patch and, for built-in kinds, strategic merge patch. Server-side apply is not supported.
 
 use super::Work;
 use super::options::WriteOptions;
@@ -85,11 +85,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Adds `kind` and, for a strategic merge patch, `apiVersion` if the patch removed them from a built-in kind.
+    /// Restores `kind`, and for a strategic merge patch `apiVersion`, if the patch removed them from an object of a built-in
+    /// kind.
     fn complete_type(&self, patch: &Patch, object: &mut Object) {
         let definition = &self.request.definition;
         object.entry("kind").or_insert_with(|| definition.kind.as_str().into());
-        // A strategic merge patch is applied to an object that already has the version of the request.
+        // A strategic merge patch is applied to an object that has `apiVersion` with the request's version.
         if matches!(patch, Patch::Strategic(_)) {
             object.entry("apiVersion").or_insert_with(|| definition.api_version(self.request.version()).into());
         }
@@ -125,7 +126,7 @@ impl Patch {
             Status::bad_request(format!("error decoding patch: {why}"))
         })?;
         match (content_type, value) {
-            // Go decodes null as an empty list or map.
+            // Go decodes null as an empty list or an empty map.
             ("application/json-patch+json", Value::Null) => Ok(Self::Json(Vec::new())),
             ("application/merge-patch+json", Value::Null) => Err(Status::bad_request("Invalid JSON Patch")),
             (_, Value::Null) => Ok(Self::Strategic(Object::new())),
@@ -158,11 +159,11 @@ impl Patch {
             let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
             return Err(Status::bad_request(format!("error decoding patch: {why}")));
         }
-        // An operation without a required member counts as one that cannot be applied.
+        // An operation without a required member is an operation that cannot be applied.
         serde_json::from_value(value).map(Self::Json).map_err(|_| impossible())
     }
 
-    /// Patch as messages show it: a strategic merge patch itself, for other patches the patched object.
+    /// Text in error messages: the patch itself for a strategic merge patch, the patched object for other patches.
     fn shown(&self, patched: &Object) -> String {
         match self {
             Self::Strategic(patch) => go_format(&Value::Object(patch.clone())),
@@ -176,7 +177,7 @@ fn no_map(value: &Value) -> String {
     format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
 }
 
-/// 422 for a JSON patch that cannot be applied. Like kube-apiserver, the message gives no reason.
+/// 422 for a JSON patch that cannot be applied. As in kube-apiserver, the message contains no reason.
 fn impossible() -> Status {
     let message = "the server rejected our request due to an error in our request";
     Status::plain(422, "Invalid", message).with_details(Details::default())

@@ -1,4 +1,4 @@
-//! Replace (PUT).
+//! The verb replace (PUT).
 
 use super::Work;
 use super::options::WriteOptions;
@@ -23,14 +23,14 @@ impl Work<'_> {
         let own = old.as_ref().map_or("", |old| &old.header.uid);
         self.check_uid(&object, &key, own)?;
         let Some(old) = old else {
-            // The resourceVersion of the request does not matter if the object does not exist.
+            // If the object does not exist, this replace is a create, and the resourceVersion of the request is ignored.
             crate::object::remove_meta(&mut object, "resourceVersion");
             return self.create_object(object);
         };
         self.update(&old, object)
     }
 
-    /// Checks that the UID in the request, if any, is that of the stored object.
+    /// Checks that the UID in the request, if there is one, is the UID of the stored object.
     fn check_uid(&self, object: &Object, key: &Key, own: &str) -> Result<(), Status> {
         let uid = meta_text(object, "uid");
         if uid.is_empty() || uid == own || self.subresource() == Some(Subresource::Finalize) {
@@ -44,7 +44,7 @@ impl Work<'_> {
         Err(Status::conflict(self.request.named(key.name()), &why))
     }
 
-    /// Key of an object in etcd, for messages.
+    /// Key of an object in etcd, for error messages.
     pub(super) fn storage_path(&self, key: &str) -> String {
         let definition = &self.request.definition;
         match (definition.custom, definition.plural.as_str()) {

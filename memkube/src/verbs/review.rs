@@ -1,4 +1,4 @@
-//! Create of resources that are not stored: reviews of tokens and of access.
+//! The verb create for resources that are not stored: reviews of tokens and of access.
 
 use super::Work;
 use super::options::WriteOptions;

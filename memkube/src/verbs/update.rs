@@ -1,4 +1,4 @@
-//! Updates, by replace or patch.
+//! Updates of objects: the common part of replace and patch.
 
 use super::Work;
 use crate::object::{Object, deleting, finalizers, meta, meta_text, update, validate};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Work<'_> {
-    /// Replaces `old` with `object`, as far as the kind's rules allow it.
+    /// Replaces `old` with `object`, with the changes that the kind's rules allow.
     pub(super) fn update(&mut self, old: &Arc<Stored>, mut object: Object) -> Result<Reply, Status> {
         let name = old.key.name().to_owned();
         self.check_version(&object, old)?;
@@ -54,7 +54,8 @@ impl Work<'_> {
         old: &Object,
         subresource: Option<Subresource>,
     ) -> Result<Vec<FieldError>, Status> {
-        // kube-apiserver checks metadata for all kinds, and again in the rules of each kind. It reports both errors.
+        // kube-apiserver checks metadata for all kinds, and again in the rules of each kind. So each error occurs twice in the
+        // response.
         let mut errors = validate::update(object, old);
         errors.extend(validate::unqualified_finalizers(&self.request.definition, object));
         errors.extend(errors.clone());
@@ -67,7 +68,7 @@ impl Work<'_> {
         Ok(errors)
     }
 
-    /// Checks that the resourceVersion in the request, if any, is the current one.
+    /// Checks that the resourceVersion in the request, if there is one, is the current resourceVersion of the object.
     fn check_version(&mut self, object: &Object, old: &Stored) -> Result<(), Status> {
         let seen = meta_text(object, "resourceVersion");
         let named = self.request.named(old.key.name());
@@ -107,7 +108,7 @@ impl Work<'_> {
     }
 }
 
-/// True if an update changes nothing. Such an update is not stored.
+/// True if an update changes nothing. The server does not store such an update.
 fn same(old: &Object, new: &Object) -> bool {
     let differs = |name: &str| name != "apiVersion" && old.get(name) != new.get(name);
     !old.keys().chain(new.keys()).any(|name| differs(name))

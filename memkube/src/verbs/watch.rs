@@ -1,7 +1,7 @@
-//! Watch: the changes since a resourceVersion, and all later changes.
+//! The verb watch: sends the changes since a resourceVersion, and all later changes.
 //!
-//! A watch has no queue. It has a position in the event log of its table and reads from there when it is polled. A slow
-//! watch ends if the event log drops changes that the watch has not read, as in kube-apiserver.
+//! A watch has no queue. A watch has a position in the event log of its resource, and reads the log when the client can
+//! receive more events. A slow watch ends if the event log drops changes that the watch has not read, as in kube-apiserver.
 
 mod begin;
 mod events;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Time of the last bookmark before the end of a watch.
+/// Time from the last bookmark of a watch to the end of the watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// An open watch.
@@ -42,12 +42,12 @@ pub(crate) struct Watch {
     end_of_initial: bool,
     /// Revision up to which the watch has read the event log.
     cursor: u64,
-    /// Bookmarks must be newer than this revision: the start of the watch, or the last change at that time.
+    /// Revision that the client already knows when the watch starts. Only newer bookmarks are sent.
     known: u64,
-    /// Number of restores of the store at the start of the watch. The watch ends when the number changes.
+    /// Number of restores from a backup at the start of the watch. The watch ends when the server's number changes.
     incarnation: u64,
     changed: Arc<Notify>,
-    /// Set when the table is removed.
+    /// Cell that is set when the resource is removed.
     ended: Arc<OnceLock<Ended>>,
     bookmarks: bool,
     next_bookmark: Instant,
@@ -64,7 +64,7 @@ pub(crate) struct Watch {
 /// Next action of a watch.
 enum Step {
     Say(Bytes),
-    /// Wait for this time, measured from the start of this step.
+    /// Wait for this duration, measured from the start of this step.
     Wait(Duration),
     WaitUntil(Instant),
     Cut,
@@ -75,11 +75,11 @@ enum Step {
 /// Progress of reading the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
-    /// The maximum for one turn was read. More changes may follow.
+    /// The watch has read as many changes as one turn allows. The log may have more changes.
     Some,
-    /// All current changes were read.
+    /// The watch has read all current changes.
     All,
-    /// All changes were read, and no more can follow.
+    /// The watch has read all changes, and the log will have no more changes.
     AllThereWillBe,
 }
 
@@ -92,7 +92,7 @@ enum Woken {
     Waited,
 }
 
-/// Counts an open watch. Dropping this value decrements the count.
+/// Entry in the count of open watches. Dropping this value decrements the count.
 struct Open(MemKube);
 
 impl Open {
@@ -126,7 +126,8 @@ impl Watch {
                     return Some((Ok(chunk), self));
                 }
                 Some(Step::Wait(duration)) => {
-                    // A time beyond the range of `Instant` is after the deadline, so the watch ends first.
+                    // A time beyond the range of `Instant` is after the deadline. So wait until the deadline, at which the
+                    // watch ends.
                     let until = Instant::now().checked_add(duration).unwrap_or(self.deadline);
                     self.steps.push_front(Step::WaitUntil(until));
                 }
@@ -142,7 +143,7 @@ impl Watch {
         }
     }
 
-    /// Joins a chunk with the chunks that can be sent directly after it.
+    /// Joins a chunk with the following chunks that need no wait.
     fn with_those_that_follow(&mut self, first: Bytes) -> Bytes {
         if !matches!(self.steps.front(), Some(Step::Say(_))) {
             return first;
@@ -156,14 +157,14 @@ impl Watch {
         chunk.freeze()
     }
 
-    /// Collects new steps. If there are none, waits for a change or an interruption.
+    /// Collects new steps. If there are no new steps, waits for a change or an interruption.
     async fn fill(&mut self) {
         let changed = Arc::clone(&self.changed);
         let notified = changed.notified();
         tokio::pin!(notified);
-        // Registered before the log is read, so that the watch misses no change.
+        // Register for changes before reading the log, so that the watch misses no change.
         notified.as_mut().enable();
-        // All changes of one turn may be outside of the watch's selectors.
+        // Repeat, because the selectors of the watch may match none of the changes of one turn.
         while self.collect() && self.steps.is_empty() {}
         if self.steps.is_empty() {
             let woken = self.wait(notified).await;
@@ -171,7 +172,7 @@ impl Watch {
         }
     }
 
-    /// Waits until a time. After an interruption, such as a bookmark, the wait continues.
+    /// Waits until a time. If an interruption, such as a bookmark, ends the wait, the wait continues after the interruption.
     async fn wait_until(&mut self, until: Instant) {
         let woken = self.wait(tokio::time::sleep_until(until)).await;
         if !matches!(woken, Woken::Waited) {
@@ -202,7 +203,7 @@ impl Watch {
         }
     }
 
-    /// Sends nothing more. A fault can still cut the watch.
+    /// Stops sending. A fault can still end the connection of the watch.
     async fn fall_silent(&mut self) {
         self.silent = true;
         (&mut self.cut).await;
@@ -211,12 +212,12 @@ impl Watch {
 
     fn bookmark(&mut self) {
         self.plan_bookmark();
-        // Unsent events come first. The next bookmark covers them.
+        // Send events first. The next bookmark will cover these events.
         if !self.steps.is_empty() || !self.initial.is_empty() {
             return;
         }
-        // As in the watch cache of kube-apiserver, only changes of the kind itself advance its revision. Without such a
-        // change the watch sends no bookmark.
+        // As in the watch cache of kube-apiserver, only changes of the watched kind advance the revision of a bookmark.
+        // Without such a change the watch sends no bookmark.
         let state = self.server.0.state.lock();
         let moved = state.store.table(&self.resource).map_or(0, Table::last).min(self.cursor);
         drop(state);
@@ -233,12 +234,12 @@ impl Watch {
         self.next_bookmark = last.map_or(next, |last| next.min(last));
     }
 
-    /// Converts changes of the event log to steps, up to a limit. Returns true if there may be more changes.
+    /// Converts changes of the event log to steps, up to a limit. Returns true if the log may have more changes.
     fn collect(&mut self) -> bool {
         let server = self.server.clone();
         let state = server.0.state.lock();
         let ended = self.ended.get().is_some();
-        // A resource that is registered now may be a later one of the same name.
+        // If the watched resource was removed, a registered resource of this name is a later one. Do not use its strategy.
         let registered = state.registry.get(&self.resource).filter(|_| !ended);
         if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);
@@ -287,12 +288,12 @@ impl Watch {
         if more {
             return Read::Some;
         }
-        // Later revisions belong to other kinds.
+        // The changes after the last change in the log are of other kinds, so skip their revisions.
         self.cursor = self.cursor.max(state.store.revision());
         if over { Read::AllThereWillBe } else { Read::All }
     }
 
-    /// Adds an event to the steps, according to the fate that the faults decide.
+    /// Adds an event to the steps. A fault can delay, repeat or drop the event.
     fn tell(&mut self, event: Event) {
         let fate = match &mut self.faults {
             None => Fate::Deliver,

@@ -7,16 +7,17 @@ use crate::status::{Details, Status};
 pub(crate) enum Form {
     /// Whole objects.
     Whole,
-    /// Only their metadata.
+    /// Only the metadata of objects.
     MetadataOnly(MetadataForm),
 }
 
-/// Requested form of metadata.
+/// Form of metadata in the response, from the `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataForm {
-    /// True for `PartialObjectMetadataList`, false for `PartialObjectMetadata`. The form must match the response.
+    /// True for `PartialObjectMetadataList`, false for `PartialObjectMetadata`. The response must be a list or an object
+    /// accordingly.
     pub(crate) list: bool,
-    /// `v1` and `v1beta1` differ only in their name.
+    /// Version of the form. The metadata is the same in `v1` and `v1beta1`.
     pub(crate) version: MetadataVersion,
 }
 
@@ -27,7 +28,7 @@ pub(crate) enum MetadataVersion {
 }
 
 impl Form {
-    /// Returns the first supported form in an `Accept` header. Tables are not supported, so clients that prefer them
+    /// Returns the first supported form in an `Accept` header. Tables are not supported, so clients that prefer tables
     /// (kubectl) get whole objects.
     pub(super) fn negotiate(accept: Option<&str>) -> Result<Self, Status> {
         let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
@@ -60,7 +61,7 @@ impl Form {
 }
 
 impl MetadataForm {
-    /// Returns the form that the parameters of a media type ask for.
+    /// Returns the metadata form in the parameters of a media type; `None` if the form is not supported.
     fn of(parameters: &[&str]) -> Option<Self> {
         let parameter = |name| parameters.iter().find_map(|parameter| parameter.strip_prefix(name));
         let list = match parameter("as=")? {

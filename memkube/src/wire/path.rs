@@ -13,7 +13,7 @@ use http::Response;
 use http::request::Parts;
 use std::sync::Arc;
 
-/// Answers such a request, or breaks the connection.
+/// Returns the response to a request that is not about a resource, or an error if the connection must break.
 pub(super) async fn answer(server: &MemKube, user: User, parts: &Parts) -> Result<Response<Body>, BoxError> {
     let verb = parts.method.as_str().to_ascii_lowercase().into();
     let call = PathCall { user, verb, path: parts.uri.path().into() };
@@ -44,7 +44,7 @@ fn reply(server: &MemKube, call: &PathCall, parts: &Parts, fault: &Fault) -> Rep
     discovery::answer(server, parts)
 }
 
-/// 405 for a method that no resource supports.
+/// 405 for an HTTP method that no resource supports.
 fn no_such_method(server: &MemKube, target: &Target) -> Status {
     let state = server.0.state.lock();
     let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
@@ -62,7 +62,7 @@ fn refused(call: &PathCall) -> Status {
     Status::plain(403, "Forbidden", message).with_details(Details::default())
 }
 
-/// True if each `%` in a path starts an escaped byte. Go's HTTP server rejects other requests with 400.
+/// True if two hexadecimal digits follow each `%` in a path. Go's HTTP server rejects other paths with 400.
 pub(super) fn is_escaped_well(path: &str) -> bool {
     let mut parts = path.split('%');
     parts.next();

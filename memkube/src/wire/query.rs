@@ -1,9 +1,9 @@
-//! Query parameters, converted like in kube-apiserver.
+//! Query parameters, with the conversions of kube-apiserver.
 
 use crate::status::Status;
 use std::collections::BTreeMap;
 
-/// Query parameters of a request. A repeated parameter has all its values in order.
+/// Query parameters of a request. All values of a repeated parameter are kept in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 
@@ -16,7 +16,7 @@ impl Query {
         Self(parameters)
     }
 
-    /// First value. Empty if absent.
+    /// First value of a parameter; empty if the parameter is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).and_then(|values| values.first()).map_or("", String::as_str)
     }
@@ -30,12 +30,12 @@ impl Query {
         self.0.contains_key(name)
     }
 
-    /// Boolean parameter: false if absent, `0` or `false`, otherwise true.
+    /// Value of a boolean parameter: false if the parameter is absent, `0` or `false`, otherwise true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.has(name) && !matches!(self.text(name).to_lowercase().as_str(), "0" | "false")
     }
 
-    /// Integer parameter. `None` if absent or empty.
+    /// Value of an integer parameter; `None` if the parameter is absent or empty.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Status> {
         match self.text(name) {
             "" => Ok(None),

@@ -1,4 +1,4 @@
-//! Routing: the resource that a path names, and the verb of a method.
+//! Routing: the resource in a path, and the verb for an HTTP method.
 
 use super::Query;
 use crate::auth::{Call, Target, Verb};
@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 /// Parses a path such as `/apis/discovery.k8s.io/v1/namespaces/prod/endpointslices/web-x7`. Returns `None` for other
 /// paths.
 pub(super) fn parse(path: &str) -> Option<Target> {
-    // Like Go's HTTP server, decode first: an escaped slash separates parts, too.
+    // Like Go's HTTP server, decode the path first, so that an escaped slash also separates parts.
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let path = decoded.strip_prefix('/')?;
     let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
@@ -23,7 +23,7 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         _ => return None,
     };
     let (namespace, rest) = match rest {
-        // The namespace itself, or an object in the namespace.
+        // The first pattern is a Namespace itself, with or without subresource. The second is a path in the namespace.
         ["namespaces", name] | ["namespaces", name, "status" | "finalize"] => (*name, rest),
         ["namespaces", name, below @ ..] if !below.is_empty() => (*name, below),
         _ => ("", rest),
@@ -37,14 +37,14 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         group: group.into(),
         version: version.into(),
         resource: resource.into(),
-        // No resource has a subresource with two parts, so such a path fails later like an unknown subresource.
+        // No resource has a subresource with two parts. So such a path later fails like a path with an unknown subresource.
         subresource: below.join("/").into(),
         namespace: namespace.into(),
         name: name.into(),
     })
 }
 
-/// Verb of a request. `None` for a method that no resource supports.
+/// Verb of a request; `None` for an HTTP method that no resource supports.
 pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Verb> {
     let named = !target.name.is_empty();
     Some(match (method, named) {
@@ -60,9 +60,9 @@ pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Ve
     })
 }
 
-/// Reason why a request does not match its resource.
+/// Reason why a resource does not support a request.
 pub(super) enum Unfit {
-    /// The path does not exist.
+    /// The path does not exist: 404.
     Nothing,
     Refused(Status),
 }
@@ -73,11 +73,11 @@ impl From<Status> for Unfit {
     }
 }
 
-/// Checks that the resource has this path and supports the verb on it.
+/// Checks that the resource has this path and supports the verb there.
 pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     let target = &call.target;
     let named = !target.name.is_empty();
-    // The path of a namespace looks like the path of an object in that namespace.
+    // In the path of a Namespace, the name of the Namespace is also the namespace of the target.
     let itself = *target.resource == *"namespaces" && target.name == target.namespace;
     let in_namespace = !target.namespace.is_empty() && !itself;
     if in_namespace && definition.scope == Scope::Cluster {
@@ -99,7 +99,7 @@ pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     if possible { Ok(()) } else { Err(Status::method_not_allowed().into()) }
 }
 
-/// Checks that the resource has this subresource and supports the verb on it.
+/// Checks that the resource has this subresource and that the subresource supports the verb.
 fn fits_below(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     let subresource = &*call.target.subresource;
     let resource = |name| Named { group: &definition.group, kind: &definition.plural, name };

@@ -1,16 +1,16 @@
-//! Comparison of responses with the expected ones.
+//! Comparison of responses with the expected responses.
 
 use crate::support::Answer;
 use serde_json::Value;
 
-/// Metadata that differs between any two servers.
+/// Fields of metadata that differ between any two servers.
 const OWN: [&str; 8] =
     ["uid", "resourceVersion", "creationTimestamp", "generateName", "namespace", "continue", "name", "managedFields"];
 
 /// Expected response to a call.
 #[derive(Default)]
 pub(crate) struct Expected {
-    /// 0 if no response is expected.
+    /// Expected status code; 0 if the file contains no expected response.
     code: u16,
     /// Reason of an error.
     reason: String,
@@ -22,7 +22,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Adds a line: its mark and the rest.
+    /// Adds a line of the file to the expected response: the line's mark, and the text after it.
     pub(crate) fn add(&mut self, mark: &str, line: &str) {
         match mark {
             "< " => {
@@ -42,7 +42,7 @@ impl Expected {
     }
 }
 
-/// Differences from the expected response.
+/// Returns the differences between a response and the expected response.
 pub(crate) fn differences(expected: &Expected, answer: &Answer) -> Vec<String> {
     if expected.code == 0 {
         return if answer.code < 300 { Vec::new() } else { vec![answer.body.to_string()] };
@@ -83,7 +83,7 @@ fn sorted(lines: &[String]) -> String {
     lines.join("\n")
 }
 
-/// True if a line is the expected one, where `"*"` matches any text in quotes.
+/// True if a line is equal to the expected line. In the expected line, `"*"` matches any text in quotes.
 fn line_fits(expected: &str, given: &str) -> bool {
     match expected.split_once("\"*\"") {
         None => expected == given,
@@ -100,7 +100,8 @@ fn causes(status: &Value) -> Vec<String> {
     causes.map(line).collect()
 }
 
-/// Object of a response without the metadata that differs between servers, unless the expected object has it.
+/// Returns the object of a response without the metadata that differs between servers. Keeps metadata that the expected object
+/// has.
 fn plain(object: &Value, expected: &Value) -> Value {
     let mut plain = object.clone();
     let Some(members) = plain.as_object_mut() else { return plain };
@@ -115,7 +116,7 @@ fn plain(object: &Value, expected: &Value) -> Value {
     plain
 }
 
-/// True if a value is the expected one, where `"*"` matches anything.
+/// True if a value is equal to the expected value. The expected value `"*"` matches any value.
 fn fits(expected: &Value, given: &Value) -> bool {
     match (expected, given) {
         (Value::String(any), _) if any == "*" => true,

@@ -1,6 +1,6 @@
-//! Rules of kinds, compared with recorded responses of a real kube-apiserver.
+//! Tests of the rules of kinds: memkube's responses are compared with recorded responses of a real kube-apiserver.
 //!
-//! Each file in `calls/` has sections (`= what holds`). Each section has calls to a server of its own:
+//! Each file in `calls/` has sections, each with a title (`= <title>`). The calls of each section go to a new server:
 //!
 //! ```text
 //! > POST /api/v1/namespaces/rules/services {"spec":{}}      verb, path, body (`@things.json`: from `definitions/`)
@@ -9,8 +9,8 @@
 //! ~ unknown field "spec.x"                                  each warning, in any order
 //! ```
 //!
-//! `MERGE` is a merge patch. `"*"` in an object matches any value, for example an address, port or time that the server
-//! chose. In metadata, only the fields of the expected response are compared. A call without an expected response must
+//! `MERGE` is a merge patch. `"*"` in an object matches any value, for example an address, port or time that the server chose.
+//! The comparison ignores metadata that the expected response does not contain. A call without an expected response must
 //! succeed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
@@ -34,7 +34,7 @@ const FLEET: [&str; 8] = [
     include_str!("../../../deploy/crds/networking.fleet.azure.com_serviceimports.yaml"),
 ];
 
-/// Makes the calls of a file, each section on a server of its own, after it has created `definitions`.
+/// Makes the calls of a file. Each section uses a new server, on which `definitions` are created first.
 async fn replay(file: &str, calls: &str, definitions: &[&str]) {
     let mut differences = Vec::new();
     for section in Section::all(calls) {
@@ -86,7 +86,7 @@ async fn the_definitions_of_this_repository_hold_as_on_a_real_server() {
     replay("fleet_definitions", include_str!("calls/fleet_definitions.calls"), &FLEET).await;
 }
 
-/// These objects are too long for a file of calls.
+/// Test of large slices, which are too long for a file of calls.
 #[tokio::test]
 async fn slices_have_a_limited_size() {
     let mut server = support::Server::new();
@@ -106,7 +106,7 @@ async fn slices_have_a_limited_size() {
     assert_eq!(answer.body["message"], message);
 }
 
-/// The new definition starts without the objects of the deleted one.
+/// Test that a CustomResourceDefinition, when it is created again, starts without the objects of the deleted one.
 #[tokio::test]
 async fn deleting_a_definition_takes_its_objects_with_it() {
     let mut server = support::Server::new();
@@ -123,7 +123,7 @@ async fn deleting_a_definition_takes_its_objects_with_it() {
     assert_eq!(list.body["items"], serde_json::json!([]));
 }
 
-/// kube-apiserver sets this after a controller has seen the definition; memkube sets it immediately.
+/// Test of a difference: kube-apiserver sets the condition some time after the create, memkube sets it immediately.
 #[tokio::test]
 async fn a_definition_is_established_when_it_is_created() {
     let mut server = support::Server::new();
@@ -144,7 +144,7 @@ async fn a_definition_is_established_when_it_is_created() {
     assert_eq!(answer.warnings, ["unrecognized format \"ip\""]);
 }
 
-/// Another definition of the group has this kind.
+/// Test of a conflict: another CustomResourceDefinition of the group already has the kind.
 #[tokio::test]
 async fn a_definition_whose_kind_is_taken_is_not_established() {
     let mut server = support::Server::new();

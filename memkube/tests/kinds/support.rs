@@ -1,4 +1,4 @@
-//! A server to call, and the parser for files of calls.
+//! Server for tests of kinds, and the parser for files of calls.
 
 use crate::compare::Expected;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// Answer to a call.
+/// Response to a call.
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
@@ -25,7 +25,7 @@ impl Server {
         Self(server.service(User::new("admin")))
     }
 
-    /// Makes a call. `MERGE` is a merge patch, `YAML` a create from YAML.
+    /// Makes a call. The verb `MERGE` sends a merge patch, and the verb `YAML` creates an object from YAML.
     pub(crate) async fn call(&mut self, verb: &str, path: &str, body: &str) -> Answer {
         let (method, content_type) = match verb {
             "MERGE" => ("PATCH", "application/merge-patch+json"),

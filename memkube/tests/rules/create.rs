@@ -1,4 +1,4 @@
-//! Creates.
+//! Tests of creates.
 
 use crate::support::{CONFIG_MAPS, Server, WIDGETS};
 use http::Method;
@@ -265,7 +265,7 @@ async fn what_is_too_large_is_refused() {
     };
     assert_eq!(post("a", 1000).await.refusal(), (500, "etcdserver: request is too large"));
     assert_eq!(post("a", 2000).await.refusal(), (413, "Request entity too large: limit is 2000"));
-    // Four namespaces exist already.
+    // The server has four namespaces from the start.
     assert_eq!(post("a", 1).await.code, 201);
     assert_eq!(post("b", 1).await.code, 201);
     assert_eq!(post("c", 1).await.refusal(), (500, "etcdserver: mvcc: database space exceeded"));

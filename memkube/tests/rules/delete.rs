@@ -1,4 +1,4 @@
-//! Deletes.
+//! Tests of deletes.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS};
 use serde_json::{Value, json};

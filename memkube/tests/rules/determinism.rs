@@ -1,4 +1,4 @@
-//! Determinism: the same seed and the same calls give the same bytes. Also backups.
+//! Tests of determinism: two servers with the same seed and the same calls return the same bytes. Also tests of backups.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, clock};
 use memkube::Options;
@@ -40,7 +40,7 @@ async fn a_backup_brings_back_objects_and_versions_and_ends_watches() {
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a"]);
 }
 
-/// Error of a kind with rules about a map, for an object of eight members.
+/// Returns the error from CEL rules that iterate over a map with eight members.
 async fn refused_by_rules_about_a_map() -> Vec<u8> {
     let server = Server::new();
     let rule = |rule: &str, message: &str| json!({"rule": rule, "messageExpression": message});

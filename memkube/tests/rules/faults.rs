@@ -1,4 +1,4 @@
-//! Faults that tests inject.
+//! Tests of faults that tests inject.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, Watch};
 use futures::FutureExt as _;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// The same fault for each request of a verb.
+/// Faults with the same fault for each request of a verb.
 struct On(Verb, Fault);
 
 impl Faults for On {
@@ -90,7 +90,7 @@ async fn reads_can_see_the_past() {
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a", "b"]);
 }
 
-/// Faults of watch events, by the object's name.
+/// Faults of watch events. The name of the object selects the fault.
 struct Named {
     fate: fn(&str) -> Fate,
     cut: Arc<Notify>,
@@ -162,7 +162,7 @@ async fn an_event_is_held_back_for_as_long_as_is_asked_bookmarks_or_not() {
     let Watched { server, mut watch, .. } = watched(fate).await;
     let begin = Instant::now();
     server.widget("held", json!({})).await;
-    // The bookmark does not overtake the delayed event.
+    // The bookmark is sent after the delayed event, not before it.
     assert_eq!(watch.next().await, "ADDED held");
     assert_eq!(begin.elapsed(), Duration::from_secs(200));
     let Watched { server, mut watch, cut, .. } = watched(fate).await;

@@ -1,16 +1,16 @@
-//! The garbage collector.
+//! Tests of the garbage collector.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
 use memkube::Options;
 use serde_json::{Value, json};
 
-/// Owner reference to an object of the server.
+/// Returns an owner reference to an object of the server.
 fn owner(api_version: &str, kind: &str, owner: &Value) -> Value {
     let metadata = &owner["metadata"];
     json!({"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "blockOwnerDeletion": true})
 }
 
-/// A server with a ConfigMap `owner`, and ConfigMaps that it owns.
+/// Returns a server with a ConfigMap `owner` and ConfigMaps that have `owner` as owner.
 async fn owned(names: &[&str], finalizers: Value) -> (Server, Value) {
     let server = Server::new();
     let reference = owner("v1", "ConfigMap", &server.config_map("owner").await.body);

@@ -1,4 +1,4 @@
-//! Gets and lists: selectors, pages, versions, forms.
+//! Tests of gets and lists: selectors, pages, versions, forms.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ async fn a_list_can_be_asked_for_at_a_version() {
     assert_eq!((exact.names(), exact.version()), (vec!["a", "b"], version));
     assert_eq!(exact.body["items"][1].get("data"), None);
     assert_eq!(server.get(&query("NotOlderThan")).await.names(), ["b"]);
-    // A limit and a version without `resourceVersionMatch` mean exactly that version, for compatibility.
+    // A limit and a resourceVersion without `resourceVersionMatch` request exactly this resourceVersion, for compatibility.
     let legacy = server.get(&format!("{CONFIG_MAPS}?resourceVersion={version}&limit=5")).await;
     assert_eq!(legacy.names(), ["a", "b"]);
     server.memkube.compact();

@@ -1,4 +1,4 @@
-//! Life cycle of namespaces.
+//! Tests of the life cycle of namespaces.
 
 use crate::support::{MERGE, Server, clock};
 use memkube::Options;

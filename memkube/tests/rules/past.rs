@@ -1,4 +1,4 @@
-//! Reads of a past state, as of an API server whose cache lags behind.
+//! Tests of reads of an earlier state, as from an API server whose cache lags behind.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server};
 use memkube::faults::{Fault, Faults, State};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// State that all reads see.
+/// Fault that makes all reads return this state.
 struct Seen(State);
 
 impl Faults for Seen {
@@ -18,7 +18,7 @@ impl Faults for Seen {
     }
 }
 
-/// `a` was created at version 6 and changed at 7; `b` was created at 8.
+/// Returns a server whose reads return `state`. ConfigMap `a` was created at version 6 and changed at 7; `b` was created at 8.
 async fn seeing(state: State) -> Server {
     let server = Server::new();
     server.config_map("a").await;

@@ -1,4 +1,4 @@
-//! Patches.
+//! Tests of patches.
 
 use crate::support::{CONFIG_MAPS, JSON, MERGE, STRATEGIC, Server, WIDGETS};
 use http::Method;

@@ -1,4 +1,4 @@
-//! Requests that are not about a resource: faults, the policy and the audit ledger see them, too.
+//! Tests of requests that are not about a resource. Faults, the policy and the audit ledger apply to these requests too.
 
 use crate::support::{CONFIG_MAPS, Server, WIDGETS};
 use http::{Method, Request};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 const PATHS: [&str; 8] = ["/", "/readyz", "/version", "/api/v1", "/apis", "/apis/ex.io/v1", "/openapi/v3", "/nothing"];
 
-/// The same fault for each request of a path.
+/// Faults with the same fault for each request that is not about a resource.
 struct OnPaths(Fault);
 
 impl Faults for OnPaths {
@@ -62,7 +62,7 @@ async fn discovery_can_be_slow_and_answered_otherwise() {
     assert_eq!(begin.elapsed(), Duration::from_secs(5));
 }
 
-/// `tester` may read nothing but health.
+/// Policy that allows the user `tester` only the health paths.
 struct HealthAlone;
 
 impl Policy for HealthAlone {

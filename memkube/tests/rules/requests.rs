@@ -1,4 +1,4 @@
-//! Common rules of requests: paths, methods, forms, authorization, and the audit ledger.
+//! Tests of the common rules of requests: paths, methods, forms, authorization, and the audit ledger.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
 use http::Method;
@@ -47,7 +47,7 @@ async fn methods_that_a_path_does_not_have_are_refused() {
         let answer = server.call(method.clone(), path, "application/json", "{}").await;
         assert_eq!(answer.refusal(), NO_METHOD, "{method} {path}");
     }
-    // The response for a custom resource names the resource itself.
+    // For a custom resource, the message contains the resource instead of the subresource.
     let status = "/apis/ex.io/v1/namespaces/default/widgets/w/status";
     let answer = server.call(Method::DELETE, status, "application/json", "{}").await;
     assert_eq!(answer.refusal(), (405, "delete is not supported on resources of kind \"widgets.ex.io\""));
@@ -199,7 +199,7 @@ async fn access_is_reviewed_for_verbs_that_no_request_has() {
         ("reader", "get", true),
         ("reader", "*", false),
         ("all", "*", true),
-        // The policy sees calls, and no call has this verb, so it allows none.
+        // The policy decides only about verbs of requests. No request has the verb `impersonate`, so the policy denies it.
         ("all", "impersonate", false),
     ] {
         let attributes = json!({"verb": verb, "resource": "users"});

@@ -1,4 +1,4 @@
-//! A server with a custom kind, and requests to the server.
+//! Server with a custom kind, and requests to this server, for the tests.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -38,17 +38,17 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Status code and, for a status, the message.
+    /// Status code, and the message if the body is a Status.
     pub(crate) fn refusal(&self) -> (u16, &str) {
         (self.code, self.body["message"].as_str().unwrap_or("no status"))
     }
 
-    /// resourceVersion of the response's object.
+    /// resourceVersion of the object in the response.
     pub(crate) fn version(&self) -> u64 {
         self.body["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Names of a list's items.
+    /// Names of the items of a list.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.body["items"].as_array().unwrap();
         items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
@@ -133,20 +133,20 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Next event as `TYPE name`; waits for up to a day of the paused clock.
+    /// Returns the next event as `TYPE name`. Waits for up to a day of the paused clock.
     pub(crate) async fn next(&mut self) -> String {
         let event = self.event().await;
         let event = event.expect("the watch ended");
         format!("{} {}", event["type"].as_str().unwrap(), event["object"]["metadata"]["name"].as_str().unwrap_or("-"))
     }
 
-    /// Next event; `None` at the end of the watch.
+    /// Returns the next event, or `None` at the end of the watch.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         let day = Duration::from_secs(86_400);
         tokio::time::timeout(day, self.try_event()).await.expect("nothing came within a day").unwrap()
     }
 
-    /// Next event, or the error of the connection.
+    /// Returns the next event, or the error of the connection.
     pub(crate) async fn try_event(&mut self) -> Result<Option<Value>, kube::Error> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -160,7 +160,7 @@ impl Watch {
         }
     }
 
-    /// Asserts that no event comes within a second of the paused clock.
+    /// Asserts that no event arrives within a second of the paused clock.
     pub(crate) async fn is_silent(&mut self) {
         let event = tokio::time::timeout(Duration::from_secs(1), self.try_event()).await;
         assert!(event.is_err(), "an event came: {event:?}");
@@ -178,7 +178,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// A custom kind in two versions, with a status and a selectable field.
+/// Definition of a custom kind with two versions, a status and a selectable field.
 fn widgets() -> Definition {
     Definition {
         group: "ex.io".to_owned(),

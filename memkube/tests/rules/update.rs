@@ -1,4 +1,4 @@
-//! Replaces, and common rules of all updates.
+//! Tests of replaces, and of the common rules of all updates.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Kinds whose versions differ in more than their name.
+//! Tests of kinds whose versions have different fields.
 
 use crate::support::{MERGE, Server};
 use memkube::registry::ALL_VERBS;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const FIRST: &str = "/apis/ex.io/v1/gauges";
 const SECOND: &str = "/apis/ex.io/v2/gauges";
 
-/// `v2` calls `length` what `v1`, the storage version, calls `size`.
+/// Strategy of a kind with two versions: the field `size` of `v1`, the storage version, has the name `length` in `v2`.
 struct Gauge;
 
 impl Strategy for Gauge {

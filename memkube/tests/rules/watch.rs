@@ -1,4 +1,4 @@
-//! Watches.
+//! Tests of watches.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
 use memkube::Options;
@@ -86,7 +86,7 @@ async fn bookmarks_come_each_minute_and_before_the_end_to_those_who_ask_once_the
     let begin = tokio::time::Instant::now();
     let mut watch = server.watch(&format!("{path}&allowWatchBookmarks=true")).await;
     let mut unasked = server.watch(&path).await;
-    // A change of another kind causes no event.
+    // A change of another kind causes no bookmark and no event.
     server.config_map("a").await;
     assert!(tokio::time::timeout(Duration::from_secs(61), watch.event()).await.is_err());
     server.widget("w", json!({})).await;
@@ -137,7 +137,7 @@ async fn objects_that_come_into_sight_are_added_and_those_that_go_out_of_it_dele
     server.patch(&path, MERGE, json!({"metadata": {"labels": {"a": "2"}}, "spec": {"color": "blue"}})).await;
     let gone = by_label.event().await.unwrap();
     assert_eq!(gone["type"], "DELETED");
-    // The object as the watch last saw it, with the version of the change.
+    // The event contains the last object that matched the selector, with the resourceVersion of the change.
     assert_eq!(gone["object"]["spec"], created.body["spec"]);
     assert_eq!(gone["object"]["metadata"]["resourceVersion"], "7");
     assert_eq!(by_field.next().await, "ADDED w");
@@ -260,7 +260,7 @@ async fn a_watch_may_want_to_last_for_ever_and_is_given_back() {
         let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&timeoutSeconds={seconds}")).await;
         assert_eq!(watch.next().await, "ADDED a");
         assert_eq!(server.memkube.open_watches(), 1);
-        // The watch ends half a day later.
+        // The watch ends twelve hours later.
         assert_eq!(watch.event().await, None);
         drop(watch);
         assert_eq!(server.memkube.open_watches(), 0);

@@ -62,7 +62,7 @@ fn known<T: k8s_openapi::Resource + JsonSchema>() -> ((&'static str, &'static st
     ((T::GROUP, T::VERSION, T::KIND), |generator| generator.subschema_for::<T>())
 }
 
-/// Schema of a built-in kind, or `None` if k8s-openapi does not have the kind or memkube does not use it.
+/// Schema of a built-in kind, or `None` if the kind is not in this list of memkube's kinds.
 fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
     let all = [
         known::<core::ConfigMap>(),
@@ -97,8 +97,8 @@ fn custom_name(definition: &Definition, version: &str) -> String {
     parts.join(".")
 }
 
-/// Schema of a custom kind, from its CustomResourceDefinition. A kind registered without a definition accepts any
-/// field.
+/// Schema of a custom kind, from its CustomResourceDefinition. If a kind was registered without a CustomResourceDefinition,
+/// its schema accepts any field.
 fn custom_schema(server: &MemKube, definition: &Definition, version: &str, metadata: &str) -> Value {
     let resource = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let stored = server.peek(&resource, "", &definition.qualified_plural());

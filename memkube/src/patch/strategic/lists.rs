@@ -5,7 +5,7 @@ use crate::patch::go_format;
 use crate::strategy::ListMerge;
 use serde_json::{Map, Value};
 
-/// Merges the items of a patch with the old items.
+/// Merges the items of a patch with the old items of the list.
 pub(super) fn merge(
     old: Vec<Value>,
     items: Vec<Value>,
@@ -35,7 +35,7 @@ fn by_key(
 ) -> Result<Vec<Value>, Inapplicable> {
     let replaces = |item: &Value| item.get(PATCH).is_some_and(|directive| directive == "replace");
     if items.iter().any(replaces) {
-        // The item with the directive applies to the whole list. It is not stored.
+        // The directive `$patch: replace` in one item applies to the whole list. The item with the directive is not stored.
         return Ok(items.into_iter().filter(|item| !replaces(item)).collect());
     }
     let mut merged = old.clone();
@@ -83,7 +83,7 @@ fn key_of(item: &Value, key: &str) -> Value {
 ///
 /// - Items in the patch have the order of the patch.
 /// - Other items keep their old order.
-/// - Between an item in the patch and another item, the old order counts if both are old. Otherwise the item in the
+/// - Between an item in the patch and another item, the old order decides if both items are old. Otherwise the item in the
 ///   patch comes first.
 fn arrange(items: Vec<Value>, wanted: &[Value], old: &[Value], key: &dyn Fn(&Value) -> Value) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|known| *known == key(item));

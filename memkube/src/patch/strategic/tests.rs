@@ -1,4 +1,4 @@
-//! The expected results are those of kube-apiserver 1.35.
+//! Tests of strategic merge patches. The expected results are those of kube-apiserver 1.35.
 
 use super::{Inapplicable, apply};
 use crate::strategy::ListMerge;

@@ -12,14 +12,14 @@ use serde_json::Value;
 use std::sync::Arc;
 
 thread_local! {
-    /// CEL context with all functions. One for each thread, because making a context costs more than most rules.
+    /// CEL context with all functions. Each thread has one, because creating a context costs more than evaluating most rules.
     static FUNCTIONS: Context<'static> = functions();
 }
 
 /// Type names, so that a rule can compare types: `type(self) == int`.
 const TYPES: [&str; 8] = ["bool", "bytes", "double", "int", "list", "map", "string", "uint"];
 
-/// Returns a context with Kubernetes' functions and `type`, which the `cel` crate does not have.
+/// Returns a context with Kubernetes' functions, and with the function `type`, which the `cel` crate lacks.
 fn functions() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> {
@@ -51,7 +51,7 @@ fn type_name(value: &Cel) -> &'static str {
     }
 }
 
-/// A value or a whole object. A whole object is not wrapped in a JSON value, and cloning it would be expensive.
+/// A value or a whole object. A separate variant for objects avoids cloning a whole object into a JSON value.
 #[derive(Clone, Copy, PartialEq)]
 enum Given<'a> {
     Object(&'a Object),
@@ -67,7 +67,7 @@ impl<'a> From<&'a Value> for Given<'a> {
     }
 }
 
-/// Evaluates all rules of an object. Rules that unchanged values break are added to `warnings`.
+/// Returns the errors of all rules of an object. If an unchanged value breaks a rule, the error is added to `warnings`.
 pub(in super::super) fn errors(
     root: &Node,
     object: &Object,
@@ -174,7 +174,7 @@ fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, pa
     })
 }
 
-/// Returns a message without surrounding space. Like kube-apiserver, it drops messages of several lines or above 5 KiB.
+/// Returns a message without surrounding space. As in kube-apiserver, returns `None` for several lines or more than 5 KiB.
 fn usable(text: &str) -> Option<String> {
     let text = text.trim();
     let fits = !text.is_empty() && !text.contains('\n') && text.len() <= 5 << 10;
@@ -187,7 +187,7 @@ fn error(rule: &Rule, given: Given<'_>, path: &Path<'_>, message: &str) -> Field
         (place, below) if place.is_empty() => below.trim_start_matches('.').to_owned(),
         (place, below) => format!("{place}{below}"),
     };
-    // The error contains only a short value: no object, no list, and no value if `fieldPath` names a member.
+    // The error contains the value only if it is short: no object, no list, and no value if `fieldPath` names a member.
     let shown = match given {
         Given::Value(value) if !value.is_array() && rule.field_path.is_empty() => Some(value),
         _ => None,
@@ -212,7 +212,7 @@ fn failed(rule: &Rule, node: &Node, path: &Path<'_>, why: &ExecutionError) -> Fi
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
-        // The messages of these errors contain values in random order. So the error has a fixed message.
+        // The `cel` crate's messages of these errors contain values in random order. So these errors have a fixed message.
         ExecutionError::NoSuchOverload
         | ExecutionError::UnsupportedTargetType { .. }
         | ExecutionError::NotSupportedAsMethod { .. }

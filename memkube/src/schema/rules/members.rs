@@ -1,11 +1,11 @@
-//! Members of `self` and `oldSelf` that a rule uses. Only these members are converted to CEL values.
+//! Analysis of a rule: the members of `self` and `oldSelf` that the rule uses. Only these members are converted to CEL values.
 //!
-//! Without this, a rule on the root about `self.metadata.name` would convert a thousand endpoints.
+//! Otherwise a rule on the root about `self.metadata.name` would convert a thousand endpoints.
 
 use kube::core::cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use std::collections::BTreeSet;
 
-/// Used members of `self` and `oldSelf`.
+/// Members of `self` and `oldSelf` that a rule uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Members {
     /// The rule uses the value as a whole.

@@ -1,7 +1,7 @@
 //! Iteration over CEL maps in the order of their keys.
 //!
-//! Maps of the `cel` crate have a random order, so a rule could give another result in each run. Therefore [`ordered`]
-//! wraps each range of a macro and each argument of `format` into a function that sorts maps.
+//! Maps of the `cel` crate have a random order, so the result of a rule could be different in each run. Therefore [`ordered`]
+//! adds function calls that sort maps: around the range of each macro, and around the arguments of each `format`.
 
 use kube::core::cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr};
 use kube::core::cel::cel::objects::{Key, Map};
@@ -9,9 +9,9 @@ use kube::core::cel::cel::{Context, ExecutionError, Program, Value as Cel};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-/// Function that wraps the range of a macro. `@` is not valid in CEL names, so no rule can call this function.
+/// Function around the range of a macro. CEL names cannot contain `@`, so no rule can call this function.
 const KEYS: &str = "@keys";
-/// Function that wraps the arguments of `format`.
+/// Function around the arguments of `format`.
 const PRINTABLE: &str = "@printable";
 
 /// Returns an equivalent expression that visits maps in order. The context must have the functions of
@@ -22,7 +22,7 @@ pub(super) fn ordered(expression: &IdedExpr) -> IdedExpr {
     expression
 }
 
-/// Adds the functions that ordered expressions call.
+/// Adds the functions that the expressions of [`ordered`] call.
 pub(super) fn add_functions(context: &mut Context<'_>) {
     context.add_function(KEYS, |value: Cel| -> Result<Cel, ExecutionError> { Ok(keys(value)) });
     context.add_function(PRINTABLE, |arguments: Cel| -> Result<Cel, ExecutionError> { printable(arguments) });
@@ -84,7 +84,7 @@ fn in_order(map: &Map) -> BTreeMap<&Key, &Cel> {
     map.map.iter().collect()
 }
 
-/// Arguments of `format`, with maps and lists replaced by their printed form.
+/// Returns the arguments of `format`, with maps and lists replaced by their text.
 fn printable(arguments: Cel) -> Result<Cel, ExecutionError> {
     let Cel::List(arguments) = arguments else { return Ok(arguments) };
     let printed = arguments.iter().map(|argument| match argument {
@@ -94,7 +94,7 @@ fn printable(arguments: Cel) -> Result<Cel, ExecutionError> {
     Ok(Cel::List(Arc::new(printed.collect::<Result<_, _>>()?)))
 }
 
-/// Text of a value as `format` prints it within a list.
+/// Text of a value in the form in which `format` prints the value within a list.
 fn printed(value: &Cel) -> Result<String, ExecutionError> {
     match value {
         Cel::List(items) => {
@@ -111,7 +111,7 @@ fn printed(value: &Cel) -> Result<String, ExecutionError> {
     }
 }
 
-/// Text of a map key with its colon.
+/// Text of a map key and its colon, in the form of `format`.
 fn name(key: &Key) -> Result<String, ExecutionError> {
     let entry = HashMap::from([(key.clone(), Cel::Null)]);
     formatted(Cel::Map(Map { map: Arc::new(entry) }), "{", "null}")

@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reserved words of CEL. Rules write members of these names as `__in__`.
+/// Reserved words of CEL. In rules, a member with such a name is written with underscores, for example `__in__`.
 const RESERVED: [&str; 17] = [
     "true",
     "false",
@@ -51,7 +51,7 @@ pub(super) fn object(node: Option<&Node>, object: &Object, members: &Members) ->
     let is_map = node.is_some_and(|node| node.additional.is_some() || node.any_additional);
     let mut map = HashMap::with_capacity(object.len());
     for (name, member) in object {
-        // Keys of a map are data, so they are not escaped.
+        // Keys of a map are data, so rules use these keys without escapes.
         let key = if is_map { name.clone() } else { escaped(name) };
         if !members.contains(&key) {
             continue;
@@ -93,7 +93,7 @@ fn text(node: Option<&Node>, text: &str) -> Cel {
     converted.unwrap_or_else(|| Cel::String(Arc::new(text.to_owned())))
 }
 
-/// Name of a member as rules write it.
+/// Name of a member in the escaped form of rules.
 fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) || MORE_RESERVED.contains(&name) {
         return format!("__{name}__");

@@ -98,7 +98,7 @@ fn versions_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Versions as messages show them: as Go structs, without fields that all versions share.
+/// Versions in the form of messages: Go structs, without fields that are equal in all versions.
 fn shown(object: &Object) -> String {
     let Some(Value::Array(all)) = at(object, "spec.versions") else { return "null".to_owned() };
     let shown = all.iter().map(|version| {

@@ -6,7 +6,8 @@ use crate::object::{Object, at, meta_text, text_at};
 use crate::registry::ResourceId;
 use std::cmp::Reverse;
 
-/// Returns reason and message of the condition if another definition of the group already has one of the names.
+/// Returns reason and message of the condition `NamesAccepted` if another definition of the group already has one of the
+/// names.
 pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String, String)> {
     let definitions = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let own = meta_text(object, "name");
@@ -46,7 +47,7 @@ pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String)
     }
 }
 
-/// Stability, major number, and number of the alpha or beta.
+/// Parses a version into stability, major number, and number of the alpha or beta.
 fn parsed(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! Fields of a CustomResourceDefinition.
+//! Fields of a CustomResourceDefinition and their types.
 
 use super::super::shape::{Shape, Struct, TEXT, TEXTS, always, full, present};
 

@@ -1,4 +1,4 @@
-//! Fields of an EndpointSlice.
+//! Fields of an EndpointSlice and their types.
 
 use super::super::shape::{REFERENCE, Shape, Struct, TEXT, TEXT_MAP, TEXTS, always, full, present};
 

@@ -1,4 +1,4 @@
-//! Fields of an Event, in both forms.
+//! Fields of an Event and their types, in both forms.
 
 use super::super::shape::{REFERENCE, Shape, Struct, TEXT, always, full, present};
 

@@ -1,4 +1,4 @@
-//! IP families and cluster IPs of Services. The imitated cluster has IPv4 only.
+//! IP families and cluster IPs of Services. Like a single-stack cluster, memkube allocates IPv4 addresses only.
 
 use super::super::{Context, addresses};
 use super::{HEADLESS, first_address, is_headless, list, needs_cluster_ip, spec_mut};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Range of cluster IPs: `NETWORK/16`.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 const HOST_BITS: u32 = 16;
-/// Cluster IP of the API server's own Service, which is the first address of the range.
+/// Cluster IP of the Service `kubernetes` of an API server: the first address of the range.
 const RESERVED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
@@ -51,7 +51,7 @@ fn keep_families(object: &mut Object, old: &Object) {
     }
 }
 
-/// A headless Service without a selector may have endpoints of both families, even if the cluster has IPv4 only.
+/// Sets the families of a headless Service without a selector: its endpoints may have both families, even in an IPv4 cluster.
 fn cover_both_families(object: &mut Object) {
     let spec = spec_mut(object);
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("RequireDualStack"));
@@ -66,7 +66,7 @@ fn cover_both_families(object: &mut Object) {
     spec.insert("ipFamilies".to_owned(), families);
 }
 
-/// Errors for settings that the cluster does not support.
+/// Returns errors for families and policies that an IPv4 cluster does not support.
 fn configuration_errors(object: &Object) -> Vec<FieldError> {
     let policy = at(object, "spec.ipFamilyPolicy").and_then(Value::as_str).unwrap_or("SingleStack");
     let families = list(object, "spec.ipFamilies");
@@ -93,7 +93,7 @@ fn configuration_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of addresses and families that do not depend on the cluster.
+/// Returns the errors of addresses and families that do not depend on the cluster's configuration.
 pub(super) fn errors(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if text_at(object, "spec.type") == "ExternalName" {
@@ -183,7 +183,7 @@ fn mismatches(families: &[Value], all: &[Value], parsed: &[Option<IpAddr>]) -> V
     errors
 }
 
-/// Allocates a cluster IP, or the one that the Service asks for.
+/// Allocates a cluster IP. If the Service requests an address, allocates that address.
 pub(super) fn allocate(context: &mut Context<'_>, object: &mut Object, old: Option<&Object>) -> Vec<FieldError> {
     if !needs_cluster_ip(object) || is_headless(object) {
         return Vec::new();
@@ -191,7 +191,7 @@ pub(super) fn allocate(context: &mut Context<'_>, object: &mut Object, old: Opti
     let had = old.filter(|old| needs_cluster_ip(old)).map(first_address).unwrap_or_default().to_owned();
     let wanted = first_address(object).to_owned();
     if !had.is_empty() && had != HEADLESS {
-        // The Service keeps its address. [`super::change::errors`] rejects a request for another address.
+        // The Service keeps its address. [`super::change::errors`] rejects a change of the address.
         return Vec::new();
     }
     let used = used(context);
@@ -227,7 +227,7 @@ fn in_range(text: &str) -> bool {
     (1..(1 << HOST_BITS) - 1).contains(&host)
 }
 
-/// Returns a free address: the first one after a random address.
+/// Returns a random free address.
 fn any_free(context: &mut Context<'_>, used: &BTreeSet<String>) -> Option<String> {
     let hosts = (1_u32 << HOST_BITS) - 2;
     let begin = u32::try_from(context.random.below(u64::from(hosts))).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Updates of Services: fields that a client left out, fields that only the old type has, and immutable fields.
+//! Updates of Services: fields that a client omitted, fields that only the old type of Service has, and immutable fields.
 
 use super::{
     externally_accessible, first_address, list, needs_cluster_ip, needs_health_check_port, node_ports, spec, spec_mut,
@@ -8,7 +8,7 @@ use crate::object::{Object, at, text_at};
 use crate::status::FieldError;
 use serde_json::{Value, json};
 
-/// Makes `clusterIP` and `clusterIPs` agree if a client sets only one of them.
+/// Makes `clusterIP` and `clusterIPs` consistent if a client sets only one of them.
 pub(super) fn normalize(object: &mut Object, old: Option<&Object>) {
     let one = text_at(object, "spec.clusterIP").to_owned();
     let all_are_old = |old: &Object| list(old, "spec.clusterIPs") == list(object, "spec.clusterIPs");
@@ -29,7 +29,7 @@ pub(super) fn normalize(object: &mut Object, old: Option<&Object>) {
     }
 }
 
-/// Keeps allocated addresses and ports that a client left out.
+/// Restores allocated addresses and ports that a client omitted.
 pub(super) fn keep_allocated(object: &mut Object, old: &Object) {
     if needs_cluster_ip(object) && needs_cluster_ip(old) {
         let had = text_at(old, "spec.clusterIP").to_owned();
@@ -45,7 +45,7 @@ pub(super) fn keep_allocated(object: &mut Object, old: &Object) {
     node_ports::keep(object, old);
 }
 
-/// Drops fields that the new type does not have, if the client did not change them.
+/// Drops fields that the new type of Service does not have, if the client did not change these fields.
 pub(super) fn drop_by_type(object: &mut Object, old: &Object) {
     if needs_cluster_ip(old) && !needs_cluster_ip(object) {
         let untouched = list(old, "spec.clusterIPs") == list(object, "spec.clusterIPs");

@@ -165,7 +165,7 @@ fn duplicate_ports(ports: &[Value]) -> Vec<FieldError> {
 fn balancer_errors(object: &Object) -> Vec<FieldError> {
     let balanced = text_at(object, "spec.type") == "LoadBalancer";
     let mut errors = Vec::new();
-    // The field name in messages of kube-apiserver starts with an upper case letter.
+    // In this message of kube-apiserver, the field name starts with an upper case letter.
     let ranges = list(object, "spec.loadBalancerSourceRanges");
     if !ranges.is_empty() && !balanced {
         errors.push(FieldError::forbidden("spec.LoadBalancerSourceRanges", BALANCED_ONLY));

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 const FIRST: i64 = 30_000;
 const LAST: i64 = 32_767;
 
-/// Node ports in use, with their protocols.
+/// Node ports in use, each with its protocol.
 type Taken = BTreeSet<(i64, String)>;
 
-/// Allocates the node ports of a Service, or those that the Service asks for.
+/// Allocates the node ports of a Service. If the Service requests node ports, allocates these ports.
 pub(super) fn allocate(context: &mut Context<'_>, object: &mut Object, old: Option<&Object>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if needs_node_ports(object) || needs_health_check_port(object) {
@@ -81,7 +81,7 @@ fn ports(context: &mut Context<'_>, object: &mut Object, taken: &mut Taken) -> V
         if number(&filled[index]) != 0 || !needs_node_ports(object) {
             continue;
         }
-        // If a port number occurs with two protocols, both share one node port.
+        // If the ports of a Service have the same number with two protocols, these ports share one node port.
         let protocol = protocol(&filled[index]);
         let twin = filled.iter().find(|other| other["port"] == filled[index]["port"] && number(other) != 0);
         let shared = twin.map(number).filter(|shared| !taken.contains(&(*shared, protocol.clone())));
@@ -117,7 +117,7 @@ fn health_check(
     in_use.then(|| FieldError::invalid(FIELD, &json!(own), &why))
 }
 
-/// Returns a port that is free in all protocols: the first one after a random port.
+/// Returns a random port that is free in all protocols.
 fn any_free(context: &mut Context<'_>, taken: &Taken) -> Option<i64> {
     let numbers: BTreeSet<i64> = taken.iter().map(|(number, _)| *number).collect();
     let count = LAST - FIRST + 1;
@@ -125,7 +125,7 @@ fn any_free(context: &mut Context<'_>, taken: &Taken) -> Option<i64> {
     (0..count).map(|step| FIRST + (begin + step) % count).find(|port| !numbers.contains(port))
 }
 
-/// Keeps node ports that an update left out. Old and new ports are matched by name.
+/// Restores node ports that an update omitted. The names of ports decide which old port belongs to which new port.
 pub(super) fn keep(object: &mut Object, old: &Object) {
     if needs_node_ports(object) && needs_node_ports(old) {
         let old_ports = list(old, "spec.ports");

@@ -1,4 +1,4 @@
-//! Fields of a Service.
+//! Fields of a Service and their types.
 
 use super::super::shape::{Shape, Struct, TEXT, TEXT_MAP, TEXTS, always, full, present};
 
@@ -76,7 +76,7 @@ static PORT_STATUS: Struct = Struct {
     fields: &[always("port", Shape::Int32), always("protocol", Shape::Text("v1.Protocol")), present("error", TEXT)],
 };
 
-/// `metav1.Condition`.
+/// Go struct `metav1.Condition`.
 static CONDITION: Struct = Struct {
     name: "v1.Condition",
     fields: &[

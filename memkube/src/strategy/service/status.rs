@@ -1,4 +1,4 @@
-//! Status of Services: addresses of load balancers.
+//! Validation of the status of Services: addresses of load balancers.
 
 use super::super::addresses;
 use super::list;

@@ -1,4 +1,4 @@
-//! Tests of reading objects as Go does: types, unknown fields, zero values.
+//! Tests of decoding objects as Go does: types, unknown fields, zero values.
 
 use super::{Findings, Object, Shape, Struct, TEXT, TEXTS, Undecodable, always, full, present, read};
 use serde_json::{Value, json};

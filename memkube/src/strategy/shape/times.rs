@@ -6,7 +6,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// Parts of the layout: name in Go, and number of digits. Parts with 0 digits are literal text.
+/// Parts of a time's layout: name in Go, and number of digits. A part with 0 digits is literal text.
 const PARTS: [(&str, usize); 11] = [
     ("2006", 4),
     ("-", 0),
@@ -21,7 +21,7 @@ const PARTS: [(&str, usize); 11] = [
     ("05", 2),
 ];
 
-/// Parses a time and formats it in UTC, with microseconds if `micro` is true, otherwise with whole seconds.
+/// Parses a time and formats it in UTC: with microseconds if `micro` is true, otherwise with whole seconds.
 ///
 /// # Errors
 /// Message of Go's `time.Parse`.

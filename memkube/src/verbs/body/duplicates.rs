@@ -1,11 +1,11 @@
-//! JSON parser that detects duplicate members. As in kube-apiserver, the last one counts.
+//! JSON parser that detects duplicate members. As in kube-apiserver, the last of several duplicates is used.
 
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Returns the value and a message for each duplicate member.
+/// Returns the parsed value and a message for each duplicate member.
 pub(super) fn parse(json: &[u8]) -> Result<(Value, Vec<String>), String> {
     let found = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(json);

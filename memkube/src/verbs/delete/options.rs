@@ -1,4 +1,4 @@
-//! Options of a delete, from the body or the query.
+//! Options of a delete, from the request's body or query.
 
 use crate::object::shape::go_type;
 use crate::object::{self, Object, finalizers};
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_period_seconds: Option<i64>,
-    /// True if the request has `orphanDependents=false`. If the object still exists, the response is then 202 instead of
-    /// 200.
+    /// True if the request has `orphanDependents=false`. If the object still exists after the delete, the response is then 202
+    /// instead of 200.
     pub(crate) waits: bool,
     propagation: Option<Propagation>,
     uid: Option<String>,
     revision: Option<String>,
 }
 
-/// `propagationPolicy`: what happens to dependents of the object.
+/// `propagationPolicy`: rule for the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Propagation {
     /// Dependents are deleted before the object.
@@ -86,8 +86,8 @@ impl DeleteOptions {
         })
     }
 
-    /// Adds the finalizer of the propagation policy, and removes those of other policies. Without a policy nothing
-    /// changes. Returns true if the finalizers changed.
+    /// Adds the finalizer of the propagation policy, and removes the finalizers of other policies. Changes nothing if the
+    /// request has no policy. Returns true if the finalizers changed.
     pub(crate) fn mark(&self, object: &mut Object) -> bool {
         let Some(propagation) = self.propagation else { return false };
         let before: Vec<String> = finalizers(object).map(str::to_owned).collect();
@@ -106,7 +106,7 @@ impl DeleteOptions {
         !same
     }
 
-    /// Checks the preconditions of a delete: UID and resourceVersion.
+    /// Checks the preconditions of a delete: the UID and resourceVersion in its options.
     pub(crate) fn check(&self, named: Named<'_>, stored: &Stored) -> Result<(), Status> {
         let own = stored.header.uid.as_ref();
         if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != own) {
@@ -151,7 +151,7 @@ fn from_body(body: &[u8]) -> Result<Body, Status> {
     }
     let body: Body = serde_json::from_value(value)
         .map_err(|error| Status::bad_request(format!("DeleteOptions in version \"v1\" cannot be handled: {error}")))?;
-    // Clients also write the group version of the resource as `apiVersion`, so it is not checked.
+    // `apiVersion` is not checked, because clients may also send the group and version of the resource.
     let kind = body.kind.as_deref().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
         let version = body.api_version.as_deref().unwrap_or_default();

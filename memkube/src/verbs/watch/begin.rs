@@ -20,7 +20,7 @@ struct Begin {
     initial: VecDeque<Arc<Stored>>,
     end_of_initial: bool,
     cursor: u64,
-    /// Error to send if the event log does not reach back to the start position. The watch then ends.
+    /// Error to send if the event log starts after the requested resourceVersion. The watch then ends.
     too_old: Option<Status>,
 }
 
@@ -41,7 +41,7 @@ impl Watch {
         let table = state.store.table_or_new(&resource);
         let (changed, ended, told) = (table.changed(), table.ended(), table.last());
         let incarnation = state.store.incarnation();
-        // The value decrements the count when it is dropped, so every way out of this function is correct.
+        // Dropping this value decrements the count of watches. So the count is correct for every return from this function.
         let open = Open::count(server, &mut state);
         drop(state);
         let deadline = Instant::now() + duration;
@@ -116,7 +116,7 @@ impl Begin {
                 (all.filter(matching).cloned().collect(), state.store.revision())
             }
         };
-        // kube-apiserver sends this bookmark also if the client did not set `sendInitialEvents`.
+        // kube-apiserver sends the bookmark after the initial objects also if the client did not set `sendInitialEvents`.
         Self { initial, end_of_initial: options.bookmarks, cursor, too_old: None }
     }
 }

@@ -8,23 +8,24 @@ use crate::store::{Change, ChangeKind, Stored};
 use crate::verbs::encode::Encoder;
 use bytes::{Bytes, BytesMut};
 
-/// A watch event before it is sent.
+/// Watch event that is not sent yet.
 pub(super) struct Event {
-    /// Event as faults see it.
+    /// Event in the form that faults receive.
     pub(super) watched: WatchedEvent,
-    /// Encoded event.
+    /// Encoded event, as a line of JSON.
     pub(super) line: Bytes,
 }
 
 impl Event {
-    /// Event of an object that existed when the watch started.
+    /// Returns the event for an object that existed when the watch started.
     pub(super) fn initial(encoder: &Encoder, registered: Option<&Registered>, stored: &Stored) -> Self {
         Self::new(ChangeKind::Added, stored, stored.header.revision, &encoder.object(registered, stored))
     }
 
-    /// Event of a change, or `None` if the change is outside of the watch's selectors.
+    /// Returns the event for a change, or `None` if the selectors of the watch do not match the change.
     ///
-    /// An object that starts to match the selectors is `ADDED`. An object that no longer matches is `DELETED`.
+    /// The event is `ADDED` for an object that starts to match the selectors, and `DELETED` for an object that no longer
+    /// matches.
     pub(super) fn of(
         encoder: &Encoder,
         registered: Option<&Registered>,
@@ -40,7 +41,7 @@ impl Event {
             (true, true) => (ChangeKind::Modified, after()),
             (true, false) if change.kind == ChangeKind::Deleted => (ChangeKind::Deleted, after()),
             (true, false) => {
-                // The object as the watch last saw it, with the resourceVersion of the change.
+                // The event contains the last state that matched the selectors, with the resourceVersion of the change.
                 let before = change.before.as_ref()?;
                 (ChangeKind::Deleted, encoder.object(registered, &before.at_revision(change.revision)))
             }
