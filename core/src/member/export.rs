@@ -1,8 +1,11 @@
-//! Export: sends a member's Services and source slices to the hub, and the hub's outcome back to users.
+//! Export: writes a member's Services and source slices to the hub, and the outcome of conflict resolution to the
+//! ServiceExport.
 //!
-//! A ServiceExport exports the Service with its name, as an InternalServiceExport in the hub. Once the hub finds no conflict,
-//! each slice of the Service follows as an EndpointSliceExport. The UID in the export's reference identifies the source slice,
-//! so edits of its labels and annotations have no effect (B1b in docs/behaviour.md).
+//! A ServiceExport requests the export of the Service with the same name. The member agent creates an InternalServiceExport
+//! in the hub. After the hub agent has accepted the export, the member agent creates an EndpointSliceExport for each slice of
+//! the Service.
+//! The UID in the reference of the EndpointSliceExport identifies the source slice. So edits of labels and annotations have
+//! no effect (B1b in docs/behaviour.md).
 
 mod earlier_versions;
 mod service;
@@ -25,23 +28,26 @@ pub(crate) use withdrawal::{is_being_withdrawn, shows_outcome};
 pub(crate) enum Eligibility<'a> {
     /// The Service does not exist or is being deleted.
     NotFound,
-    /// The Service is of type ExternalName, or it is headless and the user did not request to export it nevertheless.
+    /// The Service is of type ExternalName, or the Service is headless and the ServiceExport has no annotation that requests
+    /// the export of a headless Service.
     Ineligible(&'a Service),
-    /// The user requests the export of a headless Service, but the hub does not announce support for that.
+    /// The user requests the export of a headless Service, but the hub agent does not announce support for headless Services.
     NotSupported(&'a Service),
-    /// The Service has more ports than the hub accepts. Only the condition changes; an existing export stays as it is.
+    /// The Service has more ports than the hub accepts. The agent only sets the condition `Valid`; an existing export stays
+    /// unchanged.
     TooManyPorts(&'a Service),
-    /// The user requests the export of a headless Service, and the hub's features are unknown. Nothing is created or withdrawn.
+    /// The user requests the export of a headless Service, but the hub's features are not known yet. Until then, the agent
+    /// neither creates nor withdraws the export.
     Undecided,
-    /// The weight annotation is malformed. Only the condition changes, so an existing export continues (B8 in
+    /// The weight annotation is malformed. The agent sets the condition `Valid`; an existing export continues (B8 in
     /// docs/behaviour.md).
     InvalidWeight(&'a Service, String),
-    /// Weight 0 withdraws the export and its slices (B8 in docs/behaviour.md).
+    /// The weight is 0, which withdraws the export and its slices (B8 in docs/behaviour.md).
     WeightZero(&'a Service),
     Eligible(&'a Service),
 }
 
-/// Decides whether the Service of a ServiceExport may be exported.
+/// Returns the eligibility of the Service that a ServiceExport names.
 pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
     // fault S2.1: live ~> get
     let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
@@ -69,8 +75,8 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
     }
 }
 
-/// True if the hub supports headless Services; `None` if unknown. While missing support is only assumed, an existing headless
-/// export stays.
+/// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not support
+/// them, the result is true for a Service that already has a headless export, so that the export stays.
 fn supports_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
     if hub.has(Feature::Headless) || !hub.is_assumed() {
@@ -97,8 +103,8 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
     }
 }
 
-/// Returns the hub's condition that denies this cluster the export of the Service. If the InternalServiceExport has no outcome
-/// yet, the copy of the condition in the ServiceExport still counts.
+/// Returns the condition by which the hub agent denies this cluster the right to export the Service. If the
+/// InternalServiceExport has no outcome yet, the copy of this condition in the ServiceExport counts.
 pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let has_answer =
         |it: &&InternalServiceExport| it.has_outcome() || conditions::find(&it.conditions, VALID).is_some();
@@ -107,7 +113,7 @@ pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Se
     conditions::find_denial(outcome)
 }
 
-/// Returns the Service's InternalServiceExports that are not being deleted.
+/// Returns the InternalServiceExports of this Service (same UID) that are not being deleted.
 fn internal_exports<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
     let internal_exports =
         view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
@@ -116,9 +122,10 @@ fn internal_exports<'a>(view: &'a View, service: &Service) -> impl Iterator<Item
 
 /// Returns the ServiceExport with which the slices of a Service are exported; `None` if the slices must not be exported.
 ///
-/// The outcome in the hub decides, since users can edit its copy in the ServiceExport. Before the hub has an outcome, the
-/// earlier one counts, as the ServiceExport shows it. No outcome counts while the hub still has the export of an earlier
-/// Service with the same name (B9 in docs/behaviour.md).
+/// The slices are exported if conflict resolution accepted the export. The outcome is read from the InternalServiceExport in
+/// the hub, because users can edit the copy in the ServiceExport.
+/// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
+/// earlier Service with the same name, no outcome counts (B9 in docs/behaviour.md).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     // fault E2.3: live ~> get
     let export = view.exports.live(service)?;
@@ -139,7 +146,7 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     conditions::find(outcome, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
 }
 
-/// True if it is not known yet whether the Service may be exported.
+/// True if the Service is headless and it is not known yet whether the hub supports headless Services.
 pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports.live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)

@@ -1,14 +1,16 @@
-//! Ownership of a cluster id: of two clusters with one id, one writes to the hub and the other waits.
+//! Ownership of a cluster id: if two clusters have the same id, only the owner of the id writes to the hub, and the other
+//! cluster waits.
 //!
-//! The MemberAgent names the owner of the id by the UID of the owner's namespace `kube-system`. Three rules keep two clusters
-//! from writing at the same time:
+//! The UID of a cluster is the UID of its namespace `kube-system`. The MemberAgent records the UID of the owner. Three rules
+//! ensure that two clusters never write at the same time:
 //!
-//! - A cluster writes to the hub only while the MemberAgent that it sees has its own UID.
-//! - Each change of that UID is a write with the resourceVersion as the precondition. Of two clusters that write at once, one
-//!   wins, and the other sees it.
-//! - The owner stops after half of `takeover_after` without a renewal. Another cluster may take over only after the whole time.
-//!   Both use their own clocks, so wrong clocks have no effect. The owner counts from when it sent the renewal, the other
-//!   cluster from when it first saw it.
+//! - A cluster writes to the hub only while the MemberAgent in its view has the UID of this cluster.
+//! - Each change of this UID is a write with the resourceVersion as the precondition. If two clusters write at once, only one
+//!   write succeeds, and the other cluster sees the new owner.
+//! - The owner stops writing after half of `takeover_after` without a renewal. Another cluster may take over only after the
+//!   whole of `takeover_after`. The owner counts from the time at which it sent its last renewal, the other cluster from the
+//!   time at which it first saw this renewal. Each cluster measures a duration on its own clock, so a difference between the
+//!   clocks has no effect.
 
 use crate::limits::RESTART_MICROS;
 use fleetnet_types::{Timestamp, Uid};
@@ -16,11 +18,13 @@ use fleetnet_types::{Timestamp, Uid};
 /// Ownership of this cluster's id, which decides whether the cluster may write to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// This cluster owns the id, or the check is off: it may write to the hub.
+    /// This cluster owns the id, or the check is off. This cluster may write to the hub.
     Own,
-    /// This cluster owns the id but has not renewed for too long. It must renew before other writes.
+    /// This cluster owns the id, but its last renewal is too old. This cluster must renew its MemberAgent before it makes
+    /// other writes.
     Overdue,
-    /// No cluster owns the id. This cluster writes its UID, and may write more once it sees that UID in the hub.
+    /// No cluster owns the id. This cluster writes its UID to the MemberAgent, and makes other writes only after it sees this
+    /// UID in the hub.
     Vacant,
     Foreign {
         /// UID of the namespace `kube-system` of the cluster that owns the id.
@@ -31,7 +35,7 @@ pub enum Ownership {
     Unknown,
 }
 
-/// UID of this cluster's namespace `kube-system`, as far as known.
+/// UID of this cluster: the UID of its namespace `kube-system`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterUid {
     /// The namespace `kube-system` is not read yet.
@@ -44,9 +48,9 @@ pub enum ClusterUid {
 /// Owner of the id according to the newest MemberAgent in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// `None` without a MemberAgent, or if the MemberAgent has no UID.
+    /// Owner of the id; `None` if there is no MemberAgent, or if the MemberAgent has no UID.
     pub owner: Option<Owner>,
-    /// False if the hub cannot store a renewal: it has no CRD of MemberAgent or an older one, or it rejects the write.
+    /// False if the hub cannot store a renewal: its CRD of MemberAgent is missing or too old, or the hub rejects the write.
     pub renewable: bool,
 }
 
@@ -55,9 +59,11 @@ pub struct Record {
 pub struct Owner {
     /// UID of the owner's namespace `kube-system`.
     pub cluster: Uid,
-    /// Time at which this agent first saw the renewal, on its own clock. For its own renewal, the time at which it was sent.
+    /// Time of the owner's last renewal, on the clock of this agent. For a renewal by this agent, the time at which the write
+    /// was sent. For a renewal by another cluster, the time at which this agent first saw it.
     pub seen: Timestamp,
-    /// True if the owner announced a planned stop. Another cluster may take over soon, but not during a restart.
+    /// True if the owner announced a planned stop. Then another cluster may take over the id after a shorter time, which is
+    /// still longer than a restart.
     pub stopped: bool,
 }
 
@@ -71,7 +77,7 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
         ClusterUid::Known(own) => own,
     };
     match &record.owner {
-        // If the hub cannot store an owner, waiting would not keep another cluster from writing.
+        // The hub cannot store an owner, so the check is not possible, and this cluster writes without it.
         None if !record.renewable => Ownership::Own,
         // fault O5.1: Vacant ~> Own
         None => Ownership::Vacant,

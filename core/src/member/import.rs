@@ -1,4 +1,4 @@
-//! Import: from the hub's exports to Services and slices in a member.
+//! Import: creates Services and slices in a member from ServiceImports and distributed slices in the hub.
 //!
 //! ```text
 //!  MultiClusterService ─► ServiceImport ─► InternalServiceImport (the claim, in the hub)
@@ -22,8 +22,8 @@ pub use claim::{plan_import, plan_unclaimed_import};
 pub use multi_cluster_service::plan_multi_cluster_service;
 pub use slice::plan_slice;
 
-/// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import it, the
-/// one that controls the ServiceImport decides.
+/// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import the
+/// Service, the MultiClusterService that controls the ServiceImport comes first.
 pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
     view.mcs_of_import
@@ -35,7 +35,8 @@ pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a S
         .or_else(|| binding_of_undecodable(view, imported))
 }
 
-/// Returns the derived Service that slices belong to already, if its MultiClusterService is undecodable.
+/// Returns the derived Service that the imported slices already belong to, if the MultiClusterService of this derived Service
+/// is undecodable.
 fn binding_of_undecodable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     if view.undecodable.is_empty() {
         return None;
@@ -50,8 +51,8 @@ fn binding_of_undecodable<'a>(view: &'a View, imported: &ObjectName) -> Option<&
     services.next()
 }
 
-/// Returns the Service named in a MultiClusterService's label, if it was derived for it and is not being deleted. Users can
-/// edit the label.
+/// Returns the Service that the label of a MultiClusterService names. `None` if the Service is being deleted or was not
+/// derived from this MultiClusterService, because users can edit the label.
 pub(crate) fn derived_service<'a>(view: &'a View, mcs: &MultiClusterService) -> Option<&'a Service> {
     let label = mcs.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
     let service = view.services.live(&view.in_system(label.clone()))?;

@@ -1,5 +1,5 @@
-//! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back to the
-//! ServiceExport.
+//! Export of a Service: writes the InternalServiceExport of a Service in the hub, and writes the outcome of conflict
+//! resolution to the ServiceExport.
 
 use super::{Eligibility, denial, eligibility, is_being_withdrawn, shows_outcome, withdrawal};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
@@ -77,7 +77,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     }
 }
 
-/// Sets only the condition of a ServiceExport that is invalid for now. An existing export is maintained.
+/// Sets the condition `Valid` of a ServiceExport that is invalid for now. An existing export continues; no new export is
+/// created.
 fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: DesiredCondition, now: Timestamp) -> Plan {
     // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
@@ -120,7 +121,8 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     plan
 }
 
-/// Withdraws the export from the hub and sets the conditions that say why. A withdrawn export has no conflict.
+/// Withdraws the export from the hub and sets the conditions that show the reason. A withdrawn export has no conflict, so the
+/// condition `Conflict` is reset.
 fn withdraw_with_conditions(
     view: &View,
     export: &ServiceExport,
@@ -132,11 +134,12 @@ fn withdraw_with_conditions(
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
-        // The condition is written before the export is withdrawn: afterwards nothing else shows that its outcome is out of
-        // date (B9 in docs/behaviour.md).
+        // The conditions are written before the withdrawal. After the withdrawal, only these conditions show that the outcome
+        // in the status is out of date (B9 in docs/behaviour.md).
         // fault S10.6: Some(status) if shows_outcome(export) => Plan::one(status), ~>
         Some(status) if shows_outcome(export) => Plan::one(status),
-        // A plan writes each object once, and the withdrawal comes before the condition.
+        // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions wait for
+        // the next plan.
         Some(status) => {
             let mut plan = withdraw(view, export);
             if plan.writes.iter().all(|write| write.kind() != Kind::ServiceExport) {
@@ -158,14 +161,15 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
     plan
 }
 
-/// Exports the Service: writes first the condition, then the finalizer, then the InternalServiceExport. So a crash in between
-/// leaves no export without cleanup.
+/// Exports the Service: writes first the conditions, then the finalizer, then the InternalServiceExport, each in a plan of
+/// its own. The finalizer exists before the InternalServiceExport, so a crash leaves no export without cleanup.
 fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = valid_condition(ConditionValue::service_is_valid(name));
     // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
-        // The hub's outcome for an earlier export of this name does not apply to this one (B9 in docs/behaviour.md).
+        // Reset the condition `Conflict`: the outcome for an earlier export with this name does not apply to the new export
+        // (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
         // fault S24.7: .chain(withdrawal::ended(export, COMPONENT)) ~>
@@ -177,7 +181,8 @@ fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Tim
     update_export(view, export, service, valid, now)
 }
 
-/// Updates the InternalServiceExport in the hub, and writes the hub's outcome and our own conditions to the ServiceExport.
+/// Updates the InternalServiceExport in the hub, and sets the conditions of the ServiceExport, such as the outcome of
+/// conflict resolution.
 fn update_export(
     view: &View,
     export: &ServiceExport,
@@ -218,8 +223,8 @@ fn update_export(
     plan
 }
 
-/// Returns the condition `Valid`, replaced if the hub rejects the write of the export. `None` while that is not known, so that
-/// the present condition stays.
+/// Returns the condition `Valid`, which shows the rejection if the hub rejected the write of the export. `None` if the
+/// condition must stay unchanged: it shows a rejection, and the result of the next write is not known yet.
 fn unless_rejected(
     export: &ServiceExport,
     to_hub: &Plan,
@@ -236,7 +241,8 @@ fn unless_rejected(
     }
 }
 
-/// Returns the condition `Valid`, replaced if the hub denies this cluster the export or has no free name for it.
+/// Returns the condition `Valid`, with status False if this cluster has no right to export the Service, or if other exports
+/// in the hub have all possible names.
 fn unless_blocked(
     view: &View,
     export: &ServiceExport,
@@ -261,8 +267,8 @@ fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
     DesiredCondition::new(CONFLICT, ConditionValue::pending_conflict_resolution(service), component)
 }
 
-/// Returns the hub's outcome for this export as a condition of the ServiceExport; `None` if the hub has no outcome for its
-/// present generation.
+/// Returns the outcome of conflict resolution as the condition `Conflict` of the ServiceExport. `None` if the hub has no
+/// outcome for the present generation of the InternalServiceExport.
 fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
@@ -337,14 +343,14 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     plan
 }
 
-/// Returns the content of a Service to export, reduced to what the hub supports.
+/// Returns the content of a Service to export, reduced to the hub's features.
 fn content_of(service: &Service, hub: FeatureSet) -> ExportContent {
     let session_affinity = hub.affinity(service.session_affinity);
     ExportContent { ports: service.ports.clone(), headless: service.headless, session_affinity }
 }
 
-/// True if the InternalServiceExport `present` needs no update. While the Go form is only assumed, an existing export in
-/// a fuller form stays. A headless Service has no Go form.
+/// True if the InternalServiceExport `present` needs no update. While the agent only assumes the Go form, an existing export
+/// with more features than the Go form also needs no update.
 fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
     let content = content_of(service, hub);
     let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
@@ -358,8 +364,9 @@ fn has_content(present: &InternalServiceExport, content: &ExportContent) -> bool
         == (&content.ports, content.headless, content.session_affinity)
 }
 
-/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or the name with UID digits if another export has
-/// that (B3 in docs/behaviour.md). `None` if an undecodable object has one of the names, since that object may be the export.
+/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or the same name with digits of the Service's
+/// UID if another export has the short name (B3 in docs/behaviour.md).
+/// `None` if both names are in use, or if an undecodable object has one of the names, because this object may be the export.
 fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
@@ -384,8 +391,8 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
     view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
 }
 
-/// Returns the message for a Service that cannot be exported because other exports have all its names. The condition that shows
-/// it makes the agent retry when a name becomes free.
+/// Returns the message for a Service that cannot be exported because other exports have all its possible names. The message
+/// is for the condition `Valid`. Because of this condition, the agent retries when a name becomes free.
 fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])
@@ -406,7 +413,8 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     ))
 }
 
-/// Returns one status write that sets the desired conditions; `None` if they are set already. Only changes emit Events.
+/// Returns one status write that sets the desired conditions and emits their Events; `None` if the ServiceExport already has
+/// all desired conditions.
 fn set_conditions(view: &View, export: &ServiceExport, wanted: &[DesiredCondition], now: Timestamp) -> Option<Write> {
     let wanted: Vec<DesiredCondition> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;

@@ -1,4 +1,4 @@
-//! Export of one slice: from a source slice to its EndpointSliceExport, reduced to what the hub supports.
+//! Export of one slice: writes the EndpointSliceExport of a source slice, reduced to the hub's features.
 
 use super::{exportable, is_undecided};
 use crate::feature_set::FeatureSet;
@@ -12,12 +12,13 @@ use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
 
-/// Kinds that must be listed before an exported slice is withdrawn. The EndpointSliceImports show which slices of this cluster
-/// are imported ones.
+/// Kinds that must be completely listed before a plan exports or withdraws a slice. EndpointSliceImports are required because
+/// they show which slices of this cluster are imported slices.
 const REQUIRED: [Kind; 5] =
     [Kind::Service, Kind::ServiceExport, Kind::EndpointSlice, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the export of the slice with this name, also if the slice is gone (B1 in docs/behaviour.md).
+/// Plans the export of the slice with this name. If the slice is gone, plans the removal of its export (B1 in
+/// docs/behaviour.md).
 pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     if is_unknown(view, slice, now) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
@@ -47,40 +48,42 @@ struct Hub {
     now: Timestamp,
 }
 
-/// Source slice, with its content reduced to what the hub supports.
+/// Source slice, with its content reduced to the hub's features.
 struct Source<'a> {
     slice: &'a EndpointSlice,
     content: Cow<'a, SliceContent>,
 }
 
-/// True if an undecodable object or an unknown feature leaves open whether this slice is exported.
+/// True if it is unknown whether this slice must be exported, because an object is undecodable or the hub's features are
+/// unknown.
 fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
     let service = view.slices.live(slice).and_then(View::service_of);
     view.undecodable.has(Kind::EndpointSlice, slice)
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
-/// Returns a slice and the ServiceExport that exports it, if the slice must be exported.
+/// Returns the source slice with this name and its ServiceExport; `None` if the slice must not be exported.
 fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
     let source = source(view, slice, hub)?;
     let export = exportable(view, &View::service_of(source.slice)?, hub.now)?;
     Some((source, export))
 }
 
-/// Returns the slice with this name, unless it is an imported one.
+/// Returns the slice with this name; `None` if the slice is an imported slice.
 fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
     // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
     view.slices.live(slice).filter(|slice| !view.is_imported(slice))
 }
 
-/// Returns the slice with this name if it can be exported: it has a supported content and is not an imported one.
+/// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an imported
+/// slice.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
     // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
-/// Returns the slice with this name if only missing support in the hub prevents its export.
+/// Returns the slice with this name if it would be exported, but the hub does not support its content.
 fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
     exportable(view, &View::service_of(slice)?, hub.now)?;
@@ -107,7 +110,7 @@ fn unsupported(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReas
     Some(BlockingReason { reason: Reason::NotUnderstood, message })
 }
 
-/// Returns the blocking reason of a slice with more ports than the hub accepts. The last exported content stays.
+/// Returns the blocking reason of a slice with more ports than the hub accepts. The existing export stays unchanged.
 fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
     let message = format!(
         "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported. The exported slice \
@@ -121,7 +124,7 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    // The hub's support for this slice is only assumed to be missing, so its existing export stays.
+    // If the agent only assumes that the hub does not support this slice, the existing export stays.
     let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
@@ -136,8 +139,8 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     plan
 }
 
-/// True if another slice of the Service must be exported before the export `removed` may be removed. Always false once the
-/// Service is not exported.
+/// True if the export `removed` must stay until its replacement, another slice of the Service, is exported. Always false if
+/// the Service is not exported any more.
 fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
     let service = &removed.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
@@ -151,7 +154,8 @@ fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
     })
 }
 
-/// Creates or updates the one export of a source slice. Removes other exports of the same slice once it is up to date.
+/// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
+/// slice.
 fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
     // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
@@ -194,8 +198,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// Returns the export of this slice to keep, under any name: the newest one that is not being deleted (B1b and B2 in
-/// docs/behaviour.md).
+/// Returns the export of this slice to keep: the export with the newest generation that is not being deleted. Its name does
+/// not matter (B1b and B2 in docs/behaviour.md).
 fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
@@ -209,13 +213,14 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
         })
 }
 
-/// Returns the export that was made for this slice but names another source, because somebody edited it.
+/// Returns the export of this slice (by name and UID) if its reference names another source slice, because another writer
+/// edited the reference.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
     let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
     present.find(|present| present.spec.reference.uid == slice.meta.uid)
 }
 
-/// Returns the possible names of a slice's export, in order of preference.
+/// Returns the possible names of a slice's export, in order of preference: with a short and with a long UID suffix.
 fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
@@ -225,8 +230,9 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
     })
 }
 
-/// Returns the blocking reason of a slice without a free name for its export. `None` while an own deleted export still has the
-/// name: its removal requeues the slice.
+/// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
+/// names. `None` if one of the names belongs to a deleted export of the same slice: the end of that export requeues the
+/// slice.
 fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
         view.slice_exports.get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
@@ -242,8 +248,8 @@ fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     })
 }
 
-/// Returns a free name for a slice's export. `None` while an own deleted export has the name, or an undecodable object that may
-/// be its export.
+/// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to a deleted export of the
+/// same slice. Also `None` if an undecodable object, which may be the slice's export, has one of the names.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.undecodable.has(Kind::EndpointSliceExport, at)) {
@@ -263,7 +269,7 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 
 fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
-    // The latency of a change counts from the time when its slice became exportable.
+    // The latency of a change counts from its observation, but not from before the slice became exportable.
     let exportable_since = view.stamps.exportable.get(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));

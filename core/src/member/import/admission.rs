@@ -1,6 +1,6 @@
-//! Validation of distributed slices: no loopback, link-local or multicast addresses, and well-formed ports. Other members
-//! are not trusted: they must not redirect traffic to a node's own services, nor break the programs that write the node's
-//! rules.
+//! Validation of distributed slices: no loopback, link-local or multicast addresses, and well-formed ports. Other members are
+//! not trusted. Their slices must not direct traffic to services of the node itself, and must not break kube-proxy or its
+//! replacements.
 
 use crate::limits::NAMES_TOLD_MAX;
 use crate::member::View;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Distributed slice after validation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Admitted<'a> {
-    /// Content to import. Borrowed from the distributed slice if nothing in it is malformed.
+    /// Content to import. Borrowed from the distributed slice if all parts of the slice are imported.
     pub(crate) content: Cow<'a, SliceContent>,
     pub(crate) not_imported: NotImported,
 }
@@ -33,7 +33,7 @@ pub(crate) struct NotImported {
     ports: Vec<EndpointPort>,
 }
 
-/// Reason not to import an address.
+/// Reason why an address is not imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forbidden {
     Loopback,
@@ -57,7 +57,8 @@ impl Forbidden {
     }
 }
 
-/// Validates a distributed slice, with the configured address ranges of its exporting member.
+/// Validates a distributed slice. If address ranges are configured for its exporting member, only addresses in these ranges
+/// are imported.
 pub(crate) fn admitted<'a>(view: &View, distributed: &'a HubSlice) -> Admitted<'a> {
     // fault T21.1: get(&distributed.spec.reference.cluster ~> values().next(
     let ranges = view.settings.source_ranges.get(&distributed.spec.reference.cluster);
@@ -71,13 +72,14 @@ pub(crate) fn has_ipv6(view: &View, distributed: &HubSlice) -> bool {
     distributed.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, distributed).content)
 }
 
-/// Validates the content of a slice. If the exporter has address ranges, no address outside of them is imported.
+/// Validates the content of a slice. If `ranges` is given, addresses outside of these ranges are not imported.
 fn admit<'a>(content: &'a SliceContent, ranges: Option<&[IpNet]>) -> Admitted<'a> {
     let rules = Rules { family: &content.address_type, ranges };
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
         work::step();
-        // The endpoints of a slice share few zones. Zones that are the same allocation need no second validation.
+        // The endpoints of a slice share a few zones. A zone in the same allocation as the previous endpoint's zone is valid
+        // too, so it is not validated again.
         let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
         zone = if zone_fits { endpoint.zone.as_ref() } else { None };
@@ -107,8 +109,8 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Returns the reason not to import an address; `None` if it is imported. Zone ids, leading zeros and IPv4-mapped IPv6
-    /// addresses are forbidden.
+    /// Returns the reason why an address is not imported; `None` if the address is imported. Addresses with zone ids or
+    /// leading zeros, and IPv4-mapped IPv6 addresses, are forbidden.
     fn forbidden(self, address: &Address) -> Option<Forbidden> {
         let address = address.ip().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
@@ -140,7 +142,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Returns an endpoint without its forbidden addresses and malformed fields; `None` if no address is left.
+    /// Returns an endpoint without its forbidden addresses and malformed fields; `None` if all addresses are forbidden.
     fn endpoint(self, endpoint: &Endpoint, not_imported: &mut NotImported) -> Option<Endpoint> {
         let mut addresses = Vec::with_capacity(endpoint.addresses.len());
         for address in &endpoint.addresses {
@@ -164,7 +166,7 @@ fn is_fit(port: &EndpointPort) -> bool {
     is_fit_port(&port.name, &port.protocol, port.port, port.app_protocol.as_deref())
 }
 
-/// Returns the first malformed port of a ServiceImport.
+/// Returns the first malformed port of a ServiceImport; `None` if all ports are well-formed.
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
     let is_fit = |port: &&ServicePort| {
         is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
@@ -182,7 +184,7 @@ fn is_fit_target(target: &TargetPort) -> bool {
     }
 }
 
-/// Returns the session affinity of a ServiceImport; none if its timeout is not valid for a Service.
+/// Returns the session affinity of a ServiceImport, or [`SessionAffinity::None`] if the timeout is not valid for a Service.
 pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
     match affinity {
         SessionAffinity::ClientIp { timeout_seconds } if !(1..=86_400).contains(&timeout_seconds) => {
@@ -210,7 +212,7 @@ impl NotImported {
         if self.addresses.is_empty() { Reason::PortRefused } else { Reason::AddressRefused }
     }
 
-    /// Returns the message for users: the parts that are not imported, their cluster, and what to do.
+    /// Returns the message for users: the parts that are not imported, the exporting cluster, and the next step.
     pub(crate) fn message(&self, distributed: &HubSlice) -> String {
         let addresses =
             self.addresses.iter().map(|(address, forbidden)| format!("address {address} ({})", forbidden.text()));

@@ -1,4 +1,5 @@
-//! Claim of a member's ServiceImport: the request goes to the hub as an InternalServiceImport, and the outcome comes back.
+//! Claim of a member's ServiceImport: the member agent creates an InternalServiceImport in the hub, and copies the status of
+//! this claim to the ServiceImport.
 
 use crate::member::View;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
@@ -28,8 +29,8 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
     }
 }
 
-/// Plans a ServiceImport in an agent that makes no claims, because its import part is off. If the import is being deleted and
-/// has no claim, removes its finalizer, since no other agent may be there to do so.
+/// Plans a ServiceImport in an agent whose import part is off, so that the agent makes no claims. If the ServiceImport is
+/// being deleted and has no claim, the agent removes the finalizer, because there may be no other agent that removes it.
 pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     let known = view.watches.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
     let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
@@ -52,8 +53,8 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
     plan
 }
 
-/// Removes the finalizer of a deleted ServiceImport without a claim. The finalizer stays while an undecodable object may be the
-/// claim.
+/// Removes the finalizer of a deleted ServiceImport that has no claim. While an undecodable object may be the claim, the
+/// finalizer stays.
 fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
@@ -62,9 +63,9 @@ fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
     }
 }
 
-/// Maintains the claim of the type that the MultiClusterService requests. A change from ClusterIP to LoadBalancer makes a
-/// second claim, whose creationTimestamp decides its place in the queue. Until it is granted, the import continues with the
-/// first claim.
+/// Maintains the claim with the type that the MultiClusterService requests. If the type changes from ClusterIP to
+/// LoadBalancer, the agent creates a second claim, because the creationTimestamp of an exclusive claim is its priority. Until
+/// the second claim is granted, the import continues with the first claim.
 fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
     let OwnClaims { current, previous, surplus } = own_claims(view, import);
@@ -73,7 +74,7 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
     }
     let Some(current) = current else {
-        // A claim that is being deleted still has its name, so a new claim must wait.
+        // While a claim is being deleted, its name is still in use, so a new claim must wait.
         // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
         if claims_of(view, &import.meta.name).next().is_none() && !is_mcs_undecodable(view, import) {
             // fault I1.1: consumer_type.unwrap_or_default ~> ConsumerType::default
@@ -108,11 +109,11 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
 /// Claims of a ServiceImport that are not being deleted.
 struct OwnClaims<'a> {
     current: Option<&'a InternalServiceImport>,
-    /// Claim that the current one replaces. It is deleted once the current one is granted, even if the requested type changed
-    /// since. Only the older claim is ever deleted, so two plans in a row cannot delete both.
+    /// Claim that `current` replaces. The agent deletes this claim when `current` is granted, even if the requested type
+    /// changed since. The agent deletes only the older of two claims, so two successive plans cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Claims to delete: those of an earlier ServiceImport with this name, and those of this ServiceImport whose name the agent
-    /// would not choose. If no claim has such a name, one of them stays as `current`.
+    /// Claims to delete: claims of an earlier ServiceImport with this name, and claims of this ServiceImport with a name that
+    /// the agent would not choose. If all claims have such other names, one of them stays as `current`.
     surplus: Vec<&'a InternalServiceImport>,
 }
 
@@ -156,7 +157,7 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
     }
 }
 
-/// True while the import has only a shared claim granted, and no exclusive one.
+/// True while the import has a shared claim and no granted exclusive claim.
 pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
     let OwnClaims { current, previous, .. } = own_claims(view, import);
     let claims = || current.into_iter().chain(previous);
@@ -164,7 +165,8 @@ pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
     claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
 }
 
-/// Returns the type that the controlling MultiClusterService requests; `None` if it no longer requests this ServiceImport.
+/// Returns the type that the controlling MultiClusterService requests; `None` if this MultiClusterService is gone or no
+/// longer requests the ServiceImport.
 fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
@@ -180,8 +182,8 @@ fn is_mcs_undecodable(view: &View, import: &ServiceImport) -> bool {
     })
 }
 
-/// Returns a free name for a new claim; `None` if an undecodable object has one of the names, since that object may be the
-/// claim.
+/// Returns a free name for a new claim. `None` if all names are in use, or if an undecodable object has one of the names,
+/// because this object may be the claim.
 fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
@@ -191,15 +193,17 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     view.names_in_hub(name, uid).find(|at| view.claims.get(at).is_none())
 }
 
-/// Returns the message for an import without a claim because other claims have all its names (B3 in docs/behaviour.md). The
-/// condition on its MultiClusterService that shows it makes the agent retry when a name becomes free.
+/// Returns the message for a ServiceImport whose claim cannot be created, because other claims have all its possible names
+/// (B3 in docs/behaviour.md). The message is for the condition `Valid` of the MultiClusterService. Because of this condition,
+/// the agent retries when a name becomes free.
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 
-/// Returns the message for an import whose first or second claim has no free name. `None` if a name is free, or will be soon.
+/// Returns the message for a ServiceImport whose next claim has no free name, because other claims have all possible names.
+/// `None` if a name is free, or if it is unknown whether an undecodable object is the claim.
 fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {

@@ -3,7 +3,7 @@
 use crate::model::{ConsumerType, Service, ServicePort, ServiceType, TargetPort};
 use crate::plan::DerivedService;
 
-/// True if the Service equals the desired one in all fields that this agent owns.
+/// True if the derived Service equals its desired state in all fields that this agent owns.
 pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
     let service_type = match desired.consumer_type {
         ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
@@ -22,7 +22,7 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         && service.dual_stack == desired.dual_stack
 }
 
-/// Fills in missing target ports as the API server does: with the port itself.
+/// Sets the target port of each port without a target port to the port's number, as the API server does.
 fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
         // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0.into()

@@ -1,4 +1,5 @@
-//! Import by a MultiClusterService: its ServiceImport, and its derived Service once the import has exporters.
+//! Import by a MultiClusterService: plans its ServiceImport. As soon as the ServiceImport has exporters, also plans the
+//! derived Service.
 
 use super::derived::as_desired;
 use super::owned::{controlled_imports, orphaned_import};
@@ -22,8 +23,8 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         return Plan::default();
     }
     match view.multi_cluster_services.get(name) {
-        // A MultiClusterService that is gone had no finalizer, so its objects are removed already. A Service with edited labels
-        // is not ours.
+        // A MultiClusterService disappears only without finalizer, so its objects are already removed. A Service that lost
+        // its labels is not a derived Service any more and stays.
         None => Plan::default(),
         Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
         // fault M6.1: mcs.import_name.is_empty() ~> false
@@ -51,7 +52,7 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
     if plan.writes.is_empty()
         && let Some((kind, undecodable)) = undecodable_of(view, mcs)
     {
-        // Keep the finalizer: after its removal nobody would clean up the undecodable object.
+        // The finalizer stays: without the MultiClusterService, no agent would clean up the undecodable object.
         return Plan::held_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
@@ -74,8 +75,8 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): removes its objects, and says so in the
-/// condition.
+/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): removes its ServiceImport and derived
+/// Service, and reports the missing field in the condition `Valid`.
 fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault M6.2: for import in controlled_imports(view, mcs) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
@@ -91,8 +92,8 @@ fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Pla
     plan
 }
 
-/// True if the MultiClusterService has our finalizer and the label with the import's name, so that it can be cleaned up after a
-/// crash.
+/// True if the MultiClusterService has our finalizer and the label with the name of its ServiceImport. After a crash, the
+/// agent needs both to clean up the objects of the MultiClusterService.
 fn marked(mcs: &MultiClusterService) -> bool {
     // fault M7.1: as_ref() == Some(&mcs.import_name ~> is_some(
     mcs.meta.finalizers.ours && mcs.import_label.as_ref() == Some(&mcs.import_name)
@@ -142,7 +143,8 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             Some(owner) if *owner.uid == *mcs.meta.uid => {
                 Some(import).filter(|import| !import.status.clusters.is_empty())
             }
-            // Another MultiClusterService controls the ServiceImport, so we leave it unchanged (B10 in docs/behaviour.md).
+            // Another MultiClusterService controls the ServiceImport, so the ServiceImport stays unchanged (B10 in
+            // docs/behaviour.md).
             Some(owner) => {
                 let blocking_reason = held_by_another(view, mcs, &owner.name);
                 plan.join(retire(view, mcs));
@@ -177,8 +179,8 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
     Write::patch(&import.meta, patch)
 }
 
-/// Plans an import without exporters. The derived Service outlives its last exporter for a grace period, so that a redeploy
-/// keeps the load balancer's address.
+/// Plans an import without exporters. After the last exporter is gone, the derived Service stays for a grace period. So the
+/// load balancer keeps its address if an exporter comes back.
 fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_held = claim::name_held(view, import);
     let value = match &name_held {
@@ -208,7 +210,7 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
     plan
 }
 
-/// Removes the derived Service, then the label on the MultiClusterService that names it.
+/// Removes the derived Service. When the Service is gone, removes the label with its name from the MultiClusterService.
 fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
     for service in derived_services(view, mcs) {
@@ -221,7 +223,8 @@ fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Adds the status write of the MultiClusterService to a plan, unless the plan already writes that object.
+/// Returns the status write of the MultiClusterService, to add to `plan`. Returns an empty plan if `plan` already writes the
+/// MultiClusterService.
 fn set_status_beside(
     view: &View,
     plan: &Plan,
@@ -236,15 +239,17 @@ fn set_status_beside(
     set_status(view, mcs, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
-/// Sets the condition that says why the ServiceImport is not used. The derived Service stays as it is.
+/// Sets the condition `Valid` of a MultiClusterService whose import is blocked, and reports the blocking reason. The derived
+/// Service stays unchanged.
 fn set_blocked(view: &View, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
     let blocking_reason = BlockingReason { reason: value.reason, message: value.message.clone() };
     let status = set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
 }
 
-/// Returns the status write after a server rejected a write for this MultiClusterService. While the result of the retry is
-/// unknown, an existing condition stays.
+/// Returns the plan that shows a rejected write in the condition of the MultiClusterService. If the condition shows a
+/// rejection and the result of the retry is not known yet, returns an empty plan, so that the condition stays. `None` if
+/// there is no rejection.
 fn show_rejection(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.rejection(&Key::MultiClusterService(mcs.meta.name.clone())) {
         Some(message) => Some(set_blocked(view, mcs, ConditionValue::write_rejected(message.to_owned()), now)),
@@ -257,8 +262,8 @@ fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }
 
-/// Returns the condition for a missing ServiceImport with the Go agents' message. `text` is the Event's message and says why it
-/// is missing.
+/// Returns the condition `Valid` Unknown, for an import without a usable ServiceImport. The condition has the message of the
+/// Go agents. `text` is the message of the Event and names the cause.
 fn unknown(text: String) -> DesiredCondition {
     valid_condition(ConditionValue::unknown_service_import()).with_event_message(text)
 }
@@ -268,7 +273,7 @@ fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
     ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())
 }
 
-/// Returns the message for a ServiceImport without exporters, with the possible causes.
+/// Returns the Event's message for a ServiceImport without exporters, with the possible causes.
 fn waiting_message(view: &View, mcs: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&mcs.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
@@ -291,8 +296,9 @@ fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> Bloc
     BlockingReason { reason: Reason::UnknownServiceImport, message }
 }
 
-/// Creates or updates the derived Service under the name in the MultiClusterService's label. An existing one under another name
-/// keeps its name and its addresses, since only the label was edited.
+/// Creates or updates the derived Service. The label of the MultiClusterService contains the name of the Service. If an
+/// existing derived Service has another name, a user edited the label. Then the Service keeps its name and addresses, and the
+/// agent repairs the label.
 fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
@@ -369,8 +375,8 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     plan
 }
 
-/// Returns `Valid` for an import with an up-to-date derived Service. The message names the slices that cannot be imported, if
-/// any. `None` until all slices are known: a condition that names some stays until then.
+/// Returns the condition `Valid` of an import whose derived Service is up to date. If slices cannot be imported, the message
+/// names them. `None` if the present condition must stay, because it names slices and not all slices are known yet.
 fn imported(
     view: &View,
     mcs: &MultiClusterService,
@@ -400,8 +406,8 @@ fn imported(
     Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }
 
-/// True while the user requests type LoadBalancer, the hub has not granted it, and the import continues as ClusterIP. Until the
-/// claims are known, the condition and the derived Service show the type.
+/// True while the user requests type LoadBalancer, the hub agent has not granted this type, and the import continues with
+/// type ClusterIP. While the claims are not listed yet, the condition and the derived Service show the current type.
 fn waits_for_load_balancer(
     view: &View,
     mcs: &MultiClusterService,
@@ -415,7 +421,7 @@ fn waits_for_load_balancer(
         && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
 }
 
-/// Returns the derived Service, even if the label that names it was edited.
+/// Returns the derived Service, even if a user edited the label with its name.
 fn any_derived_service<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
@@ -431,8 +437,8 @@ fn names_held(view: &View, mcs: &MultiClusterService) -> String {
     )
 }
 
-/// Returns the desired state of the derived Service. Once dual-stack, it stays dual-stack, so that slices that come and go do
-/// not change its addresses.
+/// Returns the desired state of the derived Service. A dual-stack Service stays dual-stack, so that its addresses do not
+/// change when IPv6 slices appear and disappear.
 fn desired(
     view: &View,
     mcs: &MultiClusterService,
@@ -457,7 +463,7 @@ fn desired(
     }
 }
 
-/// True if the derived Service may have this name: it is a valid label, and no other Service has it.
+/// True if the derived Service may have this name: the name is a valid DNS label, and no other Service has the name.
 fn usable(view: &View, mcs: &MultiClusterService, name: &ObjectName) -> bool {
     let ours = |service: &Service| service.derived_from.as_ref() == Some(&mcs.meta.name);
     // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
@@ -485,7 +491,7 @@ fn controller(mcs: &MultiClusterService) -> Controller {
     Controller { name: mcs.meta.name.name.clone(), uid: mcs.meta.uid.clone() }
 }
 
-/// Returns one status write of a MultiClusterService; `None` if its status is up to date.
+/// Returns one write for the whole status of a MultiClusterService; `None` if the status is up to date.
 fn set_status(
     view: &View,
     mcs: &MultiClusterService,
@@ -505,8 +511,9 @@ fn set_status(
     Some(Write::patch(meta, patch).with_events(events))
 }
 
-/// Returns the Event about a derived Service whose labels were removed while no agent ran. Without the labels it looks like
-/// another owner's Service, so a second one (`instead`) is created.
+/// Returns the Event about a derived Service that lost its labels while no agent ran. Without these labels, the agent cannot
+/// recognise the Service and leaves it unchanged. `instead` is the end of the message if the agent creates another derived
+/// Service.
 fn left_behind(mcs: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
         "Service {left} does not have the labels of MultiClusterService {}, so the agent leaves it \

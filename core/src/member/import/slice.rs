@@ -1,4 +1,4 @@
-//! Import of one slice: from a distributed slice (EndpointSliceImport) to an EndpointSlice of the derived Service.
+//! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport) to the derived Service.
 
 use super::admission::{Admitted, admitted};
 use super::binding;
@@ -40,8 +40,8 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         }
         Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present),
         Some(distributed) => match binding(view, &distributed.spec.owner) {
-            // There is no derived Service yet. A change of the MultiClusterService or its Service requeues this key (B12 in
-            // docs/behaviour.md).
+            // There is no derived Service yet. A change of the MultiClusterService or of the derived Service requeues this
+            // key (B12 in docs/behaviour.md).
             // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
             None => Plan::default(),
             Some(service) => import(view, distributed, present, service),
@@ -49,8 +49,10 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     }
 }
 
-/// True if the EndpointSlice with this name is one that we imported. Its label says so. If the label was edited while no agent
-/// ran, our finalizer on the distributed slice and the slice's derived Service show it.
+/// True if `present`, the EndpointSlice with the name of the distributed slice, was imported by this agent.
+///
+/// The managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough that
+/// the distributed slice has our finalizer and that `present` belongs to the derived Service.
 fn is_ours(view: &View, distributed: &HubSlice, present: &EndpointSlice) -> bool {
     let bound_to = || binding(view, &distributed.spec.owner).map(|service| &service.meta.name.name);
     present.imported
@@ -72,8 +74,8 @@ fn withdraw(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>
     }
 }
 
-/// True if another slice of the Service from the same cluster must be imported before `removed` may be removed. Always
-/// false without a derived Service.
+/// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
+/// the same cluster. Always false without a derived Service.
 fn replacement_pending(view: &View, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
     let Some(service) = binding(view, &distributed.spec.owner) else { return false };
     let bound =
@@ -92,7 +94,8 @@ fn replacement_pending(view: &View, distributed: &HubSlice, removed: &EndpointSl
     })
 }
 
-/// Imports the valid part of a distributed slice. The write that first omits the rest emits an Event.
+/// Imports the valid parts of a distributed slice. If other parts are not imported, the first write without these parts emits
+/// an Event.
 fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, service: &Service) -> Plan {
     let desired = admitted(view, distributed);
     let mut plan = ensure(view, distributed, present, &desired, service);
@@ -113,8 +116,8 @@ fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, 
     plan.blocked_by([blocking_reason])
 }
 
-/// True if this rejection is new and must emit an Event. The generation of the source slice does not decide: the configured
-/// address ranges, or the content in the hub, may have changed.
+/// True if this rejection is new, so that the agent must emit an Event. The generation of the source slice alone is not
+/// enough: the configured address ranges, or the content of the distributed slice, may have changed for the same generation.
 fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, desired: &Admitted<'_>) -> bool {
     let since = view.stamps.not_imported_since(&distributed.meta.name.name);
     let observed = present.and_then(|present| present.observed_generation);
@@ -123,7 +126,7 @@ fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>,
     observed < since || of_the_same && present.is_some_and(|present| present.content != *desired.content)
 }
 
-/// Returns an Event about an imported slice, addressed to its MultiClusterService.
+/// Returns an Event about an imported slice. The Event is on the MultiClusterService, which the importing user sees.
 fn importer_event(view: &View, service: &Service, blocking_reason: &BlockingReason) -> Option<Event> {
     let mcs = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
     let BlockingReason { reason, message } = blocking_reason;
@@ -188,8 +191,9 @@ fn ensure(
     Plan::one(write.measured(sample(distributed, Some(present))))
 }
 
-/// Returns the names of slices that cannot be imported because other EndpointSlices have their names; `None` while unknown. The
-/// condition of the MultiClusterService lists them, so the Event is emitted once ([`super::multi_cluster_service`]).
+/// Returns the names of slices that cannot be imported, because EndpointSlices of other writers have these names. `None` if
+/// the names are not known yet. The condition of the MultiClusterService lists the names and records that the Event was
+/// emitted ([`super::multi_cluster_service`]).
 pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
     if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
@@ -209,7 +213,7 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
     Some(held_by_others)
 }
 
-/// Returns the message for the importing user about slices whose names are taken.
+/// Returns the message for the importing user about slices that are not imported because other EndpointSlices have their names.
 pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[ObjectName]) -> String {
     let named: Vec<String> = present.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
     let more = match present.len() - named.len() {
@@ -225,8 +229,8 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[Ob
     )
 }
 
-/// Plans an import whose name belongs to a slice that is being deleted, or to another writer's slice. Writes nothing to the
-/// hub.
+/// Plans the import of a slice whose name is in use: by an EndpointSlice that is being deleted, or by another writer's
+/// EndpointSlice. The plan has no writes.
 fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
     if present.meta.deleting {
         return Plan::default(); // its removal requeues this key
@@ -239,9 +243,12 @@ fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
     Plan::blocked(Reason::NameHeldByAnother, message)
 }
 
-/// Returns the latency sample of an import: at most one for each generation of the source slice. The imported slice stores the
-/// last sampled generation, in the same write. A Go agent stored it on the distributed slice, which also counts. If somebody
-/// deleted the imported slice, the agent's memory decides.
+/// Returns the latency sample of an import: at most one sample for each generation of the source slice.
+///
+/// The write of the imported slice records the observed generation on this slice. A Go agent recorded the generation on the
+/// distributed slice; this record counts too.
+/// Without a record, for example because a user deleted the imported slice, `first` is true, and the agent compares the
+/// generation with those that it remembers.
 fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
     // fault L5.2: .max(distributed.observed_generation) ~>
     let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);
@@ -254,9 +261,11 @@ fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sam
     Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
 }
 
-/// Plans an imported slice whose distributed slice disappeared without a deletion. After a restore from a backup, the hub
-/// distributes it again once exporters and claim are known. So the imported slice stays for a grace period after that. Without
-/// its derived Service it is removed at once.
+/// Plans an imported slice whose distributed slice disappeared without a deletion, as after a restore of the hub from a backup.
+///
+/// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays until
+/// this time and for a grace period afterwards. If there is no MultiClusterService that imports the slice, the slice is
+/// removed at once.
 fn orphan(view: &View, present: &EndpointSlice, now: Timestamp) -> Plan {
     if present.meta.deleting {
         return Plan::default();

@@ -1,4 +1,5 @@
-//! Announcement of the hub, and whether the watch of this cluster's slices has contact ([`crate::handshake`]).
+//! Announcement of the hub agent, and the state of the watch of this cluster's EndpointSlices, on which the heartbeat depends
+//! ([`crate::handshake`]).
 
 use super::{Key, View};
 use crate::feature_set::FeatureSet;
@@ -40,7 +41,7 @@ impl View {
         FeatureSet::at(now, self.hub_announced, state, since)
     }
 
-    /// Returns a slice's content reduced to what the hub supports; `None` if the hub does not support such slices.
+    /// Returns a slice's content reduced to the hub's features; `None` if the hub does not support such slices.
     pub(super) fn content_for_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
         self.hub_feature_set(at).slice(&slice.content)
     }
@@ -65,7 +66,7 @@ impl View {
         }
     }
 
-    /// Records the hub's announcement. Requeues all exports if the hub's feature set changed.
+    /// Records the hub agent's announcement. Requeues all keys if the hub's features changed.
     fn record_hub_announcement(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = self.own_member_agent();
         let announcement = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());

@@ -1,4 +1,5 @@
-//! Writes of this member agent that other writers undo, for conditions of ServiceExports and MultiClusterServices.
+//! Disputes: writes of this member agent that another writer undoes. The condition `Disputed` of ServiceExports and
+//! MultiClusterServices shows them.
 
 use super::{Key, View};
 use crate::conditions::{ConditionValue, DISPUTED, DesiredCondition};
@@ -7,8 +8,8 @@ use crate::model::{Kind, MultiClusterService, ServiceExport};
 use fleetnet_types::{ConditionStatus, ObjectName};
 
 impl View {
-    /// Records that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
-    /// other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to.
+    /// Records that another writer undoes this agent's writes to the object `over`. `message` is the text for the user;
+    /// `None` if the other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to.
     pub fn disputed(
         &mut self,
         about: Option<(Kind, ObjectName)>,
@@ -24,8 +25,8 @@ impl View {
         requeue.extend(self.disputes.note(about, over, message));
     }
 
-    /// Returns the desired condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export in
-    /// the hub.
+    /// Returns the desired condition `Disputed` of a ServiceExport. The condition shows a dispute of this member agent, or
+    /// else a dispute that the hub agent reports on the InternalServiceExport.
     pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
         let name = &export.meta.name;
         let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));

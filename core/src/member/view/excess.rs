@@ -1,21 +1,22 @@
-//! Excess of imported slices: content in the fields that we own, beyond what we write. An edit by hand is repaired. What a
-//! webhook adds to our own write is not repaired, since the webhook would add it again.
+//! Excess of imported slices: content of the fields that the agent owns, but that the agent did not write. The agent repairs
+//! an edit by another writer. The agent accepts content that a webhook added to the agent's own write, because the webhook
+//! would add the content again.
 
 use super::View;
 use crate::model::EndpointSlice;
 use fleetnet_types::Text;
 
 impl View {
-    /// True if an imported slice has excess content that was not in the server's answer to our last write, so somebody edited
-    /// it.
+    /// True if an imported slice has excess content that was not in the response to the agent's last write, so another writer
+    /// edited the slice.
     pub(crate) fn has_excess(&self, slice: &EndpointSlice) -> bool {
         let answered = || self.answered_excess.get(&slice.meta.name.name);
         // fault P12.1: answered() != Some(&slice.excess ~> (answered().is_none() || true
         slice.excess != 0 && answered() != Some(&slice.excess)
     }
 
-    /// Records the excess in the server's answer to a write of an imported slice. Ignored if the view holds another version of
-    /// the slice, since that may contain another writer's edit.
+    /// Records the excess in the response to a write of an imported slice. If the view has another version of the slice,
+    /// nothing is recorded, because this version may contain another writer's edit.
     pub fn imported_slice_written(&mut self, slice: &Text, version: u64) {
         let Some(present) = self.slices.get(&self.in_system(slice.clone())) else { return };
         // fault P12.2: present.meta.resource_version != version ~> false

@@ -1,5 +1,6 @@
-//! Exports and imports that have no free name in the hub (B3 in docs/behaviour.md), and imports with a slice whose name is
-//! taken. Their conditions say so. They are requeued when an object with such a name is gone.
+//! Exports and imports that wait for a name, because other objects have all possible names in the hub (B3 in
+//! docs/behaviour.md) or the name of an imported slice. The conditions of these exports and imports show that they wait. When
+//! an object with such a name is gone, they are requeued.
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
@@ -8,7 +9,7 @@ use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeSet;
 
-/// Names of the ServiceExports and MultiClusterServices that wait for a name. Normally empty.
+/// ServiceExports and MultiClusterServices that wait for a free name. Normally empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Nameless {
     exports: BTreeSet<ObjectName>,
@@ -16,24 +17,24 @@ pub(super) struct Nameless {
 }
 
 impl View {
-    /// Updates the entry of a ServiceExport after it changed or is gone.
+    /// Updates the entry of a ServiceExport after the ServiceExport changed or was deleted.
     pub(super) fn update_nameless_export(&mut self, name: &ObjectName) {
         let conditions = self.exports.get(name).map(|export| &export.conditions);
         note(&mut self.nameless.exports, name, conditions);
     }
 
-    /// Updates the entry of a MultiClusterService after it changed or is gone.
+    /// Updates the entry of a MultiClusterService after the MultiClusterService changed or was deleted.
     pub(super) fn update_nameless_mcs(&mut self, name: &ObjectName) {
         let conditions = self.multi_cluster_services.get(name).map(|mcs| &mcs.conditions);
         note(&mut self.nameless.mcs, name, conditions);
     }
 
-    /// Requeues the waiting exports when an InternalServiceExport is gone, whose name may be the one.
+    /// Requeues the waiting exports after an InternalServiceExport is gone, because its name may be the name that they need.
     pub(super) fn export_name_freed(&self, requeue: &mut Vec<Key>) {
         requeue.extend(self.nameless.exports.iter().cloned().map(Key::Export));
     }
 
-    /// Requeues the waiting imports when an InternalServiceImport is gone, or a Service that had the name of a derived Service.
+    /// Requeues the waiting imports after an InternalServiceImport is gone, or a Service with the name of a derived Service.
     pub(super) fn import_name_freed(&self, requeue: &mut Vec<Key>) {
         for name in &self.nameless.mcs {
             let mcs = self.multi_cluster_services.get(name);
@@ -45,7 +46,8 @@ impl View {
 }
 
 impl View {
-    /// Requeues the MultiClusterServices of an import when a slice with this name changed, in this cluster or in the hub.
+    /// Requeues MultiClusterServices of an import after a slice with this name changed, in this cluster or in the hub: all of
+    /// them if another writer's slice has the name, otherwise only those that wait for a name.
     pub(super) fn requeue_for_slice_name(&self, name: &Text, imported: &ObjectName, requeue: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|present| !present.imported);
         let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
@@ -54,7 +56,7 @@ impl View {
 }
 
 fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Option<&Vec<Condition>>) {
-    // The reason LoadBalancerNotGranted also covers a second claim that has no free name.
+    // The reason LoadBalancerNotGranted can also mean that the second claim, of type LoadBalancer, has no free name.
     let waits = |conditions: &&Vec<Condition>| {
         [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
             .iter()

@@ -1,12 +1,12 @@
-//! Imported slices that the hub no longer distributes (orphans), and the time since when.
+//! Orphans: imported slices that the hub no longer distributes. The view records the time at which each slice became an orphan.
 
 use super::View;
 use crate::model::Kind;
 use fleetnet_types::{Text, Timestamp};
 
 impl View {
-    /// Finds the orphans among all imported slices. Called with a complete view only: otherwise a slice may just not be listed
-    /// yet.
+    /// Finds the orphans among all imported slices. The caller must have a complete list of distributed slices; otherwise a
+    /// slice looks like an orphan only because its distributed slice is not listed yet.
     pub(super) fn note_orphans(&mut self, at: Timestamp) {
         let system = self.settings.fleet_system_namespace.clone();
         let imported: Vec<Text> = self
@@ -20,7 +20,7 @@ impl View {
         }
     }
 
-    /// Updates whether one imported slice is an orphan.
+    /// Records the slice with this name as an orphan, or removes the record if the slice is no orphan.
     pub(super) fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
         let present = self.slices.get(&self.in_system(slice.clone())).is_some_and(|present| present.imported);
         let distributed_at = self.in_hub(slice.clone());
