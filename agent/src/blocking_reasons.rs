@@ -1,5 +1,5 @@
-//! Blocking reasons: what stops the progress of a key until a user acts. A new or changed reason is logged once, and a metric
-//! counts them.
+//! Blocking reasons: a blocking reason stops the progress of a key until a user acts. This module logs each new or changed
+//! reason once, and counts all current reasons in a metric.
 
 use crate::metrics;
 use fleetnet_core::plan::BlockingReason;
@@ -16,15 +16,16 @@ pub struct BlockingReasons<K> {
 }
 
 impl<K: Clone + Debug + Ord> BlockingReasons<K> {
-    /// Creates and registers the metric.
+    /// Creates an empty set of blocking reasons, and registers the metric that counts them.
     ///
     /// # Errors
-    /// If the registry has a metric of that name already.
+    /// If the registry already has a metric with this name.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         Ok(Self { held: BTreeMap::new(), number: metrics::HINDRANCES.gauges(registry)? })
     }
 
-    /// Replaces the blocking reasons of a key by those of its newest plan. Returns how many of them are new.
+    /// Replaces the blocking reasons of a key with the blocking reasons of its newest plan. Logs the new ones and returns their
+    /// number.
     pub fn note(&mut self, key: &K, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.held.remove(key).unwrap_or_default();
         // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec()) ~>

@@ -18,11 +18,11 @@ pub struct Receipt {
     pub events: Vec<CoreEvent>,
     /// Latency sample to observe.
     pub sample: Option<Sample>,
-    /// For a write of an imported slice: its name and the source generation that it shows.
+    /// For a write of an imported slice: the name of the imported slice, and the source generation that the write records.
     pub imported: Option<(Text, i64)>,
 }
 
-/// Returns the description of a watch for the runtime: one kind in one cluster.
+/// Returns the specification of a watch for the runtime: one kind in one cluster, and in one namespace if `namespace` is set.
 pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
 where
     L: Logic<Source: From<Kind>, Object: From<Object>>,
@@ -43,19 +43,19 @@ where
 /// Decodes the JSON of an object.
 ///
 /// # Errors
-/// If the object is undecodable. The error has the metadata as far as it can be read.
+/// If the object is undecodable. The error contains the metadata that could be decoded.
 pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable> {
     let object = decode::decode(kind, json)?;
     let Meta { name, uid, resource_version, .. } = object.meta();
     Ok(Observed { name: name.clone(), uid: uid.clone(), resource_version: *resource_version, object })
 }
 
-/// Converts core's plan to the runtime's.
+/// Converts a plan of core to a plan of the runtime.
 pub fn plan<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan) -> Plan<S, R, E> {
     Plan { writes: plan.writes.into_iter().map(request).collect(), again: plan.again, ..Plan::default() }
 }
 
-/// Converts core's write to the runtime's request.
+/// Converts a write of core to a request of the runtime.
 pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
     let verb = match encode::encode(&write) {
         encode::Body::Create { body } => Verb::Create { body },
@@ -77,13 +77,13 @@ pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
     Request { source, name: write.at, verb, receipt: reported.then(|| receipt.into()) }
 }
 
-/// Converts core's Events to the runtime's.
+/// Converts Events of core to Events of the runtime.
 pub fn events<S: From<Kind>>(events: Vec<CoreEvent>) -> Vec<Event<S>> {
     events.into_iter().map(|event| event.map(S::from, Reason::as_str)).collect()
 }
 
-/// Returns the Event about a write that the server rejected for its content. The Event is about the user's object `about` that
-/// caused the write.
+/// Returns the Event about a write that the server rejected for its content. The Event is about the user's object `about`, for
+/// which the agent made the write.
 pub fn rejection_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<S>,
@@ -104,8 +104,8 @@ pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
     )
 }
 
-/// Returns the Event about a write that is denied, or whose namespace or CRD is missing. `None` for an error that may pass by
-/// itself, and for a namespace that is being deleted, because it soon has no users.
+/// Returns the Event about a denied write: it is forbidden, or its namespace or CRD is missing. Returns no Event for a write
+/// without an HTTP response, and for a write to a namespace that is being deleted: there, no user needs to act.
 pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<S>,
@@ -127,7 +127,7 @@ pub fn denial_event<S: From<Kind>>(
     not_written(about, Reason::WriteDenied, message, component)
 }
 
-/// Returns the message about another writer that undoes this agent's writes; `None` if that has stopped.
+/// Returns the message about another writer that undoes this agent's writes; `None` if the fight is over.
 pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
     let over = format!("{} {}", fight.kind, fight.name);
@@ -138,8 +138,8 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     ))
 }
 
-/// Returns the Event about another writer that undoes this agent's writes, on the object that they were for. `None` if that has
-/// stopped.
+/// Returns the Event about another writer that undoes this agent's writes. The Event is about the user's object `about`. Returns
+/// no Event if the fight is over.
 pub fn fight_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     fight: &Fight<S>,

@@ -1,4 +1,4 @@
-//! Command-line flags that both agents take. A wrong flag ends the process with one line that names it, and with exit code 2.
+//! Command-line flags of both agents. A wrong flag ends the process with exit code 2 and one line that names the flag.
 
 use crate::go_flags::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Exit code for a wrong setting, the same as that of the Go agents.
+/// Exit code for a wrong setting. The Go agents use the same exit code.
 // no limit: an exit code
 pub const USAGE_EXIT_CODE: u8 = 2;
 
@@ -67,14 +67,14 @@ pub struct CommonFlags {
     pub log_format: LogFormat,
 }
 
-/// Setting that an agent cannot start with. Shown as one line.
+/// Error in the settings, because of which the agent cannot start. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
 impl CommonFlags {
-    /// Checks rules between flags, which clap cannot check. `go_binary` names the Go agent that has Traffic Manager, for the
-    /// error message.
+    /// Checks rules that clap cannot check, such as rules between flags. `go_binary` is the name of the Go agent that supports
+    /// Azure Traffic Manager, for the error message.
     pub fn check(&self, go_binary: &str) -> Result<(), UsageError> {
         if self.enable_traffic_manager_feature {
             return Err(UsageError(format!(
@@ -89,8 +89,8 @@ impl CommonFlags {
                 self.leader_election_renew_deadline,
                 self.leader_election_retry_period,
             );
-            // Same rule as in client-go: a leader gives up before others may take over, and tries to renew more than once until
-            // then.
+            // Same rule as in client-go: a leader stops before another replica may take its Lease, and before that it has time
+            // for more than one renewal.
             // fault G1.5: lease <= renew || ~>
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(
@@ -102,7 +102,7 @@ impl CommonFlags {
         Ok(())
     }
 
-    /// Returns the settings of the leader election; `None` if it is turned off or there is no Lease to hold.
+    /// Returns the settings of the leader election; `None` if leader election is off or the agent needs no Lease.
     pub fn lease(&self, client: kube::Client, names: Vec<String>, identity: String) -> Option<LeaseConfig> {
         (self.leader_elect && !names.is_empty()).then(|| LeaseConfig {
             client,
@@ -116,10 +116,10 @@ impl CommonFlags {
     }
 }
 
-/// Checks the name of a namespace, because it becomes part of URLs.
+/// Checks that a flag has a valid name of a namespace, because the name becomes part of URLs.
 ///
 /// # Errors
-/// Names the flag, its value and what is allowed.
+/// If the name is invalid. The error names the flag, its value and the valid characters.
 pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
     // fault G1.6: names::is_dns_1123_label(namespace) ~> true
     if names::is_dns_1123_label(namespace) {
@@ -152,27 +152,27 @@ pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F
     }
 }
 
-/// Prints one line on standard error that says why the process cannot start. Returns the exit code.
+/// Prints one line with the reason why the process cannot start to standard error. Returns the exit code.
 pub fn exit_with_error(why: &dyn std::fmt::Display) -> ExitCode {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "error: {why}");
     ExitCode::from(USAGE_EXIT_CODE)
 }
 
-/// Joins clap's error message to one line that names the flag, and drops its further explanation.
+/// Returns clap's error message as one line that names the flag, without clap's further explanation.
 pub fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let head = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
     head.trim_start_matches("error: ").to_owned()
 }
 
-/// Returns one warning that names all klog flags that were ignored.
+/// Returns one warning that names all ignored klog flags; `None` if there are none.
 pub fn klog_warning(ignored: &[String]) -> Option<String> {
     let flags: Vec<String> = ignored.iter().map(|flag| format!("--{flag}")).collect();
     (!flags.is_empty()).then(|| format!("klog flags are ignored: {}; use --v and --log-format", flags.join(", ")))
 }
 
-/// Returns log lines about flags that are accepted but have no effect.
+/// Returns a log line for each flag that is accepted but has no effect.
 pub fn notes(common: &CommonFlags) -> Vec<String> {
     let mut notes = Vec::new();
     if common.enable_v1beta1_apis {

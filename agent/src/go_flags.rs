@@ -1,9 +1,9 @@
-//! Compatibility with command lines of the Go agents: one dash or two, optional values of booleans, `2m0s`, klog's
-//! flags.
+//! Compatibility with command lines of the Go agents: flags with one or two dashes, booleans with or without a value, durations
+//! such as `2m0s`, and the flags of klog.
 
 use std::time::Duration;
 
-/// Flags of klog that take no value, ignored for compatibility.
+/// klog flags without a value. The agents accept and ignore these flags, for compatibility with the Go agents.
 const KLOG_SWITCHES: [&str; 7] = [
     "add_dir_header",
     "alsologtostderr",
@@ -13,7 +13,8 @@ const KLOG_SWITCHES: [&str; 7] = [
     "skip_headers",
     "skip_log_headers",
 ];
-/// Flags of klog that take a value, ignored for compatibility. `--v` is not among them, because it sets our own log level.
+/// klog flags with a value. The agents accept and ignore these flags, for compatibility with the Go agents. The list does not
+/// contain `--v`, because `--v` sets our own log level.
 const KLOG_SETTINGS: [&str; 7] = [
     "alsologtostderrthreshold",
     "log_backtrace_at",
@@ -27,13 +28,13 @@ const KLOG_SETTINGS: [&str; 7] = [
 /// Command line of a Go agent, converted for clap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    /// Arguments, all with two dashes, without klog's.
+    /// Arguments without klog flags. All long flags have two dashes.
     pub arguments: Vec<String>,
-    /// Names of klog's flags that were removed, for one warning.
+    /// Names of the klog flags that were removed. The agent logs one warning with these names.
     pub ignored: Vec<String>,
 }
 
-/// Rewrites a command line of a Go agent for clap. The first argument is the program.
+/// Rewrites a command line of a Go agent for clap. The first argument is the name of the program.
 pub fn command_line(arguments: impl IntoIterator<Item = String>) -> CommandLine {
     let mut arguments = arguments.into_iter();
     let mut kept: Vec<String> = arguments.next().into_iter().collect();

@@ -1,4 +1,4 @@
-//! Start of an agent's process, from flags to the exit code: the part that the hub agent and the member agent share.
+//! Process of an agent from its parsed flags to its exit code. The hub agent and the member agent share this code.
 
 use crate::flags::{CommonFlags, exit_with_error};
 use anyhow::Context as _;
@@ -18,19 +18,21 @@ use tokio::sync::watch;
 /// Settings of an agent's process.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Name `hub-agent` or `member-agent`: part of the user agent, the Lease holder's identity and the log.
+    /// Name of the agent, `hub-agent` or `member-agent`. The name is part of the HTTP user agent, the Lease holder's identity and
+    /// the log.
     pub name: &'static str,
     /// Identity of this process as holder of Leases.
     pub identity: String,
-    /// Crate of the agent, whose log level `--v` raises.
+    /// Name of the agent's crate. The flag `--v` raises the log level of this crate.
     pub crate_name: &'static str,
-    /// Parsed flags that both agents take.
+    /// Parsed flags that both agents have.
     pub common: CommonFlags,
     /// Text of all flags for the log, without secrets.
     pub flags: String,
     /// Addresses on which the admin server serves metrics and probes.
     pub addresses: Vec<BindAddress>,
-    /// Name of the agent's own cluster (hub or member). The agent is ready once it has listed all it needs of that cluster.
+    /// Name of the agent's own cluster, `hub` or `member`. The agent is ready when it has listed everything it needs from this
+    /// cluster.
     pub own_cluster: &'static str,
     /// Warning to log at the start, such as ignored flags.
     pub warning: Option<String>,
@@ -38,31 +40,33 @@ pub struct Process {
     pub notes: Vec<String>,
 }
 
-/// Parts of a process that differ between the agents, ready to run.
+/// Parts of a process that differ between hub agent and member agent.
 pub struct Part<L: Logic> {
     /// View and rules of the agent.
     pub logic: L,
     /// Watches that the agent needs.
     pub sources: Vec<SourceSpec<L>>,
-    /// Cluster that the agent runs in, which has the Leases.
+    /// Cluster in which the agent and its Leases are.
     pub own_cluster: Arc<Cluster>,
     /// Names of the Leases that the agent must hold to write.
     pub leases: Vec<String>,
-    /// Watch channel with the reason why the agent is not ready, even when all watches of its own cluster are complete. The
-    /// value is `None` if there is no such reason.
+    /// Channel with an additional reason why the agent is not ready. The value is `None` while there is no such reason.
     pub blocked: Option<watch::Receiver<Option<String>>>,
 }
 
 /// Parses the listen addresses in flags, given as (flag, value).
 ///
 /// # Errors
-/// Names the first flag whose value is no address, and that value.
+/// If a value is not a valid address. The error names the first such flag and its value.
 pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Vec<BindAddress>, String> {
     flags.into_iter().map(|(flag, written)| written.parse().map_err(|error| format!("{flag}: {error}"))).collect()
 }
 
-/// Runs an agent until it is stopped, and returns its exit code: 0, or 1 with the cause as the last line of the log. If the
-/// settings allow no client, it prints one line before it logs anything, and the exit code is 2.
+/// Runs an agent until it stops. Returns the exit code of the process:
+///
+/// - 0 after a planned stop.
+/// - 1 after an error. The last line of the log is the cause.
+/// - 2 if the process cannot start. The cause is one line on standard error.
 pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
 where
     L: Logic,
@@ -77,13 +81,13 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return exit_with_error(&error);
     }
-    // One thread: waking another CPU for each step from watch to writer takes longer on a busy machine than the work
-    // itself. The work of an agent in memory is far below the capacity of one CPU.
+    // One thread is enough: the work of an agent in memory needs far less than one CPU. On a busy machine, waking another CPU
+    // for each step from watch to writer takes longer than the step itself.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit_with_error(&format!("cannot start the timers and tasks of this process: {error}")),
     };
-    // An error means that a default exists, which happens only in a test that runs two agents in one process.
+    // An error means that a default provider is already installed. This happens only in a test with two agents in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
     let part = match runtime.block_on(part(registry.clone())) {
@@ -131,8 +135,8 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     Ok(runner.run(shutdown).await?)
 }
 
-/// Computes readiness. An agent is ready once it has listed its own cluster and is not blocked. The watches of other clusters
-/// are shown only: without the hub, the agent works with what it knows, and a restart does not help.
+/// Computes readiness. An agent is ready when it has listed its own cluster and is not blocked. Watches of other clusters are
+/// shown but do not count: without the hub, the agent works with its cached objects, and a restart would not help.
 fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
     if let Some(detail) = blocked {
@@ -175,7 +179,7 @@ mod tests {
             (own, false, Unwatched, true, true),
             (own, false, Incomplete, false, false),
             (own, false, Unknown, false, false),
-            // Watches that do not count for readiness: optional ones and those of the hub. A restart would not bring them back.
+            // Watches that do not count for readiness: optional watches, and watches of the hub. A restart would not repair them.
             (own, true, Incomplete, false, true),
             (own, true, Unknown, false, true),
             (hub, false, Incomplete, false, true),

@@ -1,7 +1,7 @@
 //! Shared code of the hub agent and the member agent: conversion between core and the runtime, start of a process, common flags
 //! and metrics.
 //!
-//! Neither agent's crate depends on the other's. This crate has only what both need.
+//! The crates of the two agents do not depend on each other. So this crate has the code that both agents need.
 
 pub mod blocking_reasons;
 pub mod convert;

@@ -1,5 +1,5 @@
-//! Metrics that both agents export, besides those of the runtime (`runtime/src/metrics.rs`). The metrics of the member agent are
-//! in `member-agent/src/metrics.rs`, those of the EndpointSlice library in `endpointslice/src/metrics.rs`.
+//! Metrics that both agents export, in addition to the metrics of the runtime (`runtime/src/metrics.rs`). Other metrics are in
+//! `member-agent/src/metrics.rs` (member agent) and in `endpointslice/src/metrics.rs` (EndpointSlice library).
 
 use fleetnet_runtime::metrics::{Definition, Kind};
 

@@ -1,5 +1,6 @@
-//! Types of the group's eight kinds, one module each. The CustomResourceDefinitions are generated from them. Tests and command
-//! line tools use them too; the agents use the leaner decoders in [`crate::decode`].
+//! Types of the eight kinds of the group, with one module for each kind. The CustomResourceDefinitions are generated from these
+//! types. Tests and command line tools use the types too. The agents use the decoders in [`crate::decode`], which need less
+//! memory.
 
 pub mod endpoint_slice_export;
 pub mod endpoint_slice_import;

@@ -1,11 +1,11 @@
 //! CustomResourceDefinitions of the group, generated from the types of [`crate::crd`].
 //!
-//! There are two forms. [`Form::Full`] is what fleetnet installs. [`Form::Go`] omits the additions of fleetnet. It equals the
-//! output of controller-gen for the Go agents' types, with these intended differences:
+//! There are two forms. [`Form::Full`] is the form that fleetnet installs. [`Form::Go`] omits the additions of fleetnet. The Go
+//! form equals the output of controller-gen for the Go agents' types, with these intended differences:
 //!
-//! - Descriptions are fleetnet's own words.
+//! - The descriptions are written for fleetnet.
 //! - The annotation `controller-gen.kubebuilder.io/version` is absent, because controller-gen did not write these files.
-//! - `spec.conversion` is absent, and a server defaults it to `None`.
+//! - `spec.conversion` is absent: its default in an API server is the strategy `None`.
 
 use crate::crd::{self, service_export};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -18,14 +18,14 @@ use serde_json::{Map, Value, json};
 /// Form of the CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// With fleetnet's additions: the form that fleetnet installs.
+    /// Form with fleetnet's additions, which fleetnet installs.
     Full,
-    /// Without fleetnet's additions: the form in clusters with the Go agents.
+    /// Form without fleetnet's additions, as in clusters with the Go agents.
     Go,
 }
 
-/// Fields that fleetnet adds to the schemas. Each row: the kinds, the place of the enclosing object (a JSON pointer into a
-/// version's schema), and the field's name.
+/// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into the schema
+/// of a version), and the name of the field.
 const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
@@ -46,8 +46,8 @@ const SPEC: &str = "/properties/spec/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// Returns the CustomResourceDefinitions of all kinds, sorted by plural: seven, and MemberAgent, which the Go agents do not
-/// have.
+/// Returns the CustomResourceDefinitions of a form, sorted by plural. The full form has eight kinds. The Go form has no
+/// MemberAgent.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -67,12 +67,13 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     generated.into_iter().flatten().map(|definition| finish(definition, form)).collect()
 }
 
-/// Returns the name of a definition's file: `<group>_<plural>.yaml`.
+/// Returns the file name of a CustomResourceDefinition: `<group>_<plural>.yaml`.
 pub fn file_name(definition: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", definition.spec.group, definition.spec.names.plural)
 }
 
-/// Returns a definition as YAML. The text is reproducible: keys are in alphabetical order, and whole numbers have no fraction.
+/// Returns a CustomResourceDefinition as YAML. The text is reproducible: keys are in alphabetical order, and whole numbers have
+/// no fraction.
 pub fn yaml(definition: &CustomResourceDefinition) -> String {
     let mut value = serde_json::to_value(definition).expect("a definition has string keys and so is JSON");
     whole_numbers(&mut value);
@@ -89,8 +90,8 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
-            // The kind ServiceImport has a status subresource in its Go type but no status field. Without the subresource the
-            // server would count generations differently, and the derive adds it only together with a status.
+            // The Go type of EndpointSliceExport has a status subresource but no status field. kube's derive adds the subresource
+            // only together with a status field. Without the subresource, a server would count generations differently.
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
@@ -108,7 +109,7 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition
 }
 
-/// Gives the top level of a schema the form of controller-gen.
+/// Changes the top level of a schema to the form that controller-gen generates.
 fn shape_root(schema: &mut Value, kind: &str) {
     let properties = object_at(schema, "/properties");
     for name in ["apiVersion", "kind"] {
@@ -121,11 +122,12 @@ fn shape_root(schema: &mut Value, kind: &str) {
     }
 }
 
-/// Removes schema keywords that only kube's derive writes and adds those that only controller-gen writes, at every depth.
+/// At every depth of a schema, removes keywords that only kube's derive writes, and adds keywords that only controller-gen
+/// writes.
 fn shape(value: &mut Value) {
     match value {
         Value::Object(schema) => {
-            // Remove only keywords of the schema. A property with such a name has an object as its value, and stays.
+            // Remove only keywords of the schema. A property can have such a name too: its value is an object, and it stays.
             schema.retain(|key, value| !matches!(key.as_str(), "nullable" | "title") || value.is_object());
             if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
                 schema.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));

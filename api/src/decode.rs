@@ -1,14 +1,15 @@
-//! Decoders from an object's JSON to the compact value in the agents' caches ([`fleetnet_core::model`]).
+//! Decoders from the JSON of an object to the compact value in the agents' caches ([`fleetnet_core::model`]).
 //!
-//! An invalid value counts as absent. An object is [`Undecodable`] only if that would be dangerous:
+//! Usually an invalid value counts as absent. An object is [`Undecodable`] only in these cases, where this would be dangerous:
 //!
 //! - The name, UID or resourceVersion is absent.
-//! - A hub object names no source.
-//! - A field is invalid whose absence removes something: endpoints, ports, clusters, conditions, the name of an import.
-//! - A list or text exceeds its limit ([`crate::limits`]), because a member must not fill the memory of others.
+//! - An object in the hub does not name its source object.
+//! - If an invalid field counted as absent, that would remove endpoints, ports, clusters, conditions or the name of an import.
+//! - A list or text exceeds its limit ([`crate::limits`]). Without this rule, a member could fill the memory of other agents.
 //!
-//! The agents keep the existing state of an undecodable object. An object that is being deleted is always decodable if its
-//! metadata is. Its content removes nothing any more, and the owner of its finalizer must see the deletion.
+//! The agents continue to use the last decoded state of an undecodable object. An object that is being deleted is always
+//! decodable if its metadata is decodable: its content removes nothing any more, and the agent with a finalizer must see the
+//! deletion.
 
 mod content;
 mod endpoint_slice;
@@ -40,8 +41,8 @@ fn because(identity: Undecodable, why: impl Into<String>) -> Undecodable {
     Undecodable { why: why.into(), ..identity }
 }
 
-/// Decodes an object of a kind, in the API version of [`crate::resources::resource`]. The JSON of a Namespace may be metadata
-/// only.
+/// Decodes an object of a kind, in the API version of [`crate::resources::resource`]. For a Namespace, the JSON of the metadata
+/// is enough.
 pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     match kind {
         Kind::Service => object(kind, json, service::read),
@@ -62,7 +63,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     }
 }
 
-/// Adds the excess to an imported slice. Other slices need none: of a source slice only the content is used.
+/// Sets the excess of an imported slice. Other slices have no excess: of a source slice, the agents only use the content.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
         // fault P11.6 (excess::a_source_slice_and_one_that_is_going_have_none): && slice.imported ~>
@@ -78,7 +79,7 @@ trait Top: Shape + Default {
     fn take_metadata(&mut self) -> Field<RawMeta>;
 }
 
-/// Top level of an object of any kind but EndpointSlice, which has no spec.
+/// Top level of an object of any kind except EndpointSlice. An EndpointSlice has no spec.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "S: Shape, T: Shape"))]
 struct Root<S, T> {
@@ -113,10 +114,9 @@ struct Unread;
 
 impl Shape for Unread {}
 
-/// Decodes the top level and the metadata of an object, and passes both to `read`, which decodes the rest and may return an
-/// error.
+/// Decodes the top level and the metadata of an object. Passes both to `read`, which decodes the content and may return an error.
 ///
-/// For an object that is being deleted the metadata is enough.
+/// For an object that is being deleted, valid metadata is enough.
 fn object<T: Top>(
     kind: Kind,
     json: &[u8],
@@ -126,7 +126,7 @@ fn object<T: Top>(
     let top: Field<T> = match serde_json::from_slice(json) {
         Ok(top) => top,
         Err(error) => {
-            // The JSON is broken, or a limit is exceeded. Decode the metadata alone, to know which object it is.
+            // The JSON is broken, or a limit is exceeded. Decode only the metadata, because it identifies the undecodable object.
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;

@@ -10,7 +10,7 @@ use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::Uid;
 use serde_json::Value;
 
-/// Request without its URL. The writer adds the URL and the precondition on the resourceVersion.
+/// Content of a request. The writer adds the URL and the precondition on the resourceVersion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// POST of the whole object.
@@ -18,11 +18,11 @@ pub enum Body {
         /// Object to create, with apiVersion, kind and metadata.
         body: Value,
     },
-    /// JSON merge patch (RFC 7386) of the fields that we own. Other writers' fields stay as they are.
+    /// JSON merge patch (RFC 7386) of the fields that we own. The patch does not change fields of other writers.
     Patch {
         /// Subresource to patch: `None`, or `Some("status")`.
         subresource: Option<&'static str>,
-        /// resourceVersion that the patch was made for.
+        /// resourceVersion of the object from which the patch was planned.
         resource_version: u64,
         /// Merge patch without `metadata.resourceVersion`.
         body: Value,

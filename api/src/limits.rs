@@ -1,10 +1,10 @@
-//! Limits of this crate, which are those of the EndpointSlice API. [`fleetnet_core::limits`] has the limits of ports, endpoints
-//! and addresses. The CustomResourceDefinitions have the same limits ([`crate::crd`]).
+//! Maximum lengths in this crate, equal to the limits of the EndpointSlice API. [`fleetnet_core::limits`] has the limits of
+//! ports, endpoints and addresses. The CustomResourceDefinitions have the same limits ([`crate::crd`]).
 
-/// Longest label in bytes: the name of a namespace, of a port, of a host, of a protocol.
+/// Longest DNS label in bytes, such as the name of a namespace, a port, a host or a protocol.
 pub const LABEL_BYTES_MAX: usize = 63;
 
-/// Longest name of an object in bytes, and longest of its other identifiers.
+/// Longest name of an object in bytes. The limit applies to UIDs, cluster ids and resourceVersions too.
 pub const NAME_BYTES_MAX: usize = 253;
 
 /// Longest address of an endpoint in bytes: a fully qualified domain name.

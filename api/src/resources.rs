@@ -1,4 +1,4 @@
-//! Names and versions in the Kubernetes API of the kinds that the agents watch and write.
+//! API groups, versions and names of the kinds that the agents watch and write.
 
 use crate::names::{GROUP, SERVICE_EXPORT_VERSION, VERSION};
 use fleetnet_core::model::Kind;

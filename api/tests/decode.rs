@@ -42,7 +42,7 @@ fn refused(kind: Kind, json: &Value) -> Undecodable {
     decode(kind, json.to_string().as_bytes()).unwrap_err()
 }
 
-/// Returns the smallest JSON in which a server returns an object.
+/// Returns the smallest JSON of an object that a server can return: only the metadata that identifies the object.
 fn least(namespace: &str, name: &str) -> Value {
     json!({ "metadata": { "namespace": namespace, "name": name, "uid": "u", "resourceVersion": "7" } })
 }
@@ -518,8 +518,8 @@ fn many(count: usize, element: &Value) -> Value {
     vec![element.clone(); count].into()
 }
 
-/// Returns every list and text that has a limit: kind, fixture, JSON pointer, the longest allowed value, and one that is longer
-/// by one.
+/// Returns every list and text that has a limit: kind, fixture, JSON pointer, a value of the maximum length, and a value that is
+/// one element or byte longer.
 fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
     let text = |bytes: usize| Value::from("a".repeat(bytes));
     let mut limited = Vec::new();
@@ -607,7 +607,7 @@ fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
     assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
 }
 
-/// Returns the JSON of a slice with many copies of this endpoint, as large as a server stores.
+/// Returns the JSON of a slice with `count` copies of this endpoint, about as large as the largest object that a server stores.
 fn flood(endpoint: &str, count: usize) -> Vec<u8> {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = json!([]);
@@ -666,7 +666,7 @@ fn a_users_service_and_its_slices_may_have_more_ports_than_the_hub_takes() {
     assert_eq!(found.content.ports.len(), 1001);
 }
 
-/// Fields that make an object undecodable if they are invalid, for each kind, in addition to the identity of every object.
+/// Fields that make an object undecodable if they are invalid, by kind. The fields that identify an object do so for every kind.
 const DANGEROUS: [(&str, &[&str]); 11] = [
     ("Service", &["/spec", "/spec/ports"]),
     ("EndpointSlice", &["/endpoints"]),
@@ -716,7 +716,7 @@ const DANGEROUS_IN_HUB_SLICES: &[&str] = &[
     "/spec/ownerServiceReference/namespace",
 ];
 
-/// An invalid value counts as absent, except where the absence removes something: there the object is undecodable.
+/// An invalid value counts as absent. The object is undecodable only if the absence would remove something.
 #[test]
 fn nonsense_in_a_field_makes_an_object_undecodable_only_where_its_absence_would_take_something_away() {
     let mut found = BTreeSet::new();
@@ -780,10 +780,10 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Least number of the 512 random cases that each fixture must occur in.
+/// Minimum number of cases in which each fixture must occur, of 512 random cases.
 const LEAST: usize = 8;
 
-/// With any value in any place of an object, decoding returns a result, never panics, and never reports the identity of another
+/// Decodes objects in which any place has any value. Decoding never panics, and the result never has the identity of another
 /// object.
 #[test]
 fn any_value_in_any_place_is_survived() {

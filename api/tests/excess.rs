@@ -1,11 +1,11 @@
-//! Tests of the excess of an imported slice. A slice as an API server stores our own write has none, and every field that
-//! others add is one.
+//! Tests of the excess of an imported slice. A slice with only our own write has no excess, in the form in which an API server
+//! stores it. Every value that another writer adds to our fields is an excess.
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{Kind, Object};
 use serde_json::{Value, json};
 
-/// Returns the JSON of an imported slice with a ready endpoint and a draining one, as an API server returns our write.
+/// Returns the JSON of an imported slice with a ready and a draining endpoint, as an API server stores our write.
 fn imported() -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1",

@@ -1,4 +1,4 @@
-//! Tests of the CRD schemas: the complete Go form, and the full form as the difference from it.
+//! Tests of the CRD schemas: the complete Go form, and the differences between the full form and the Go form.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fleetnet_api::crds::{Form, all};
@@ -216,7 +216,7 @@ fn limits_of_references() -> Vec<String> {
     references.into_iter().flat_map(of).collect()
 }
 
-/// Returns every leaf of every schema as `<kind> <version>: <field> <keyword> = <value>`.
+/// Returns every value in every schema as a line `<kind> <version>: <field> <keyword> = <value>`.
 fn facts(form: Form) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (name, schema) in schemas(form) {

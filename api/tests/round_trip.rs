@@ -1,7 +1,7 @@
-//! Tests of the round trip: an object that was created by one write and changed by others decodes to the object that was
-//! planned.
+//! Tests of the round trip from planned writes to a decoded object. After a create and patches, the decoded object equals the
+//! planned object.
 //!
-//! The server is minimal: it stores what it receives, merges patches as RFC 7386 says, and counts versions.
+//! The simulated server stores what it receives, merges patches by RFC 7386, and counts versions.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;
@@ -26,7 +26,7 @@ use support::text;
 
 const AT: (&str, &str) = ("fleet-member-a", "object");
 
-/// Applies these writes to a server, the first of which may create the object. Returns the object and its decoded form.
+/// Simulated API server with one object.
 struct Server {
     kind: Kind,
     object: Value,
@@ -143,7 +143,7 @@ fn port_number() -> impl Strategy<Value = PortNumber> {
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
     let target = prop_oneof![port_number().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
-    // Decoders read the target ports 0 and "" as not set, so they would not come back.
+    // Decoders read the target ports 0 and "" as not set, so the round trip would lose these values.
     let target = target.prop_filter("a target port that is set", |target| match target {
         TargetPort::Number(number) => number.as_written() != 0,
         TargetPort::Name(name) => !name.is_empty(),
@@ -337,7 +337,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-/// Least number of the 256 random cases that each class must occur in.
+/// Minimum number of cases in which each class must occur, of 256 random cases.
 const LEAST: usize = 4;
 
 #[test]
@@ -610,7 +610,7 @@ fn derived_services() {
         ];
         let server = Server::making(Desired::Service(first.clone()));
         assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
-        // A derived Service that was created headless or dual-stack stays so.
+        // A derived Service that was created headless or dual-stack stays headless or dual-stack.
         let second =
             DerivedService { headless: first.headless, dual_stack: first.dual_stack || second.dual_stack, ..second };
         let server = server.patched(Patch::DerivedService(second.clone()));
@@ -696,7 +696,7 @@ fn imported_slices() {
     });
 }
 
-/// No patch has the fields of other writers or of newer versions, so these survive every patch.
+/// No patch contains fields of other writers or of newer versions of fleetnet, so these fields survive every patch.
 #[test]
 fn what_is_not_ours_survives_every_patch() {
     let foreign = json!({

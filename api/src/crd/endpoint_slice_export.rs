@@ -1,4 +1,4 @@
-//! EndpointSliceExport: an exported slice, in its member's namespace of the hub.
+//! EndpointSliceExport: an exported slice, in the exporting member's namespace in the hub.
 
 use super::shared::{ExportedObjectReference, OwnerServiceReference};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};

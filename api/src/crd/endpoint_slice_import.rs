@@ -1,4 +1,4 @@
-//! EndpointSliceImport: a slice that the hub distributes to one importing member, in that member's namespace of the hub.
+//! EndpointSliceImport: a slice that the hub agent distributes to one importing member, in this member's namespace in the hub.
 
 use super::endpoint_slice_export::EndpointSliceExportSpec;
 use kube::CustomResource;

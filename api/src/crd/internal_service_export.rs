@@ -1,4 +1,4 @@
-//! InternalServiceExport: a Service that a member exports, in its member's namespace of the hub.
+//! InternalServiceExport: a Service that a member exports, in the exporting member's namespace in the hub.
 
 use super::shared::{ExportedObjectReference, ServicePort, SessionAffinityConfig, conditions_schema};
 use fleetnet_core::limits::PORTS_MAX;

@@ -1,4 +1,4 @@
-//! InternalServiceImport: the claim of a member that imports a Service, in its member's namespace of the hub.
+//! InternalServiceImport: a member's claim to import a Service, in the importing member's namespace in the hub.
 
 use super::shared::{ExportedObjectReference, ServiceImportStatus};
 use kube::CustomResource;

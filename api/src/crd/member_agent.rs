@@ -1,4 +1,5 @@
-//! MemberAgent: heartbeat and announcement of a member, in its namespace of the hub. The Go agents do not have this kind.
+//! MemberAgent: heartbeat and announcement of a member, in the member's namespace in the hub. The Go agents do not have this
+//! kind.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;

@@ -1,4 +1,5 @@
-//! ServiceExport: a user's request to export the Service of the same name. Its two versions have one schema; v1beta1 is stored.
+//! ServiceExport: a user's request to export the Service of the same name. Both versions have the same schema. v1beta1 is the
+//! stored version.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::conditions_schema;
@@ -18,7 +19,7 @@ pub struct ServiceExportStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The served, no longer stored version.
+/// Version v1alpha1 of ServiceExport, which a server still serves but no longer stores.
 pub mod v1alpha1 {
     use super::ServiceExportStatus;
     use kube::{CustomResource, KubeSchema};
@@ -54,7 +55,7 @@ pub mod v1alpha1 {
     pub struct ServiceExportFields {}
 }
 
-/// The stored version.
+/// Version v1beta1 of ServiceExport, which a server stores.
 pub mod v1beta1 {
     use super::ServiceExportStatus;
     use kube::{CustomResource, KubeSchema};

@@ -1,4 +1,4 @@
-//! ServiceImport: on the hub the merged Service of all exports, in a member the copy that it imports.
+//! ServiceImport: in the hub, the merged Service of all accepted exports; in a member, the copy of the hub's ServiceImport.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::ServiceImportStatus;

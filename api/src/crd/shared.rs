@@ -1,4 +1,4 @@
-//! Structs that several kinds share.
+//! Types of fields that several kinds have.
 
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -159,14 +159,14 @@ pub struct ServiceImportStatus {
     pub clusters: Option<Vec<ClusterStatus>>,
 }
 
-/// Regular expression for a name in CamelCase, with or without a DNS subdomain and a slash in front.
+/// Regular expression for a name in CamelCase, optionally after a DNS subdomain and a slash.
 pub(super) const QUALIFIED_NAME: &str = concat!(
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?",
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
 );
 
-/// Returns the schema of a list of conditions with the limits that the API machinery documents. The schema of the Condition
-/// type has none of them, so a server would accept the status `Perhaps` with an empty reason.
+/// Returns the schema of a list of conditions with the limits that the API machinery documents. The generated schema of the type
+/// `Condition` has no limits: with it, a server would accept the status `Perhaps` with an empty reason.
 pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -34,7 +34,7 @@ pub(super) struct RawEndpointPort {
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
 
-/// Returns the content of a source or imported slice, where each endpoint has its state in its conditions.
+/// Returns the content of a source slice or imported slice. In these slices, the conditions of an endpoint show its state.
 pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
@@ -52,12 +52,12 @@ pub(super) fn content(
     Ok(SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) })
 }
 
-/// Endpoints of a slice in the hub, at most as many as the limit.
+/// Endpoints of a slice in the hub. More than [`ENDPOINTS_MAX`] endpoints are an error.
 pub(super) type HubEndpoints = Field<Few<RawEndpoint, ENDPOINTS_MAX>>;
-/// Ports of a slice in the hub, at most as many as the limit.
+/// Ports of a slice in the hub. More than [`PORTS_MAX`] ports are an error.
 pub(super) type HubPorts = Field<Few<RawEndpointPort, PORTS_MAX>>;
 
-/// Returns the content of a slice in the hub, where an endpoint's list shows its state: ready or draining.
+/// Returns the content of a slice in the hub. In such a slice, the list of an endpoint shows its state: ready or draining.
 pub(super) fn hub_content(
     address_type: AddressType,
     endpoints: HubEndpoints,
@@ -86,19 +86,19 @@ fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     ports.or_default().into_iter().map(port).collect()
 }
 
-/// State of an endpoint: the traffic that it takes.
+/// State of an endpoint, which decides the traffic to it.
 enum State {
     /// Takes new connections.
     Ready,
-    /// Takes no new connections but serves existing ones.
+    /// Takes no new connections, but still serves existing connections.
     Draining,
     /// Takes no traffic.
     Down,
 }
 
 impl RawEndpoint {
-    /// Returns the state by the endpoint's conditions. An absent condition means ready, as in Kubernetes; an invalid one does
-    /// not.
+    /// Returns the state from the endpoint's conditions. An absent condition means ready, as in Kubernetes. An invalid condition
+    /// does not mean ready.
     fn state(&self) -> State {
         let (ready, serving) = match &self.conditions {
             // fault X5.1: (true, false) ~> (false, false)
@@ -126,7 +126,7 @@ fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
 }
 
-/// Zones of a slice's endpoints. Each of the few distinct zones is stored once.
+/// Zones of a slice's endpoints. Many endpoints have the same zone, so each distinct zone is stored once.
 #[derive(Default)]
 struct Zones(Vec<Text>);
 

@@ -1,4 +1,4 @@
-//! EndpointSlice (discovery.k8s.io/v1): a source slice or an imported slice.
+//! Decoder of EndpointSlice (discovery.k8s.io/v1), for source slices and imported slices.
 
 use super::Top;
 use super::content::{RawEndpoint, RawEndpointPort, address_type, content};

@@ -1,5 +1,5 @@
-//! Excess of an imported slice: values that we never write, in fields that we own. Examples are hints, a Node, or an endpoint
-//! that is not ready. kube-proxy and others use them, so they count as an edit by hand.
+//! Excess of an imported slice: values that the agents never write, in fields that the agents own. Examples are hints, a node
+//! name, or an endpoint that is not ready. kube-proxy and other readers use such values, so the agents treat them as an edit.
 
 use crate::encode::content;
 use crate::names::labels;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Raw values of the fields that we own in an imported slice and that can have an excess.
+/// Raw values of the fields of an imported slice that the agents own and that can have an excess.
 #[derive(Default, Deserialize, Hash)]
 #[serde(default)]
 struct Owned {
@@ -23,7 +23,8 @@ struct Metadata {
     labels: Value,
 }
 
-/// Returns a hash of the owned fields if they have values beyond `of`, the content of the slice; otherwise 0.
+/// Returns 0 if the owned fields contain only what the agents write for the content `of`. Otherwise returns a hash of these
+/// fields.
 pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
     // fault P11.3: leave_out_empty(&mut endpoints) ~>
@@ -47,7 +48,7 @@ pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     hasher.finish().max(1)
 }
 
-/// Removes values that a server adds to absent fields: null, and an empty object as conditions.
+/// Removes values that mean the same as an absent field: null, and an empty object (such as empty conditions).
 fn leave_out_empty(value: &mut Value) {
     match value {
         Value::Object(fields) => {

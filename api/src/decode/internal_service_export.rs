@@ -37,7 +37,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
     }))
 }
 
-/// Decodes the hub's stamp for the age of the ports: a time, a space, and the fingerprint of the ports.
+/// Decodes the annotation `ports-offered-since` of the hub agent: start time of the port set, a space, fingerprint of the ports.
 fn offered(value: &str) -> Option<PortsOffered> {
     let (since, ports) = value.split_once(' ')?;
     Some(PortsOffered { since: crate::times::read(since)?, ports: ports.into() })

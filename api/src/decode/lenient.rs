@@ -1,8 +1,8 @@
-//! JSON decoding in which no value makes an object undecodable: a field has the expected shape, is absent, or has another
-//! shape. The decoder makes one pass over the bytes and skips all other fields.
+//! JSON decoding in which an invalid value does not make the whole object undecodable. Each field is valid, absent or invalid
+//! ([`Field`]). The decoder makes one pass over the bytes and skips unknown fields.
 //!
-//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately: a member's input beyond the limit is
-//! neither stored nor read.
+//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately. So the decoder neither stores nor reads the
+//! part of a member's input that is beyond a limit.
 
 use fleetnet_core::model::{Address, TargetPort};
 use fleetnet_types::{ConditionStatus, Text, Timestamp};
@@ -40,8 +40,8 @@ impl<T> Field<T> {
         self.value().unwrap_or_default()
     }
 
-    /// Returns the value, or the default if the field is absent. An invalid value is an error. For fields whose absence removes
-    /// something: an invalid value must not count as absent.
+    /// Returns the value, or the default if the field is absent. An invalid value is an error. Use this function for fields whose
+    /// absence removes something, so that an invalid value does not count as absent.
     pub(super) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
@@ -59,34 +59,34 @@ impl<T> Field<T> {
     }
 }
 
-/// Type of a field's value, with the JSON values that it accepts. Each method takes one kind of JSON value and returns `None`
-/// if the type rejects it.
+/// Type of a field's value, which also decides the JSON values that the field accepts. Each method converts one kind of JSON
+/// value, and returns `None` if the type does not accept this value.
 pub(super) trait Shape: Sized {
     /// Longest text that the type accepts, in bytes.
     const LONGEST_TEXT: usize = usize::MAX;
 
-    /// Returns the value that a JSON string stands for.
+    /// Converts a JSON string to a value.
     fn text(_: &str) -> Option<Self> {
         None
     }
 
-    /// Returns the value that a whole number stands for.
+    /// Converts a whole JSON number to a value.
     fn number(_: i64) -> Option<Self> {
         None
     }
 
-    /// Returns the value that a boolean stands for.
+    /// Converts a JSON boolean to a value.
     fn boolean(_: bool) -> Option<Self> {
         None
     }
 
-    /// Returns the value that a JSON object stands for. Fails only if the JSON is broken or a limit is exceeded.
+    /// Converts a JSON object to a value. Fails only if the JSON is broken or a limit is exceeded.
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    /// Returns the value that a JSON list stands for. Fails only if the JSON is broken or a limit is exceeded.
+    /// Converts a JSON list to a value. Fails only if the JSON is broken or a limit is exceeded.
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -188,7 +188,7 @@ impl<T: Shape> Shape for Vec<T> {
     }
 }
 
-/// List of at most `MOST` elements. Invalid elements count too.
+/// List of at most `MOST` elements. Invalid elements count toward the limit too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Few<T, const MOST: usize>(Vec<T>);
 

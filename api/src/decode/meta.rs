@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
-/// Keys of the labels and annotations that are decoded. Others are skipped: users may have any number of them, of any length.
+/// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of them, of
+/// any length.
 const READ: [&str; 16] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTERS,
@@ -29,7 +30,7 @@ const READ: [&str; 16] = [
     labels::SERVICE_NAME,
 ];
 
-/// Returns fleet-networking's finalizer for a kind. [`Finalizers::ours`] is true if an object has it.
+/// Returns fleet-networking's finalizer for a kind. [`Finalizers::ours`] is true if an object has this finalizer.
 pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::ServiceExport => Some(finalizers::SERVICE_EXPORT),
@@ -82,7 +83,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Returns the error for this object, with its identity, if the rest of it does not decode.
+    /// Returns the error for an object whose content is undecodable: it has the identity of this object, and no reason yet.
     pub(super) fn identity(&self) -> Undecodable {
         Undecodable {
             name: self.meta.name.clone(),
@@ -93,7 +94,7 @@ impl Known {
     }
 }
 
-/// Decodes metadata. Fails for an object without name, UID or resourceVersion, because these identify it.
+/// Decodes metadata. Fails for an object without name, UID or resourceVersion, because these fields identify an object.
 pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodable> {
     let raw = raw.or_default();
     let version = raw.resource_version.or_default();

@@ -50,7 +50,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     }))
 }
 
-/// Returns the type of consumption with this name, which is a value of `spec.type` or of the service-type annotation.
+/// Returns the type of an import from its name in `spec.type` or in the annotation `service-type`. The default is LoadBalancer.
 pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     match name {
         Some("ClusterIP") => ConsumerType::ClusterIp,
@@ -58,8 +58,8 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     }
 }
 
-/// True for every annotation value that Go's `strconv.ParseBool` accepts as true: users of the Go agents may have written any
-/// of them.
+/// True for every value of the annotation that Go's `strconv.ParseBool` reads as true. Users of the Go agents may have written
+/// any of these values.
 fn is_true(value: &str) -> bool {
     // fault X10.4: "1" | "t" | ~>
     matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE")

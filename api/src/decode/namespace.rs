@@ -1,4 +1,4 @@
-//! Decoder of Namespace: its existence, and the clusters that may export from it and import from it.
+//! Decoder of Namespace. Reads only the metadata, with the annotations that list which clusters may export and import.
 
 use super::meta::Known;
 use super::{Root, Unread};

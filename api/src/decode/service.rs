@@ -1,4 +1,4 @@
-//! Service (core/v1).
+//! Decoder of Service (core/v1), for users' Services and derived Services.
 
 use super::Root;
 use super::lenient::{Field, records};

@@ -1,4 +1,4 @@
-//! Decoder of ServiceImport, in a member or on the hub.
+//! Decoder of ServiceImport, in a member or in the hub.
 
 use super::lenient::{Field, records};
 use super::meta::Known;
@@ -19,7 +19,8 @@ pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<O
     }))
 }
 
-/// Value of the annotation that records granted claims. The key starts with a capital because Go uses the name of its field.
+/// Value of the annotation that records granted claims. Its keys start with a capital letter, because the Go agents use the names
+/// of Go fields.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawClaims {

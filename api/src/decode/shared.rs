@@ -116,7 +116,7 @@ struct RawIngressPort {
     error: Field<Text>,
 }
 
-/// Status of which only the conditions are read.
+/// Status of an object. Only the conditions are decoded.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawConditions {
@@ -154,7 +154,7 @@ impl Field<RawOwnerService> {
     }
 }
 
-/// True if `namespacedName` agrees with namespace and name. Also true if it is absent: the definition requires the field.
+/// True if `namespacedName` agrees with namespace and name. Also true if a field is absent, which a CRD does not allow.
 fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<NamespacedName>) -> bool {
     let (Field::Value(namespace), Field::Value(name)) = (namespace, name) else { return true };
     match both {
@@ -164,9 +164,10 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
     }
 }
 
-/// Returns the reference to the source, or `None` if it names none, which makes the object undecodable.
+/// Returns the reference to the source object. `None` if the reference names no object: then the object with the reference is
+/// undecodable.
 ///
-/// For an object that is being deleted a default reference is enough, because the owner of its finalizer must see the deletion.
+/// In an object that is being deleted the reference may be invalid, because the agent with the finalizer must see the deletion.
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
@@ -179,8 +180,8 @@ pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Referen
     })
 }
 
-/// Returns the Service that a slice belongs to, or `None` if it is not named. For a slice that is being deleted the name may be
-/// empty.
+/// Returns the name of the Service that a slice belongs to; `None` if the slice names no Service. For a slice that is being
+/// deleted, the name may be empty.
 pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<ObjectName> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     source(meta, raw.namespace.text(), raw.name.text())
@@ -209,7 +210,8 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
     Ok(raw.or_undecodable("ports is not a list")?.into_iter().map(port).collect())
 }
 
-/// False for 0 and "": Go writes them for a target port that is not set, and Kubernetes reads them so in a Service.
+/// False for the target ports 0 and "". Go writes these values for a target port that is not set, and Kubernetes reads them as
+/// not set.
 fn is_set(target: &TargetPort) -> bool {
     match target {
         TargetPort::Number(number) => number.as_written() != 0,
@@ -217,7 +219,7 @@ fn is_set(target: &TargetPort) -> bool {
     }
 }
 
-/// Returns the conditions that have a type; others are skipped.
+/// Returns the conditions that have a type, and skips all others.
 pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>, &'static str> {
     let condition = |raw: RawCondition| {
         Some(Condition {
@@ -233,7 +235,7 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
     Ok(raw.or_undecodable("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
-/// Returns the session affinity: none unless the value is `ClientIP`. The timeout defaults as in the API server.
+/// Returns the session affinity: none unless the value is `ClientIP`. If the timeout is absent, it has the API server's default.
 pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
     // fault X10.2: != Some("ClientIP") ~> == Some("None")
     if affinity.value().as_deref() != Some("ClientIP") {

@@ -1,4 +1,4 @@
-//! Whole objects to create: the fields of a patch, and fields that only a whole object has.
+//! Bodies of creates: the fields of a patch, and the fields that only a whole object has, such as apiVersion, kind and name.
 
 use super::{parts, patch};
 use crate::resources::resource;
@@ -51,7 +51,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
     object
 }
 
-/// Sets an empty `kind` in a reference, which its schema requires. The Go agents in existing fleets write an empty one too.
+/// Sets an empty `kind` in a reference, because the schema requires the field. The Go agents write an empty `kind` too.
 fn with_kind(mut object: Value, reference: &str) -> Value {
     object["spec"][reference]["kind"] = "".into();
     object

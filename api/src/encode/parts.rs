@@ -1,4 +1,4 @@
-//! JSON of parts of objects. Each function is the inverse of one in `decode`.
+//! JSON of parts of objects. Each function is the inverse of a function in `decode`.
 
 use crate::decode::finalizer;
 use crate::resources::resource;
@@ -11,7 +11,7 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::Controller;
 use serde_json::{Map, Value, json};
 
-/// Sets a field of a JSON object, or omits it if there is no value.
+/// Sets a field of a JSON object. Does nothing if there is no value.
 pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object[key] = value.into();
@@ -24,14 +24,14 @@ pub(super) fn list_or_null(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
 
-/// Returns `metadata.finalizers`: those of other writers in their order, ours last.
+/// Returns the JSON of `metadata.finalizers`: the finalizers of other writers in their order, then our finalizer.
 pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
     let ours = finalizer(kind).filter(|_| finalizers.ours);
     // fault X6.2: finalizers.others.iter().map(|other| &**other).chain(ours) ~> ours.into_iter()
     finalizers.others.iter().map(|other| &**other).chain(ours).collect()
 }
 
-/// Returns `metadata.ownerReferences`: other owners in their order, the controlling MultiClusterService last.
+/// Returns the JSON of `metadata.ownerReferences`: other owners in their order, then the controlling MultiClusterService.
 pub(super) fn owners(others: &[Owner], controller: Option<&Controller>) -> Value {
     others.iter().map(owner).chain(controller.map(controlling)).collect()
 }
@@ -75,8 +75,8 @@ fn service_port(port: &ServicePort) -> Value {
     value
 }
 
-/// Returns a reference to the source for a patch, without kind and apiVersion: nothing uses them, so they keep the values of
-/// the object's creator.
+/// Returns the JSON of a reference for a patch, without kind and apiVersion. No agent reads these two fields, so they keep the
+/// values from the create.
 pub(super) fn reference(reference: &Reference) -> Value {
     let source = &reference.source;
     json!({
@@ -92,8 +92,8 @@ pub(super) fn reference(reference: &Reference) -> Value {
     })
 }
 
-/// Returns the fields with endpoints and ports of a slice in the hub. Draining endpoints are in a list of their own, because
-/// every consumer treats an entry of `endpoints` as ready.
+/// Returns the fields with endpoints and ports of a slice in the hub. Draining endpoints have a separate list, because every
+/// reader treats an entry of `endpoints` as ready.
 pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).collect());
@@ -124,7 +124,7 @@ fn endpoint(endpoint: &Endpoint) -> Value {
     value
 }
 
-/// Returns the session affinity and its configuration; nulls if there is none.
+/// Returns the session affinity and its configuration; for no session affinity, the configuration is null.
 pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static str>, Value) {
     match affinity {
         SessionAffinity::None => (None, Value::Null),
@@ -199,12 +199,12 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
     value
 }
 
-/// Returns the stamp with the age of an export's ports: a time, a space, and the fingerprint of the ports at that time.
+/// Returns the value of the annotation `ports-offered-since`: start time of the port set, a space, fingerprint of the ports.
 pub(super) fn offered(offered: &PortsOffered) -> String {
     format!("{} {}", times::micros(offered.since), offered.ports)
 }
 
-/// Returns the type of a derived Service, as `spec.type` has it.
+/// Returns the value of `spec.type` for a derived Service.
 pub(super) fn service_type(consumer: ConsumerType) -> &'static str {
     match consumer {
         ConsumerType::LoadBalancer => "LoadBalancer",

@@ -94,7 +94,7 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         "renewTime": times::micros(renewal.renewed),
         "plannedStopTime": renewal.stopped.map(times::micros),
     });
-    // Omit an unknown UID instead of null, which would remove the UID that another replica with the right to read it wrote.
+    // Omit an unknown UID. A null would remove the UID, which another replica that has the right to read it may have written.
     // fault X8.1: &renewal.cluster_uid ~> Some(&renewal.cluster_uid.clone().unwrap_or_default())
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();
@@ -126,7 +126,7 @@ pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
     json!({ "spec": fields })
 }
 
-/// Returns the patch of a derived Service, without node ports: the server keeps those of existing ports by port name.
+/// Returns the patch of a derived Service. It has no node ports, so the server keeps the node port of each existing port name.
 pub(super) fn derived_service(service: &DerivedService) -> Value {
     let internal = service.internal_load_balancer.then_some("true");
     let (affinity, config) = parts::session_affinity(service.session_affinity);
@@ -145,7 +145,7 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
             "sessionAffinityConfig": config,
         },
     });
-    // If dual-stack is not wanted, the cluster's default policy stays, or that of a user who set another one.
+    // Without dual-stack, the patch omits the field. So the cluster's default stays, or the policy that a user has set.
     parts::put(&mut object["spec"], "ipFamilyPolicy", service.dual_stack.then_some("PreferDualStack"));
     object
 }
@@ -163,13 +163,14 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     Value::Object(fields)
 }
 
-/// Returns the value of the service-type annotation of a claim. Type LoadBalancer is the absence of the annotation.
+/// Returns the annotation `service-type` of a claim. For type LoadBalancer its value is null, because LoadBalancer is the default
+/// of an absent annotation.
 pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
     json!({ annotations::SERVICE_TYPE: (consumer == ConsumerType::ClusterIp).then_some("ClusterIP") })
 }
 
-/// Returns the value of the annotation with the importers of a Service, or `None` to remove it if there are none. The keys are
-/// names of Go's fields; Go agents ignore other keys.
+/// Returns the value of the annotation that records the importers of a Service. `None` removes the annotation if there are no
+/// importers. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
 fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut said = json!({ "MemberClusters": importers });

@@ -1,4 +1,4 @@
-//! Builders that several tests share.
+//! Fixtures and builders that several tests use.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Creation time of the fixtures' objects: 2026-11-21T03:46:06Z.
 pub(crate) const MADE: Timestamp = Timestamp(1_795_232_766_000_000);
 
-/// Returns the JSON of an object as the Go agents wrote it.
+/// Returns the JSON of a fixture: an object as the Go agents or fleetnet wrote it.
 pub(crate) fn fixture(name: &str) -> Value {
     let sources = [include_str!("../fixtures/go-agents.json"), include_str!("../fixtures/fleetnet.json")];
     let all = sources.map(|source| serde_json::from_str::<Value>(source).unwrap());
@@ -31,7 +31,7 @@ pub(crate) fn meta(namespace: &str, name: &str, uid: &str, resource_version: u64
     }
 }
 
-/// Returns the metadata with our finalizer added.
+/// Returns the metadata with our finalizer.
 pub(crate) fn kept(mut meta: Meta) -> Meta {
     meta.finalizers.ours = true;
     meta
@@ -103,7 +103,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     }
 }
 
-/// Returns the fixtures' slice in its form on the hub.
+/// Returns the spec of the fixtures' slice in the hub.
 pub(crate) fn exported_slice() -> HubSliceSpec {
     let since = Timestamp(1_795_232_775_000_000);
     HubSliceSpec {
