@@ -36,7 +36,7 @@ fn wish() -> Value {
 
 type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Returns a watch that shows these events and then stays open.
+/// Returns the response body of a watch that shows these events and then stays open.
 fn open_watch(events: &[Value]) -> AnyBody {
     let lines: Vec<Result<Frame<Bytes>, std::io::Error>> =
         events.iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n"))))).collect();
@@ -49,7 +49,7 @@ fn json_body(body: &Value) -> AnyBody {
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
-/// Behaviour of the test server that differs from a normal one.
+/// Behaviour of the test server that differs from a normal server.
 #[derive(Clone, Copy, Default)]
 struct Unusual {
     lease_holder: Option<&'static str>,

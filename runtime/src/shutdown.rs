@@ -1,4 +1,4 @@
-//! Shutdown request, from SIGTERM, SIGINT or a trigger. Every part of the process can wait for it.
+//! Shutdown request, from SIGTERM, SIGINT or a trigger. Every part of the process can wait for the request.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<bool>);
 
-/// Sending side of a shutdown request. Dropping it without [`ShutdownTrigger::request`] requests nothing.
+/// Sending side of a shutdown request. Dropping the trigger without [`ShutdownTrigger::request`] does not request a shutdown.
 #[derive(Debug)]
 pub struct ShutdownTrigger(watch::Sender<bool>);
 
@@ -29,7 +29,7 @@ impl Shutdown {
 
     /// Returns a shutdown that SIGTERM or SIGINT requests.
     ///
-    /// A second signal ends the process at once with exit code 1: the sender does not want to wait.
+    /// A second signal ends the process immediately with exit code 1, because the user does not want to wait.
     ///
     /// # Errors
     /// If the signal handlers cannot be installed.
@@ -59,11 +59,11 @@ impl Shutdown {
         *self.0.borrow()
     }
 
-    /// Returns once a stop is requested, or at once if it already is. Cancel-safe.
+    /// Returns when a stop is requested, or immediately if that happened before. Cancel-safe.
     pub async fn requested(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|requested| *requested).await.is_err() {
-            // The trigger was dropped without a request, so none can come: wait forever.
+            // The trigger was dropped without a request, so no request can come: wait forever.
             std::future::pending::<()>().await;
         }
     }

@@ -1,9 +1,10 @@
 //! Admission of writes: one write in flight per object, a limit per cluster and per flow, and the keys that wait. Does no I/O.
 //!
-//! A key whose object is busy waits for that object. A key whose cluster or flow is full waits for that cluster, in its flow.
+//! A key whose object has a write in flight waits for the end of that write. A key whose cluster or flow has no free slot waits
+//! for the cluster, in the queue of its flow.
 //!
-//! A free slot is reserved for the key that has waited for it, so no later key can take it. A cluster that is down fills only
-//! its own slots, and a full flow does not delay others.
+//! A slot that becomes free is reserved for the next waiting key, so no later key can take the slot. A cluster that is down uses
+//! only its own slots, and a full flow does not delay other flows.
 
 use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ pub(crate) struct Target<S> {
 /// Index of a cluster in this engine's list of clusters.
 pub(crate) type ClusterIndex = usize;
 
-/// Flow in which a key waits, and how many of its writes may be in flight at once in one cluster.
+/// Flow of a key, and the most writes of this flow that may be in flight at once in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     pub(crate) id: FlowId,
@@ -51,14 +52,14 @@ struct Busy<K> {
 #[derive(Debug)]
 struct Cluster<K> {
     in_flight: usize,
-    /// Keys that were requeued with a free slot reserved for them, and are not planned yet.
+    /// Keys that the engine has requeued but not planned yet. Each key has one reserved slot.
     reserved: BTreeMap<K, FlowId>,
     waiting: FairQueue<K>,
-    /// Used and reserved slots of each flow that has a limit of its own.
+    /// Used and reserved slots of each flow that has its own limit.
     limited: BTreeMap<FlowId, Share>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
-    /// Time of the next write if writes are sent evenly at the maximum rate. Writes of [`WRITE_BURST`] may be sent before it.
+    /// Time of the next write if writes are sent evenly at the maximum rate. A write may be sent up to [`WRITE_BURST`] earlier.
     due: Option<Instant>,
 }
 
@@ -92,14 +93,14 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         self.busy.contains_key(target)
     }
 
-    /// Queues the key until the write in flight to the object ends.
+    /// Makes the key wait until the write in flight to the object ends.
     pub(crate) fn wait_for_target(&mut self, target: &T, key: &K) {
         if let Some(busy) = self.busy.get_mut(target) {
             busy.waiting.insert(key.clone());
         }
     }
 
-    /// Takes a slot for a write to the object. If none is free, queues the key for one and returns false.
+    /// Takes a slot for a write to the object. If no slot is free, queues the key for a slot and returns false.
     pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, flow: Flow, key: &K, now: Instant) -> bool {
         let slots = &mut self.clusters[cluster];
         slots.limit(flow);
@@ -134,7 +135,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         }
     }
 
-    /// Sends no write to the cluster until this time.
+    /// Pauses all writes to the cluster until this time.
     pub(crate) fn pause(&mut self, cluster: ClusterIndex, until: Instant) {
         let paused_until = &mut self.clusters[cluster].paused_until;
         *paused_until = (*paused_until).max(Some(until));
@@ -161,7 +162,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))
     }
 
-    /// Returns the end of the earliest pause that keys wait for.
+    /// Returns the earliest end of a pause, among the clusters with waiting keys.
     pub(crate) fn next_resume(&self, now: Instant) -> Option<Instant> {
         let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
         waiting.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
@@ -203,7 +204,7 @@ impl<K: Clone + Ord> Cluster<K> {
         }
     }
 
-    /// Releases the slot reserved for the key. Returns true if there was one.
+    /// Releases the slot reserved for the key. Returns true if the key had a reserved slot.
     fn give_back(&mut self, key: &K) -> bool {
         let flow = self.reserved.remove(key);
         if let Some(flow) = flow {

@@ -1,6 +1,6 @@
 //! Test kit of the engine: a toy agent that copies objects, two servers in memory with faults, and a world that connects them.
 //!
-//! The test plays the watches, so it decides which event comes when.
+//! The test delivers the watch events itself, so the test decides their order.
 
 #![expect(
     clippy::disallowed_types,
@@ -136,13 +136,13 @@ pub(crate) struct Record {
     pub(crate) not_done: Vec<String>,
     /// Calls of `clock_set`: steps of the wall clock, in microseconds.
     pub(crate) clock_set: Vec<i64>,
-    /// Calls of `fight`: `… with somebody` for one that began, and `… is over`.
+    /// Calls of `fight`: `… with somebody` for the start of a fight, and `… is over` for its end.
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) undecodable: Vec<String>,
-    /// Sources that the agent does not subscribe to. The test sets them; the engine sees the change at its next turn.
+    /// Sources that the agent does not subscribe to. The test changes this set, and the engine sees the change at its next turn.
     pub(crate) unwanted: BTreeSet<Source>,
-    /// Relist epoch of each source, and the relists that have finished.
+    /// Relist epoch of each source. The field `relisted` has the relists that have finished.
     pub(crate) readings: BTreeMap<Source, u64>,
     pub(crate) relisted: Vec<Source>,
     /// Name of the object in each `Applied` change, repetitions included.
@@ -154,7 +154,7 @@ pub(crate) struct Record {
     pub(crate) led_after_plans: Vec<usize>,
     /// Key that the agent asks to plan when it starts to lead.
     pub(crate) to_plan_when_it_leads: Option<String>,
-    /// Calls of `in_touch`: whether each watch is connected.
+    /// Calls of `in_touch`: a source, and true if its watch is connected.
     pub(crate) touch: Vec<(Source, bool)>,
     /// Content of the agent's final write before it stops, if it has one.
     pub(crate) last_word: Option<&'static str>,
@@ -404,31 +404,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Fault of a simulated server.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// Answers with this status, headers and body, and does nothing.
+    /// Responds with this status, headers and body, and does not execute the request.
     Answer(u16, &'static [(&'static str, &'static str)], Value),
-    /// Does nothing and never answers.
+    /// Does not execute the request and never responds.
     Hang,
-    /// Executes the request and never answers.
+    /// Executes the request and never responds.
     DoAndHang,
-    /// Does nothing and closes the connection.
+    /// Does not execute the request and closes the connection.
     Cut,
-    /// Executes the request and closes the connection without an answer.
+    /// Executes the request and closes the connection without a response.
     DoAndCut,
-    /// Executes the request and answers 500.
+    /// Executes the request and responds with 500.
     DoAndFail,
     /// Accepts no connection.
     Refuse,
-    /// Executes the request at once and answers after this duration.
+    /// Executes the request at once and responds after this duration.
     Late(Duration),
-    /// Waits for this duration, then does what the other fault says.
+    /// Waits for this duration, then applies the other fault.
     After(Duration, Box<Fault>),
     /// Drops `spec.value` of a written object, as a CRD without that field does.
     Prune,
-    /// Keeps a deleted object, as if it had a finalizer, and answers with it.
+    /// Keeps a deleted object, as if the object had a finalizer, and returns the object.
     Linger,
 }
 
-/// Simulated API server in memory. Clones are the same server.
+/// Simulated API server in memory. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Mutex<State>>);
 
@@ -439,7 +439,7 @@ struct State {
     /// Watch events that the test has not yet delivered to the engine.
     events: VecDeque<(Source, WatchEvent<Thing>)>,
     log: Vec<(Duration, String)>,
-    /// Number of GETs that wait for an answer, and its highest value so far.
+    /// Number of GETs that wait for a response, and the highest such number so far.
     gets: (usize, usize),
     faults: Vec<(Method, String, usize, Fault)>,
     begun: Instant,
@@ -844,7 +844,7 @@ impl World {
         }
     }
 
-    /// Advances virtual time by this many milliseconds, and lets everything happen that is due in it.
+    /// Advances virtual time by this many milliseconds, and runs everything that is due in this time.
     pub(crate) async fn pass(&self, milliseconds: u64) {
         sleep(Duration::from_millis(milliseconds)).await;
     }

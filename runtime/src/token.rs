@@ -1,4 +1,5 @@
-//! Bearer tokens from a file that may appear late and rotate. After the server rejects a token, the file is read again.
+//! Bearer tokens from a file. The file may appear after the start, and its content changes when the token rotates. After the
+//! server rejects a token, the agent reads the file again.
 
 use std::{
     io,
@@ -62,8 +63,8 @@ impl TokenFile {
             // fault K8.1: fresh.read_at.elapsed() < TOKEN_REREAD_AFTER ~> true
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
-                // While a token is being replaced, its file may be missing for a moment. The old token is then still the best
-                // one.
+                // While a token is being replaced, its file may be missing for a moment. The old token may still be valid, so use
+                // it.
                 let header = match read_token(&self.0.path).await {
                     Ok(header) => header,
                     Err(error) => {
@@ -89,7 +90,7 @@ impl TokenFile {
         if let Some(current) = &*held
             && current.header != rejected
         {
-            // Another request has failed with this token and has read the file again since.
+            // Another request has failed with the rejected token, and has already read the file again.
             return Some(current.header.clone());
         }
         match read_token(&self.0.path).await {
@@ -136,7 +137,7 @@ fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
     Ok(header)
 }
 
-/// Adds the token of a file to every request. After a 401 it sends the request once more if the file then has another token.
+/// Adds the token of a file to every request. After a 401, reads the file, and sends the request once more if the token differs.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenLayer(TokenFile);
 
@@ -213,7 +214,7 @@ where
     })
 }
 
-/// Returns a copy of a request, to send it a second time. `None` if its body is a stream, which this crate never sends.
+/// Returns a copy of a request, to send the request a second time. `None` if the body is a stream, which this crate never sends.
 fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();

@@ -1,4 +1,5 @@
-//! Loop of the engine: handles inputs, plans while it leads, waits for the next input, and drains writes at the end.
+//! Loop of the engine: handles inputs, plans keys while this replica leads, waits for the next input, and drains writes at the
+//! end.
 
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ impl<L: Logic> Engine<L> {
         tokio::select! {
             biased;
             () = inputs.shutdown.requested() => {}
-            // If the task that renews the Lease is gone, the process must not believe that it leads.
+            // If the task that renews the Lease has ended, this process must not continue as the leader.
             changed = inputs.leadership.changed() => if changed.is_err() {
                 return Some(Stop::LeadershipLost);
             },

@@ -1,18 +1,18 @@
 //! Decides which observations of an object are new. Does no I/O.
 //!
-//! The same object is observed in several ways that overtake each other: watch events, lists, answers to own writes, GETs. The
-//! view must only move forward, and must end in the newest state for any order:
+//! The agent observes an object in several ways: watch events, lists, responses to own writes, GETs. These observations can
+//! arrive in any order. For every order, the view must never return to an older state, and must end in the newest state:
 //!
-//! - Versions of one kind in one server are ordered (KEP-5504), so of two observations the newer wins.
-//! - An answer about an object that the view does not have is old if the watch has passed its version, because the watch has
-//!   already shown the object's end. So most deleted objects need not be remembered.
-//! - An own delete, or an answer with another UID under the same name, reports an end before the watch shows it. Until then a
-//!   tombstone rejects late events of that UID.
-//! - A list is only valid for its own version. An object whose known version is newer (by an own write since) stays.
-//! - A list that is older than what the watch has shown means that the server's data went back in time. Then the list wins over
-//!   everything known before it.
-//! - An undecodable object exists. Its known state stays. Without one, the object is reported as undecodable until it decodes,
-//!   is deleted, or is missing from a list.
+//! - Versions of one kind in one server are ordered (KEP-5504), so the observation with the newest version wins.
+//! - A response may show an object that the view does not have. If the watch has already reported newer versions, the response is
+//!   outdated, because the watch has also reported the deletion. So the agent need not remember most deleted objects.
+//! - After an own delete, or a response with another UID under the same name, the view removes the old object before the watch
+//!   reports its deletion. Until then, a tombstone rejects late events of the old UID.
+//! - A list is only valid for its own version. If a known object has a newer version, from an own write, the object stays.
+//! - If the version of a list is older than the versions that the watch has reported, the server's data went back in time. Then
+//!   the list replaces everything known before.
+//! - An undecodable object exists, so its known state stays. If no state is known, the object is reported as undecodable until it
+//!   decodes, is deleted, or is missing from a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct Versions<O> {
     tombstones: Tombstones,
     /// Objects to report again with the next list, although they are unchanged.
     retold: BTreeSet<ObjectName>,
-    /// Newest version that the watch has shown. Every change up to it has been reported.
+    /// Newest version that the watch has reported. Every change up to this version has been reported.
     passed: u64,
     /// Number of lists started so far.
     lists: u64,
@@ -41,10 +41,10 @@ struct Held {
     version: u64,
     /// Number of the last list that contained the object.
     listed: u64,
-    /// Number of lists started when this state came from the answer to an own write; tells whether the answer is newer than a
-    /// list.
+    /// Number of lists started before this state was in the response to an own write or a GET. 0 if the watch or a list has this
+    /// state. Shows whether the response is newer than a list.
     answered: u64,
-    /// Hashes of own writes to which the server answered with exactly this version. Sending one again would change nothing.
+    /// Hashes of own writes whose response had exactly this version. Sending such a write again would change nothing.
     echoes: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ struct Held {
 struct UndecodableObject {
     /// UID of the object. Empty if the UID does not decode either.
     uid: Uid,
-    /// resourceVersion of the object. 0 if it does not decode either.
+    /// resourceVersion of the object. 0 if the resourceVersion does not decode either.
     version: u64,
     /// Number of the last list that contained the object.
     listed: u64,
@@ -62,11 +62,12 @@ struct UndecodableObject {
 /// List whose objects are still arriving.
 #[derive(Debug)]
 struct List<O> {
-    /// First tombstone of this list. Older ones were set before the list began, so it cannot contain their objects.
+    /// Number of the first tombstone set after the list began. Objects with earlier tombstones were deleted before, so the list
+    /// cannot contain them.
     first_tombstone: u64,
     /// True if the list contained an object whose name does not decode. An object's absence from the list then proves nothing.
     blind: bool,
-    /// Listed states that are older than the known states. They count only if the server's data went back in time.
+    /// Listed states that are older than the known states. Used only if the server's data went back in time.
     overtaken: BTreeMap<ObjectName, Observed<O>>,
     /// Objects deleted while the list was arriving, because a streaming list also carries live events.
     deleted: BTreeSet<Uid>,
@@ -87,7 +88,7 @@ impl<O> Default for Versions<O> {
 }
 
 impl<O> Versions<O> {
-    /// Starts a list, and discards one that has not ended.
+    /// Starts a list. Discards an earlier list that has not ended.
     pub fn list_started(&mut self) {
         self.lists += 1;
         self.list = Some(List {
@@ -98,8 +99,8 @@ impl<O> Versions<O> {
         });
     }
 
-    /// Forces a relist: the next list reports every object again, because the agent has dropped parts of them. Objects that the
-    /// list does not have in a state that decodes are reported as undecodable.
+    /// Forces a relist: the next list reports every object again, because the agent has dropped parts of the objects. If an
+    /// object still exists but does not decode in this list, it is reported as undecodable.
     pub fn report_again(&mut self) {
         self.retold = self.held.keys().chain(self.undecodable.keys()).cloned().collect();
     }
@@ -132,7 +133,7 @@ impl<O> Versions<O> {
     /// Handles an undecodable object in a watch event or a list.
     ///
     /// The object exists, so its known state stays. Without a known state, the object is reported as undecodable. That also
-    /// applies to late events of an object that this agent deleted: its `DELETED` event follows.
+    /// applies to late events of an object that this agent deleted, because its `DELETED` event follows.
     pub fn undecodable(&mut self, undecodable: &Undecodable, news: &mut Vec<Change<O>>) {
         self.pass(undecodable.resource_version);
         if undecodable.name.name.is_empty() {
@@ -174,7 +175,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Ends a list. Known objects that it does not contain are reported as removed, if the list can prove their absence.
+    /// Ends a list. Reports known objects that are not in the list as removed, if the list proves their absence.
     pub fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
         let Some(list) = self.list.take() else { return };
         let rolled_back = version < self.passed;
@@ -197,7 +198,7 @@ impl<O> Versions<O> {
         self.passed = version;
     }
 
-    /// Handles the object in the answer to an own write or a GET. Returns true if the answer is now the known state.
+    /// Handles the object in the response to an own write or a GET. Returns true if this state is now the known state.
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
@@ -214,7 +215,8 @@ impl<O> Versions<O> {
             // fault V10.2: observed.resource_version <= self.passed ~> false
             None if observed.resource_version <= self.passed => return false,
             replaced => {
-                // The watch has not yet shown the deletion of the previous object of this name, and may still show its events.
+                // The watch has not yet reported the deletion of the previous object of this name, and may still report its older
+                // events.
                 if let Some(held) = replaced.filter(|held| held.uid != observed.uid) {
                     self.tombstones.insert(&held.uid);
                 }
@@ -242,7 +244,7 @@ impl<O> Versions<O> {
         self.held.get(name).map(|held| (&held.uid, held.version))
     }
 
-    /// Remembers that the server answered a write of this content with exactly the known version.
+    /// Remembers that the response to a write of this content had exactly the known version.
     pub fn remember_echo(&mut self, name: &ObjectName, content: u64) {
         if let Some(held) = self.held.get_mut(name)
             && !held.echoes.contains(&content)
@@ -251,7 +253,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// True if the server answered a write of this content with exactly the known version. Sending it again would change
+    /// True if the response to a write of this content had exactly the known version. Sending the write again would change
     /// nothing.
     #[must_use]
     pub fn echoed(&self, name: &ObjectName, content: u64) -> bool {
@@ -268,8 +270,8 @@ impl<O> Versions<O> {
         self.held.is_empty()
     }
 
-    /// Records that the watch has shown everything up to this version. Not during a list, whose objects are not ordered by
-    /// version.
+    /// Records that the watch has reported everything up to this version. Does nothing during a list, because listed objects are
+    /// not ordered by version.
     fn pass(&mut self, version: u64) {
         if self.list.is_none() {
             self.passed = self.passed.max(version);
@@ -291,7 +293,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Remembers an undecodable object. Returns true if it was not known to be undecodable.
+    /// Remembers an undecodable object. Returns true if the object was not yet known as undecodable.
     fn note_undecodable(&mut self, name: &ObjectName, undecodable: &Undecodable) -> bool {
         let Undecodable { uid, resource_version, .. } = undecodable;
         let undecodable = UndecodableObject { uid: uid.clone(), version: *resource_version, listed: 0 };
@@ -345,7 +347,7 @@ impl<O> Versions<O> {
     }
 }
 
-/// UIDs of objects that are known to be deleted before the watch has shown it, oldest first.
+/// UIDs of deleted objects whose `DELETED` event has not arrived yet, oldest first.
 #[derive(Debug, Default)]
 struct Tombstones {
     order_of: BTreeMap<Uid, u64>,

@@ -1,5 +1,5 @@
-//! Tables and properties of `versions.rs`. In the properties a small server makes a history. Its watch, its lists and its
-//! answers to writes reach `Versions` in every order that is possible with a real server.
+//! Table tests and property tests of `versions.rs`. In the property tests, a simulated server has a random history. Watch events,
+//! lists and responses to writes reach `Versions` in any order that a real server can cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -329,7 +329,7 @@ enum Move {
     Make(usize),
     Change(usize),
     Delete(usize),
-    /// The server executes an own write. Its answer is on its way from then on.
+    /// The server executes an own write. The response arrives later, at an `Answer`.
     OwnMake(usize),
     OwnChange(usize),
     OwnDelete(usize),
@@ -461,7 +461,8 @@ impl World {
         Some(Pending::Gone(uid))
     }
 
-    /// Starts an own write, unless one to this object is in flight: the engine sends one write at a time to an object.
+    /// Starts an own write, unless another own write to this object is in flight: the engine sends one write at a time to an
+    /// object.
     fn own(&mut self, name: usize, write: impl FnOnce(&mut Self) -> Option<Pending>) {
         if !self.pending.contains_key(&name)
             && let Some(answer) = write(self)
@@ -573,7 +574,7 @@ impl World {
     }
 }
 
-/// Plays 2,000 random histories. `end` delivers what is still on its way. Each kind of situation occurs in at least 100
+/// Plays 2,000 random histories. `end` delivers the remaining events and responses. Each kind of situation occurs in at least 100
 /// histories.
 fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     for_any(cases(2_000), 100, &moves(), |history| {
@@ -591,14 +592,14 @@ fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     });
 }
 
-/// Any interleaving of watch events, lists and answers ends in the newest state. On the way no object goes back in version,
-/// comes back, or is removed while it exists.
+/// Any interleaving of watch events, lists and responses ends in the newest state. Before the end, no object returns to an older
+/// version, reappears after its deletion, or is removed while it exists.
 #[test]
 fn every_order_of_observations_ends_in_the_newest_state() {
     histories_end_in_the_newest_state(World::settle);
 }
 
-/// Like the property above, but all answers to writes arrive last.
+/// Like the property above, but all responses to writes arrive last.
 #[test]
 fn answers_that_come_last_change_nothing() {
     histories_end_in_the_newest_state(|world| {

@@ -6,12 +6,13 @@
 //!            +--> list in pages ---+          +-- version too old (410), server's data went back: relist
 //! ```
 //!
-//! Lists return the most recent state, never that of resourceVersion 0. The watch remembers a version once a list has ended,
-//! and then from each event and bookmark. A cut connection therefore loses no event and needs no new list. Each watch has its
-//! own back-off. Without a subscription it sends no request; after a new subscription it starts with a list.
+//! Lists return the most recent state, never the cached state of resourceVersion 0. The watch remembers a version when a list has
+//! ended, and then the version of each event and bookmark. So after a cut connection, the watch continues without a new list and
+//! loses no event. Each watch has its own back-off. Without a subscription, it sends no request. After a new subscription, it
+//! starts with a list.
 //!
-//! The check compares the server's revision with the position of the watch. A server that was restored from a backup is behind
-//! the position, and would omit all changes between the two.
+//! The check in the diagram compares the server's revision with the position of the watch. A server that was restored from a
+//! backup is behind the position, and would omit all changes between the two.
 
 mod conclude;
 mod pages;
@@ -77,13 +78,13 @@ pub(crate) enum WatchEvent<O> {
     ListStarted,
     /// The object exists in this state.
     Applied(Observed<O>),
-    /// The object exists but does not decode. It counts as listed, and the state known before stays.
+    /// The object exists but does not decode. The object counts as listed, and its previous known state stays.
     Undecodable(Undecodable),
-    /// The object is deleted. The version is that of the deletion.
+    /// The object is deleted. `resource_version` is the version of the deletion.
     Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
     /// The list is complete: it had every object that existed at this version.
     ListEnded { resource_version: u64 },
-    /// The kind is not served (404), or may not be read (403).
+    /// The server does not have the kind (404), or denies access to the kind (403).
     NotServed { status: u16, message: String },
     /// Any other failure of the watch. The watch retries by itself, and earlier messages stay valid.
     Failed { message: String },
@@ -91,8 +92,8 @@ pub(crate) enum WatchEvent<O> {
     Resumed,
 }
 
-/// Runs the watch of one source while it is subscribed, until a shutdown is requested or the receiver is gone. `seed` spreads
-/// timeouts and back-off.
+/// Runs the watch of one source while it is subscribed, until a shutdown is requested or the receiver is gone. `seed` is the seed
+/// for random timeouts and waits.
 pub(crate) async fn watch<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     mut wanted: Wanted,
@@ -144,7 +145,7 @@ struct Watcher<L: Logic> {
     failures: u32,
     /// 403 and 404 answers in a row, since the watch last received an event.
     denials: u32,
-    /// True if the engine was told that the connection is lost, and not yet that the watch continues.
+    /// True if the engine knows that the connection is lost, and does not know yet that the watch continues.
     lost_touch: bool,
     /// True if the server may have been restored from a backup since the position was read. The watch then compares the
     /// server's revision with the position before it continues.
@@ -270,7 +271,7 @@ impl<L: Logic> Watcher<L> {
         end
     }
 
-    /// Opens the watch: from the known version, or with a streaming list if there is none.
+    /// Opens the watch: from the known version, or with a streaming list if no version is known.
     async fn connect(&mut self) -> Result<Connection, End> {
         let timeout_seconds = self.spread_timeout_seconds();
         let request = match self.position {
@@ -326,7 +327,7 @@ impl<L: Logic> Watcher<L> {
         };
         self.heard();
         let event = wire::parse_event(&line).map_err(|why| {
-            // The event cannot be read and is lost, so only a list makes the view correct again.
+            // The event cannot be parsed and is lost. Only a new list makes the view correct again.
             self.position = None;
             // fault V3.4: End ~> self.position = Some(1); End
             End::failed("malformed", format!("a watch event is undecodable: {why}"))
@@ -422,13 +423,13 @@ impl<L: Logic> Watcher<L> {
         End::failed("silent", format!("the server did not end the watch after the {seconds} s that it was asked for"))
     }
 
-    /// Handles an answer that broke off within a line, or an event that is too long to read.
+    /// Handles a response that ended within a line, or an event that is too long to read.
     fn broken(&mut self, error: &LineError) -> End {
         match error {
             LineError::Cut(_) => End::failed("cut", error.to_string()),
             LineError::TooLong => {
-                // A watch from the same version would receive the same long event forever. A list in pages can carry it,
-                // because pages may be longer.
+                // A watch from the same version would receive the same long event forever. A page of a list may be longer than an
+                // event, so list in pages.
                 self.position = None;
                 // fault V8.2: self.pages_next = true ~>
                 self.pages_next = true;
@@ -437,8 +438,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Handles a streaming list that did not end: the server is slow, or does not support it. The next list comes in pages,
-    /// which make progress in either case.
+    /// Handles a streaming list that did not end: the server is slow, or does not support streaming lists. The next list comes in
+    /// pages, which make progress in both cases.
     fn unfinished(&mut self, message: &str) -> End {
         // fault V7.1: self.pages_next = true ~>
         self.pages_next = true;

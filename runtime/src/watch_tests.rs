@@ -92,7 +92,7 @@ fn deleted(name: &str, version: u64) -> WatchEvent<String> {
 
 type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Request that waits until the test answers it.
+/// Request that waits until the test sends the response.
 struct Asked {
     path: String,
     query: String,
@@ -102,7 +102,7 @@ struct Asked {
     answer: oneshot::Sender<Response<AnyBody>>,
 }
 
-/// Sending side of an answer whose body is still open. Dropping it ends the body.
+/// Sending side of a response whose body is still open. Dropping this value ends the body.
 struct Open(mpsc::UnboundedSender<Result<Frame<Bytes>, std::io::Error>>);
 
 impl Asked {
@@ -129,7 +129,7 @@ impl Asked {
         Open(sender)
     }
 
-    /// Returns the request's query without `timeoutSeconds`, which is random, and the value of that.
+    /// Returns the query of the request without `timeoutSeconds`, and the value of `timeoutSeconds`, which is random.
     fn query_and_timeout(&self) -> (String, u64) {
         let (rest, timeout) = self.query.split_once("&timeoutSeconds=").unwrap();
         (rest.to_owned(), timeout.parse().unwrap())
@@ -264,7 +264,7 @@ impl Fixture {
         }
     }
 
-    /// Answers the request that compares the server's revision with the watch's version, which precedes a resumed watch.
+    /// Responds with this revision to the request before a resumed watch, which checks that the server is not behind the watch.
     async fn check_finds(&mut self, revision: u64) {
         let request = self.next_request().await;
         assert_eq!(request.query, "limit=1", "most recent, so without a resourceVersion");
@@ -274,7 +274,7 @@ impl Fixture {
         );
     }
 
-    /// Answers the first list with no objects at version 100. Returns the watch that follows.
+    /// Responds to the first list: no objects, at version 100. Returns the watch that follows.
     async fn listed_at_100(&mut self) -> Open {
         let open = self.next_request().await.watch();
         open.end_list(100);
@@ -504,7 +504,7 @@ async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
     assert_eq!(fixture.age_seconds(), 20.0);
 
     open.bookmark(500);
-    // The watch handles lines in order: once it has reported this event, it has read the bookmark before it.
+    // The watch handles lines in order. When the watch has reported this event, it has also read the bookmark before the event.
     open.event("ADDED", &object("a", 501, "one"));
     fixture.expect_events(vec![applied("a", 501, "one")]).await;
     assert_eq!(fixture.age_seconds(), 0.0);
@@ -583,7 +583,7 @@ async fn a_cut_neither_loses_the_version_nor_relists() {
     open.cut();
     fixture.expect_failure().await;
 
-    // Several failures in a row do not change that.
+    // The watch keeps its version 101 also after several failures in a row.
     for _ in 0..5 {
         fixture.check_finds(101).await;
         let request = fixture.next_request().await;
@@ -982,7 +982,7 @@ async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
     for version in 101..=last {
         open.event("MODIFIED", &object("a", version, "one"));
     }
-    // Longer than the planned end of the watch: a watch that receives events may last.
+    // This is longer than the timeout of the watch. The watch must not end while it waits for the engine.
     tokio::time::advance(Duration::from_secs(300)).await;
     for version in 101..=last {
         fixture.expect_events(vec![applied("a", version, "one")]).await;

@@ -1,8 +1,8 @@
 //! Executes one write and reports its outcome.
 //!
-//! Every write has a precondition, so it may always be repeated. If its outcome is unknown (a timeout, a connection cut after
-//! sending, most 5xx), one GET tells whether the server executed it. After a conflict, one GET fetches the object, so that the
-//! next plan sees it. Every answer also updates the agent's view.
+//! Every write has a precondition, so a write may always be repeated. If the outcome of a write is unknown (a timeout, a
+//! connection cut after sending, most 5xx), one GET shows whether the server executed the write. After a conflict, one GET
+//! fetches the object, so that the next plan uses the new state. Every response also updates the agent's view.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use fleetnet_types::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {
     pub(crate) result: WriteResult,
-    /// True if the server's answer to the write confirmed it. False if a GET afterwards did.
+    /// True if the response to the write confirmed the write. False if only a later GET confirmed the write.
     pub(crate) is_answered: bool,
-    /// State of the written object as the answers showed it.
+    /// State of the written object in the responses.
     pub(crate) seen: Seen<O>,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
@@ -123,7 +123,7 @@ fn hash_without_times(value: &Value, hasher: &mut DefaultHasher) {
     }
 }
 
-/// Returns the rest of a text after a leading timestamp (RFC 3339, UTC). `None` if the text does not start with one.
+/// Returns the text after a leading timestamp (RFC 3339, UTC). `None` if the text does not start with a timestamp.
 fn without_leading_time(text: &str) -> Option<&str> {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
     let (seconds, rest) = text.split_at_checked(FORM.len())?;
@@ -135,7 +135,7 @@ fn without_leading_time(text: &str) -> Option<&str> {
     fraction.unwrap_or(rest).strip_prefix('Z')
 }
 
-/// Sends a write, and the GET that it may need afterwards. Takes at most two write timeouts.
+/// Sends a write, and afterwards a GET if one is needed. Takes at most two write timeouts.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     request: Request<L::Source, L::Receipt>,
@@ -166,7 +166,7 @@ pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L
     }
 }
 
-/// Object to send requests to: its source, name and client.
+/// Object that the requests of a write address: its source, namespace and name.
 struct Addressed<'a, L: Logic> {
     spec: &'a SourceSpec<L>,
     namespace: &'a str,
@@ -175,12 +175,12 @@ struct Addressed<'a, L: Logic> {
 
 struct Answer {
     status: StatusCode,
-    /// Wait that the answer's `Retry-After` header asks for.
+    /// Wait time in the response's `Retry-After` header.
     retry_after: Option<Duration>,
     body: Bytes,
 }
 
-/// Failure of a request without an answer. `sent` is true if the server may have executed the request anyway.
+/// Failure of a request without a response. `sent` is true if the server may have executed the request.
 struct SendError {
     sent: bool,
     message: String,
@@ -280,7 +280,7 @@ impl<L: Logic> Addressed<'_, L> {
             ),
             status @ (403..=406) => (denied(&status_object, status), Seen::Nothing),
             429 => (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing),
-            // A server that answers 503 with Retry-After has not executed the request.
+            // A server that responds with 503 and Retry-After has not executed the request.
             503 if answer.retry_after.is_some() => {
                 (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing)
             }

@@ -1,4 +1,4 @@
-//! Tests of the requests that the writer sends, and of how it reads each answer.
+//! Tests of the requests that the writer sends, and of its conclusions from each response.
 
 #![expect(
     clippy::disallowed_types,
@@ -16,7 +16,7 @@ use crate::client::Cluster;
 use crate::limits::REFUSAL_MESSAGE_BYTES;
 use crate::test_kit::{Copier, Source, Thing, decode, failure};
 
-/// Requests that the writer has sent so far, and the answers that the test still has for it.
+/// Requests that the writer has sent so far, and the responses that the test server will still return.
 #[derive(Default)]
 struct Script {
     asked: Vec<(Method, String, HeaderMap, Value)>,
@@ -36,7 +36,7 @@ fn seen(version: u64, uid: &str, value: &str) -> Seen<Thing> {
     Seen::Object(decode(object(version, uid, value).to_string().as_bytes()).expect("readable"))
 }
 
-/// Executes a write against a server that gives these answers in turn.
+/// Executes a write against a server that returns these responses one after the other.
 async fn carried_out(
     verb: Verb,
     metadata_only: bool,
@@ -137,7 +137,8 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
     }
 }
 
-/// Sends a PUT of `body` on version 7, which times out. The GET afterwards shows `found`. Returns what the writer concludes.
+/// Sends a PUT of `body` on version 7, whose response is a 500. The GET afterwards returns `found`. Returns two values: true if
+/// the writer concludes that the PUT was executed, and `Outcome::is_answered`.
 async fn replaced(body: Value, found: Value) -> (bool, bool) {
     let verb = Verb::Replace { resource_version: 7, body };
     let (outcome, _) = carried_out(verb, false, vec![answer(500, json!({})), answer(200, found)]).await;

@@ -15,8 +15,8 @@ impl<L: Logic> Watcher<L> {
             End::EngineGone => None,
             End::InTime { heard, early, soon } => {
                 self.restarted("ended");
-                // Check the server's revision before the next watch if this one was silent or ended early. A server that was
-                // restored from a backup ends watches early, and is silent about versions that it has not reached yet.
+                // Check the server's revision before the next watch if the ended watch was silent or ended early. A server that
+                // was restored from a backup ends watches early, and is silent about versions that it has not reached yet.
                 // fault V4.2: !heard || early ~> false
                 self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
@@ -60,8 +60,8 @@ impl<L: Logic> Watcher<L> {
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
         // fault V5.2: status == StatusCode::NOT_FOUND.as_u16() ~> true
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
-            // A kind that reappears under this name starts a new history, so start with a list. A list also makes a view that
-            // was frozen by a 403 current again.
+            // After a 404, a kind that reappears has a new history, so start with a list. After a 403 that made the state of the
+            // view unknown, a list makes the view current again.
             self.position = None;
         }
         self.denials = self.denials.saturating_add(1);

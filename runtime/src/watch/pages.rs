@@ -38,7 +38,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Requests the next page. If it is too long, requests it again with fewer objects.
+    /// Requests the next page. If the page is too long, requests the page again with fewer objects.
     async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
         loop {
             match self.request_page(self.page_objects, token).await {
@@ -63,7 +63,8 @@ impl<L: Logic> Watcher<L> {
 
     /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind.
     ///
-    /// A watch from a version that a restored server has not reached yet is silent, and omits every change up to it.
+    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would be
+    /// silent, and would omit every change up to it.
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
         let Some(position) = self.position else { return Ok(()) };
         let body = timeout(WATCH_ANSWER_TIMEOUT, self.request_page(1, None))

@@ -1,4 +1,4 @@
-//! Wire format of watches and lists: query strings, lines, events, list pages and error answers. Has no state.
+//! Wire format of watches and lists: query strings, lines, events, list pages and error responses. Has no state.
 
 use fleetnet_types::{ObjectName, Uid};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
@@ -65,11 +65,11 @@ fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) ->
 pub(super) struct Lines {
     body: Body,
     buffer: BytesMut,
-    /// Length of the buffer's prefix that has no line end, so that it is not searched again.
+    /// Length of the start of the buffer that is known to have no line end, and need not be searched again.
     scanned: usize,
 }
 
-/// Reason why no more lines come, other than the body's regular end.
+/// Reason why a body ended before its regular end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LineError {
     #[error("the connection was cut: {0}")]
@@ -116,7 +116,7 @@ pub(super) enum Event<'a> {
     Applied(&'a [u8]),
     /// Event DELETED, with the object's identity and the version of the deletion.
     Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
-    /// Event BOOKMARK. `ends_list` is true if it ends the initial list.
+    /// Event BOOKMARK. `ends_list` is true if the bookmark ends the initial list.
     Bookmark { resource_version: u64, ends_list: bool },
     /// Event ERROR, with the server's status.
     Error { code: u16, message: String },
@@ -199,7 +199,7 @@ fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
     Ok(Event::Bookmark { resource_version, ends_list })
 }
 
-/// Page of a list. Its objects borrow from the answer's bytes, so nothing is copied.
+/// Page of a list. The objects borrow from the bytes of the response, so nothing is copied.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     pub(super) resource_version: u64,
@@ -238,18 +238,18 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Error answer to a list or watch request.
+/// Error response to a list or watch request.
 #[derive(Debug)]
 pub(super) struct ErrorAnswer {
     pub(super) status: StatusCode,
-    /// Message in the server's answer.
+    /// Message in the server's response.
     pub(super) message: String,
-    /// Wait that the server's `Retry-After` header asks for.
+    /// Wait time in the server's `Retry-After` header.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl ErrorAnswer {
-    /// Reads the body of an error answer, up to a limit.
+    /// Reads the body of an error response, up to a limit.
     pub(super) async fn read(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
         let body = Limited::new(body, REFUSAL_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
