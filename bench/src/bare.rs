@@ -1,5 +1,5 @@
-//! Client of one cluster that adds no work between a request and its answer. The bench uses it for the writes of users and of
-//! the baseline.
+//! Client of one cluster that does no work besides its requests, such as decoding or caching. The bench uses this client for the
+//! writes of users and of the baseline.
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use anyhow::Context as _;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
-/// Client of one cluster with the agents' own connector, so that the baseline is as fast as possible.
+/// Client of one cluster, with the connector of the agents. So the connections of the baseline are as fast as the agents'
+/// connections.
 pub struct Bare {
     cluster: Cluster,
     slots: Semaphore,
@@ -17,7 +18,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Returns a client whose connections nothing else uses.
+    /// Returns a client. No other client may use the connections of `cluster`.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, slots: Semaphore::new(IN_FLIGHT_PER_CLUSTER), writes: AtomicUsize::new(0) }
@@ -59,7 +60,7 @@ impl Bare {
     }
 }
 
-/// Returns the resourceVersion of the object in a line of JSON. The first field of that name counts, which is in the object's
+/// Returns the resourceVersion of the object in a line of JSON. Uses the first field of this name, which is in the object's
 /// metadata.
 #[must_use]
 pub fn resource_version(json: &str) -> Option<u64> {

@@ -1,5 +1,5 @@
-//! Baseline: the writes and watches that an import and a change need, made by the bench itself. It decodes, caches and plans
-//! nothing.
+//! Baseline: the writes and watches that an import and a change need, made by the bench without agents. The baseline decodes,
+//! caches and plans nothing.
 
 use crate::environment::{Environment, Role};
 use crate::follow::Follow;
@@ -18,16 +18,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
-/// Baseline, with its namespaces and objects.
+/// Baseline: its clients, its watches, and the templates of its objects.
 pub struct Baseline {
-    /// Clients that write in the baseline.
+    /// Clients that make all writes of the baseline.
     pub users: Arc<Users>,
     size: Size,
     templates: Templates,
     follows: BTreeMap<Kind, Follow>,
 }
 
-/// Times at which the bench observed a change after each step.
+/// Times of one change: the user's patch, and the times at which watches of the bench showed the change after each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
     /// Time of the user's patch.
@@ -43,8 +43,8 @@ pub struct Passed {
 }
 
 impl Baseline {
-    /// Creates the CRDs, namespaces and watches of the baseline. Needs the finished import of `agents`, whose objects serve as
-    /// templates.
+    /// Creates the CRDs, namespaces and watches of the baseline. Call this after the import by the agents, whose objects are the
+    /// templates for the objects of the baseline.
     pub async fn prepare(environment: &Environment, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
         let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_baseline(it))).collect();
         let world = World::of_baseline();
@@ -139,7 +139,8 @@ impl Baseline {
         self.status(Kind::MultiClusterService, name, false).await.map(drop)
     }
 
-    /// Changes a slice and distributes the change. Each step starts when a watch shows the previous one, as with agents.
+    /// Changes a slice and distributes the change. As with agents, each step starts when a watch shows the result of the step
+    /// before.
     pub async fn change(self: &Arc<Self>, slice: u32, marker: u32) -> anyhow::Result<Passed> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let count = self.size.endpoints;
@@ -157,7 +158,8 @@ impl Baseline {
         Ok(Passed { sent, changed, exported, distributed, imported })
     }
 
-    /// Patches one object of a step, and waits until a watch shows the patch. Returns that time.
+    /// Patches one object of a step, and waits until a watch shows the patch. Returns the time at which the watch showed the
+    /// patch.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (baseline, named) = (Arc::clone(self), name.to_owned());
         let write = tokio::spawn(async move { baseline.users.patch(kind, &named, "", &body).await });
@@ -199,7 +201,7 @@ impl Baseline {
 fn of_baseline(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
     definition.metadata.name = Some(format!("{plural}.{BASELINE_GROUP}"));
-    // Two groups may have kinds with equal names, but kubectl's short names and categories would conflict.
+    // Remove short names and categories: kubectl cannot distinguish them if two API groups define the same ones.
     definition.spec.names.short_names = None;
     definition.spec.names.categories = None;
     definition.spec.group = BASELINE_GROUP.to_owned();

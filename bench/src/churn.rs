@@ -30,9 +30,9 @@ pub struct Churn {
     pub agents: Quantiles,
     /// Time for the same steps in the baseline.
     pub baseline: Quantiles,
-    /// Median of the agents divided by that of the baseline.
+    /// Median time through the agents, divided by the median time in the baseline.
     pub p50_ratio: f64,
-    /// 99th percentile of the agents divided by that of the baseline.
+    /// 99th percentile of the times through the agents, divided by the 99th percentile in the baseline.
     pub p99_ratio: f64,
     /// Number of writes by agents, without Leases and Events.
     pub agents_writes: usize,
@@ -60,8 +60,8 @@ impl Changes {
         Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
     }
 
-    /// Changes a slice and waits until the importer shows the change. Returns `None` if a later change overtook it or it takes
-    /// too long.
+    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it within
+    /// [`CHANGE`], for example because a later change overtook this change.
     pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let body = json!({"endpoints": ready_endpoints(marker, self.size.endpoints)});
@@ -118,7 +118,7 @@ pub async fn measure(
     })
 }
 
-/// Makes every other change in the baseline, half a period after the user's change, so that both have the same load.
+/// Makes changes by users and by the baseline in turns, half a period apart, so that agents and baseline have the same load.
 async fn in_turns(
     changes: &Arc<Changes>,
     baseline: &Arc<Baseline>,

@@ -1,5 +1,5 @@
-//! Comparison of the member agent's EndpointSlice controller with kube-controller-manager's. Each has its own control
-//! plane with the same pods, changes and watches. Changes alternate between the two.
+//! Comparison of the member agent's EndpointSlice controller with kube-controller-manager's controller. Each controller has its
+//! own control plane, with the same pods, changes and watches. Changes alternate between the two.
 
 pub mod cluster;
 pub mod contender;
@@ -36,7 +36,7 @@ pub struct Size {
     pub many_pods: usize,
 }
 
-/// Size that covers every step in a short time.
+/// Size of the smoke run, which runs every step in a short time.
 pub const SMOKE: Size = Size { services: 2, pods: 4, flaps: 4, rollouts: 2, rollout_pods: 3, many_pods: 12 };
 
 pub async fn measure(size: Size) -> anyhow::Result<Report> {

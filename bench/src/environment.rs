@@ -34,7 +34,7 @@ pub enum Role {
 pub struct Memory {
     /// Current resident memory.
     pub resident_mib: f64,
-    /// Part of the resident memory that the process has allocated. The rest is its program.
+    /// Part of the resident memory that the process has allocated. The remaining part is mapped from files, such as the program.
     pub allocated_mib: f64,
     /// Peak resident memory.
     pub peak_mib: f64,
@@ -103,7 +103,7 @@ impl Environment {
         Ok(())
     }
 
-    /// Stops all agents, which release their Leases. Returns the time at which the last one ended.
+    /// Stops all agents, which release their Leases. Returns the time at which the last agent ended.
     pub async fn stop_agents(&mut self) -> anyhow::Result<Instant> {
         let agents = std::mem::take(&mut self.agents);
         for ended in try_join_all(agents.values().map(Agent::terminate)).await? {
@@ -124,7 +124,7 @@ impl Environment {
     /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns the fleet's writes since the mark.
     ///
     /// # Errors
-    /// The agents still write after [`SETTLED`].
+    /// If the agents still write after [`SETTLED`].
     pub async fn settled_since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let deadline = Deadline::after(SETTLED);
         let mut before = self.since(mark).await?;
@@ -166,7 +166,7 @@ pub fn agents_writes(ledger: &FleetLedger) -> usize {
     ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()
 }
 
-/// Returns the memory of a process. Fails if it has ended.
+/// Returns the memory of a process. Fails if the process has ended.
 pub fn memory_of(pid: i32) -> anyhow::Result<Memory> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;

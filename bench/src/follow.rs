@@ -1,4 +1,4 @@
-//! Watch that decodes nothing. It records when it showed each resourceVersion and each marker.
+//! Watch that decodes nothing. Records the time at which each resourceVersion and each marker arrives.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;
@@ -88,7 +88,7 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Returns the time at which the watch showed a marker, if it has.
+    /// Returns the time at which the watch showed a marker. `None` if it has not shown the marker yet.
     #[must_use]
     pub fn seen(&self, marker: u32) -> Option<Instant> {
         self.seen.lock().markers.get(&marker).copied()

@@ -23,9 +23,9 @@ pub struct Import {
     pub agents_seconds: f64,
     /// Time of the same import by the baseline.
     pub baseline_seconds: f64,
-    /// Time of the agents divided by that of the baseline.
+    /// Time of the agents divided by the time of the baseline.
     pub ratio: f64,
-    /// Writes that the servers answered before the agents settled.
+    /// Numbers of writes until the agents settled.
     pub writes: Writes,
     /// Memory of each agent after the import.
     pub memory: BTreeMap<Role, Memory>,
@@ -47,7 +47,7 @@ pub struct Writes {
     pub baseline: usize,
 }
 
-/// Measures an import by the agents and then one by the baseline. Returns the results and the baseline, which then has the same
+/// Measures an import by the agents, and then an import by the baseline. Returns the results, and the baseline with its imported
 /// objects.
 pub async fn measure(
     environment: &Environment,

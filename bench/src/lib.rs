@@ -1,5 +1,5 @@
-//! Measurements of fleetnet on real control planes. Each run also measures the baseline: the same writes and watches,
-//! made by hand.
+//! Measurements of fleetnet on real control planes. Each run also measures the baseline: the same writes and watches, made by the
+//! bench without agents.
 //!
 //! ```text
 //! environment (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the baseline's)

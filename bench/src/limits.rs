@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Parallel requests of a client of the bench in one cluster. Agents have the same limit.
+/// Most parallel requests of one client of the bench. Agents have the same limit.
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// Time limit for a measured first import.
 pub const IMPORT: Duration = Duration::from_secs(300);
-/// Time limit for one measured change. A change that takes longer, or that a later one overtakes, counts as not observed.
+/// Time limit for one measured change. A change that takes longer, or that a later change overtakes, counts as not observed.
 pub const CHANGE: Duration = Duration::from_secs(10);
 /// Lifetime of the bench's watches in seconds, longer than any run.
 pub const WATCH_SECONDS: u32 = 7_200;
@@ -14,5 +14,5 @@ pub const WATCH_SECONDS: u32 = 7_200;
 pub const QUIET: Duration = Duration::from_secs(2);
 /// Time limit for the agents of a fleet to settle.
 pub const SETTLED: Duration = Duration::from_secs(60);
-/// Most endpoints of a slice, because addresses in the bench differ only in the last octet.
+/// Most endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so 250 are possible.
 pub const ENDPOINTS: usize = 250;

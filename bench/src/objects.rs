@@ -24,7 +24,7 @@ pub fn service(name: &str) -> Value {
     })
 }
 
-/// Returns a slice of a Service, whose first endpoint has the marker as its address.
+/// Returns a slice of a Service. The first endpoint has the marker as its address.
 #[must_use]
 pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value {
     json!({
@@ -39,14 +39,14 @@ pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value 
     })
 }
 
-/// Returns endpoints in the form of EndpointSlices. The first has the marker as its address.
+/// Returns endpoints in the form of EndpointSlices. The first endpoint has the marker as its address.
 #[must_use]
 pub fn ready_endpoints(marker: u32, count: usize) -> Value {
     let endpoint = |address: String| json!({"addresses": [address], "conditions": {"ready": true}});
     addresses(marker, count).map(endpoint).collect()
 }
 
-/// Returns endpoints in the form of slices in the hub. The first has the marker as its address.
+/// Returns endpoints in the form of the slices in the hub. The first endpoint has the marker as its address.
 #[must_use]
 pub fn hub_endpoints(marker: u32, count: usize) -> Value {
     addresses(marker, count).map(|address| json!({"addresses": [address]})).collect()
@@ -58,7 +58,7 @@ fn addresses(marker: u32, count: usize) -> impl Iterator<Item = String> {
     std::iter::once(format!("11.{high}.{middle}.{low}")).chain(rest)
 }
 
-/// Returns the marker in an object's line of JSON, if there is one.
+/// Returns the marker in an object's line of JSON, if the object has a marker.
 #[must_use]
 pub fn marker_in(json: &str) -> Option<u32> {
     const MARKED: &str = "\"11.";

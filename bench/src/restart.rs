@@ -14,15 +14,15 @@ use std::sync::Arc;
 pub struct Restart {
     /// Number of writes by agents after a restart without changes, without Leases and Events.
     pub writes: usize,
-    /// Number of restarts with a change. The user makes the change as soon as the Leases are released.
+    /// Number of restarts with a change. The user makes the change as soon as the old agents have released the Leases.
     pub restarts: u32,
-    /// Time from that change until the importer shows it, including the start of the agents' processes.
+    /// Time from the end of the old agents until the importer shows the user's change. Includes the start of the new processes.
     pub fresh_change: Quantiles,
-    /// Number of writes by agents for these changes, in all restarts.
+    /// Number of writes by agents for the users' changes, in all restarts.
     pub writes_with_changes: usize,
 }
 
-/// Restarts all agents and measures: first without a change, then with one change each time.
+/// Measures restarts of all agents: one restart without a change, and then `size.restarts` restarts with one change each.
 pub async fn measure(environment: &mut Environment, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
     let mark = environment.mark().await?;
     environment.stop_agents().await?;

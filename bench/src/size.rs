@@ -26,7 +26,7 @@ pub struct Size {
     pub restarts: u32,
 }
 
-/// Size that covers every step in a short time.
+/// Size of the smoke run, which runs every step in a short time.
 pub const SMOKE: Size = Size { services: 2, slices: 2, endpoints: 3, rate: 0, seconds: 2, restarts: 1 };
 
 impl Size {

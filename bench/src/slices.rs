@@ -7,8 +7,8 @@
 //!                                          meter (processor time, allocations), memory (writes, metrics)
 //! ```
 //!
-//! An API server in memory answers the writes. A measurement includes the conversion of pods to backends, tracking of writes,
-//! and metrics, like upstream's reconciler. It excludes reading files.
+//! A simulated API server in memory executes the writes. A measurement includes the conversion of pods to backends, tracking of
+//! writes, and metrics, because the reconciler of `k8s.io/endpointslice` includes them too. It excludes reading files.
 
 pub mod compare;
 pub mod full;
@@ -69,7 +69,7 @@ pub enum Mode {
 /// Runs the measurements that `options` asks for, and passes each result to `print`.
 ///
 /// # Errors
-/// A file cannot be read or written, or a scenario is malformed.
+/// If a file cannot be read or written, or a scenario is malformed.
 pub fn run(options: &Options, mut print: impl FnMut(&Line) -> anyhow::Result<()>) -> anyhow::Result<()> {
     if let Some(folder) = &options.generate {
         return generate::write(folder, &options.pods);

@@ -44,10 +44,10 @@ pub struct Own {
     pub share: Summary,
     /// Time from a decoded event to the start of the resulting write, including all waiting.
     pub reaction: Summary,
-    /// Time from the start of a write to its answer. The server takes most of it.
+    /// Time from the start of a write to its response. Most of this time is the server's.
     pub write: Summary,
-    /// Processor time of the whole process for one change and one baseline change that the process also sees. It includes TLS,
-    /// HTTP and writes.
+    /// Processor time of the whole process for one change, with TLS, HTTP and writes. Includes the watch events of one change of
+    /// the baseline, because the agent also receives them.
     pub processor_microseconds: f64,
 }
 

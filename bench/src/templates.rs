@@ -1,4 +1,4 @@
-//! Templates for the objects that the baseline writes: copies of the agents' objects in the baseline's API group.
+//! Templates for the objects that the baseline writes: copies of the agents' objects, in the API group of the baseline.
 
 use crate::users::Users;
 use crate::world::{BASELINE_GROUP, Kind};
@@ -7,11 +7,11 @@ use fleetnet_api::names::GROUP;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Template for each kind.
+/// Template for the objects of each kind.
 pub struct Templates(BTreeMap<Kind, Value>);
 
 impl Templates {
-    /// Reads the objects that the agents created, as templates. Fails if a kind has none.
+    /// Reads the objects that the agents created, as templates. Fails if there is no object of a kind.
     pub async fn read(users: &Users) -> anyhow::Result<Self> {
         let mut templates = BTreeMap::new();
         for kind in Kind::ALL {
@@ -52,7 +52,8 @@ impl Templates {
         body
     }
 
-    /// Returns a patch of an object's finalizers and annotations. `count` makes each patch different, so that it is a change.
+    /// Returns a patch of an object's finalizers and annotations. `count` makes each patch different, so that the server stores a
+    /// change.
     #[must_use]
     pub fn mark(&self, kind: Kind, count: u32) -> Value {
         let metadata = &self.0[&kind]["metadata"];
@@ -61,7 +62,8 @@ impl Templates {
         json!({"metadata": {"finalizers": metadata["finalizers"], "annotations": annotations}})
     }
 
-    /// Returns a status patch of an object. With `first` it has only one condition, as an agent's first status write does.
+    /// Returns a status patch of an object. With `first`, the patch has at most one condition, like an agent's first status
+    /// write.
     #[must_use]
     pub fn status(&self, kind: Kind, first: bool) -> Value {
         let mut status = self.0[&kind]["status"].clone();

@@ -1,4 +1,4 @@
-//! Writes that users make, for the agents and for the baseline.
+//! Writes of simulated users, for the agents and for the baseline.
 
 use crate::bare::Bare;
 use crate::environment::{Environment, Role};
@@ -16,7 +16,7 @@ pub struct Users {
     clients: BTreeMap<Role, Bare>,
 }
 
-/// resourceVersions of a user's writes for one Service, to wait for.
+/// resourceVersions of a user's writes for one Service. The baseline waits until its watches show these versions.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     /// resourceVersion of the ServiceExport.
@@ -26,7 +26,7 @@ pub struct Written {
 }
 
 impl Users {
-    /// Returns the users of the agents' world or of the baseline's.
+    /// Returns users who write in the agents' world or in the baseline's world.
     pub async fn of(environment: &Environment, world: World) -> anyhow::Result<Arc<Self>> {
         let mut clients = BTreeMap::new();
         for role in Role::ALL {
@@ -56,7 +56,7 @@ impl Users {
         self.client(kind).patch(&format!("{}/{name}{part}", self.world.collection(kind)), body).await
     }
 
-    /// Exports a Service with its slices and imports it, as users do. With two slices, this takes five writes.
+    /// Exports a Service with its slices and imports the Service, as users do. With two slices, this takes five writes.
     pub async fn export_and_import(&self, number: u32, size: Size) -> anyhow::Result<Written> {
         let name = service_name(number);
         let export = async {

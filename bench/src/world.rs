@@ -40,7 +40,7 @@ impl Kind {
         Self::ImportedSlice,
     ];
 
-    /// Returns the role in whose cluster objects of this kind are.
+    /// Returns the role whose cluster has the objects of this kind.
     #[must_use]
     pub const fn role(self) -> Role {
         match self {

@@ -4,8 +4,9 @@ use crate::root;
 use anyhow::{Context as _, bail};
 use std::process::Command;
 
-/// Returns a call of Cargo in this work tree, without the environment variables that describe xtask's own package. Build
-/// scripts that read them, such as ring's, would run again, and everything that depends on those crates would be built again.
+/// Returns a call of Cargo in this work tree, without the environment variables that describe xtask's own package. Otherwise
+/// build scripts that read these variables, such as ring's, would run again, and Cargo would rebuild everything that depends on
+/// them.
 #[must_use]
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

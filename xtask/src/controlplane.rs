@@ -4,10 +4,10 @@
 //! The programs are built once from `tools/controlplane`. The result is cached outside the work tree under a hash of
 //! the sources, so all checkouts and clean builds share it.
 //!
-//! `KUBEBUILDER_ASSETS` is the folder of ready-made binaries that controller-runtime's envtest uses. Programs in that
-//! folder replace ours.
+//! `KUBEBUILDER_ASSETS` is the folder of ready-made binaries that controller-runtime's envtest uses. Programs in that folder are
+//! used instead of the built programs.
 //!
-//! Without Go and that folder, this fails: tests that need a control plane are never skipped.
+//! Without Go and without that folder, the command fails, because tests that need a control plane are never skipped.
 
 use crate::root;
 use anyhow::{Context as _, bail};
@@ -31,7 +31,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// Returns the name of the binary. It is also the first argument that selects the program in our own build.
+    /// Returns the name of the binary. The executable that xtask builds contains all programs, and its first argument is this
+    /// name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,14 +48,14 @@ impl Program {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Invocation {
     pub file: PathBuf,
-    /// First argument, if the executable contains several programs and this selects one.
+    /// First argument that selects the program, if the executable contains several programs.
     pub first_argument: Option<&'static str>,
 }
 
 /// Finds a control plane program, and builds it if necessary.
 ///
 /// # Errors
-/// The folder of `KUBEBUILDER_ASSETS` lacks etcd or kube-apiserver, or the build fails.
+/// If the folder of `KUBEBUILDER_ASSETS` lacks etcd or kube-apiserver, or the build fails.
 pub fn locate(program: Program) -> anyhow::Result<Invocation> {
     match assets() {
         Some(folder) => match ready_made(&folder, program)? {
@@ -65,10 +66,10 @@ pub fn locate(program: Program) -> anyhow::Result<Invocation> {
     }
 }
 
-/// Prints the path of the control plane: the executable built here, or the folder that replaces it.
+/// Prints the path of the control plane: the executable that xtask built, or the folder of `KUBEBUILDER_ASSETS`.
 ///
 /// # Errors
-/// As [`locate`].
+/// Fails for the same reasons as [`locate`].
 pub fn run() -> anyhow::Result<()> {
     let Some(folder) = assets() else {
         println!("{}", Build::of_this_tree()?.ensure()?.display());
@@ -89,8 +90,8 @@ fn built(program: Program) -> anyhow::Result<Invocation> {
     Ok(Invocation { file: Build::of_this_tree()?.ensure()?, first_argument: Some(program.name()) })
 }
 
-/// Returns a program's ready-made binary in `folder`, if it is there. Fails without etcd or kube-apiserver; envtest folders
-/// usually lack some of the other programs.
+/// Returns a program's ready-made binary in `folder`. Fails if etcd or kube-apiserver is missing. `None` if another program is
+/// missing, because envtest folders usually lack some of them.
 fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>> {
     let file = folder.join(program.name());
     if file.is_file() {
@@ -189,7 +190,7 @@ impl Build {
     }
 
     /// Returns linker flags that set the version shown by `kubectl version` and by the server's `/version`. The servers compare
-    /// it with the version that they emulate.
+    /// this version with the version that they emulate.
     fn linker_flags(&self) -> anyhow::Result<String> {
         let version = self.directive("k8s.io/kubernetes ")?;
         let mut parts = version.trim_start_matches('v').split('.');
@@ -202,7 +203,7 @@ impl Build {
         ))
     }
 
-    /// Returns the rest of the first line of go.mod that begins with `name`.
+    /// Returns the first word after `name` in the first line of go.mod that begins with `name`.
     fn directive(&self, name: &str) -> anyhow::Result<String> {
         let text = String::from_utf8(self.read("go.mod")?).context("go.mod is not text")?;
         text.lines()

@@ -1,6 +1,6 @@
-//! Commands of `cargo xtask`, one module each.
+//! Commands of `cargo xtask`, each in its own module.
 //!
-//! This is a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
+//! The crate has a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
 
 pub mod cargo;
 pub mod controlplane;
@@ -55,7 +55,7 @@ pub fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Returns the root of the work tree that this was compiled in.
+/// Returns the root of the work tree in which this program was compiled.
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace").to_path_buf()

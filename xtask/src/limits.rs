@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// Outcomes of faults that wait to be printed. A worker that is faster than a terminal waits.
+/// Most outcomes of faults that wait to be printed. At this number, the workers wait for the terminal.
 pub(crate) const OUTCOMES: usize = 16;
 
-/// Time limit of one test with a fault. The slowest takes 5 s without one; a fault that makes a test run longer is detected.
+/// Time limit of one test with a fault. The slowest test takes 5 s without a fault. A test that exceeds the limit detects its
+/// fault.
 pub(crate) const LONGEST_FAULTY_TEST: Duration = Duration::from_secs(60);

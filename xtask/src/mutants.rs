@@ -1,8 +1,9 @@
 //! Command `cargo xtask mutants`: plants faults, and reports those that the tests do not detect.
 //!
-//! Faults are planted in a copy of this tree below the target directory. The tree itself never changes. The copy is compiled
-//! once with all faults, and an environment variable switches one on for a run of its tests ([`switches`]). The few faults that
-//! cannot be switched are compiled alone. A fault survives if none of its tests fails. A fault that does not compile is an error.
+//! Faults are planted in a copy of this tree below the target directory. The tree itself never changes. The copy is compiled once
+//! with all faults, and an environment variable switches one fault on while its tests run ([`switches`]). A few faults cannot
+//! have a switch, and are compiled one by one. A fault survives if none of its tests fails. A fault that does not compile is an
+//! error.
 
 mod choice;
 mod journal;
@@ -34,7 +35,7 @@ pub(crate) struct Planned {
 /// Plants the chosen faults.
 ///
 /// # Errors
-/// If a test fails without a fault, a fault cannot be planted, or one survives.
+/// If a test fails without a fault, a fault cannot be planted, or a fault survives.
 pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
     let all = tidy::planned_faults()?;
@@ -57,7 +58,7 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let (on_their_own, together): (Vec<&Planned>, Vec<&Planned>) =
         due.into_iter().partition(|one| alone.contains(&numbers[&one.fault.id]));
 
-    // A fault that a variable switches on costs processor time only, so each processor plants some.
+    // A fault with a switch needs no build, so all processors plant such faults in parallel.
     let next = AtomicUsize::new(0);
     let (sender, outcomes) = mpsc::sync_channel(limits::OUTCOMES);
     let plant_some = |sender: mpsc::SyncSender<_>| {
@@ -151,7 +152,7 @@ impl<'a> Report<'a> {
 }
 
 /// Builds the tests with all faults of the tree, so that a later run with other faults builds nothing. Returns the faults that
-/// cannot be switched on: those outside of functions, and those that the compiler rejects beside the unchanged code.
+/// cannot have a switch: faults outside of functions, and faults that the compiler rejects beside the unchanged code.
 fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
     let stopwatch = Stopwatch::start();
     let folders: BTreeSet<&str> =
@@ -161,7 +162,8 @@ fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Res
         let switched = with_switches(all, &mut alone)?;
         let mut texts: BTreeMap<String, String> =
             switched.iter().map(|(file, switched)| (file.clone(), switched.text.clone())).collect();
-        // Faulty code may have warnings. The attribute stands in the first line, so that no line moves.
+        // Allow warnings, because faulty code may cause some. The attribute is added to the first line, so that no line number
+        // changes.
         for folder in all.iter().map(|one| one.fault.folder()).collect::<BTreeSet<_>>() {
             let file = format!("{folder}/src/lib.rs");
             let text = match texts.remove(&file) {
@@ -188,7 +190,8 @@ fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Res
     }
 }
 
-/// Returns the files that have faults, with switches for all that are not in `alone`. Adds to `alone` what can have no switch.
+/// Returns the files that have faults, with switches for all faults that are not in `alone`. Adds to `alone` the faults that
+/// cannot have a switch.
 fn with_switches(all: &[Planned], alone: &mut BTreeSet<u32>) -> anyhow::Result<BTreeMap<String, Switched>> {
     let mut by_file: BTreeMap<&str, Vec<(u32, &Fault)>> = BTreeMap::new();
     for (number, one) in (1..).zip(all) {

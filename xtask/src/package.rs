@@ -47,8 +47,7 @@ fn the_packaged_manifest_names_no_path_and_no_kubernetes_version() {
         }
         let is_path = line.starts_with("path = ") && section != "[lib]";
         assert!(!is_path, "{section} has {line}: the crate is of this workspace alone");
-        // The version feature of k8s-openapi is chosen by the program that uses the library, so the library must not choose
-        // one.
+        // The program that uses the library selects the version feature of k8s-openapi, so the library must not select a version.
         let is_version = line.trim().starts_with("\"v1_") && section != "[dev-dependencies.k8s-openapi]";
         assert!(!is_version, "{section} has {line}");
     }

@@ -1,4 +1,4 @@
-//! Reasons of Events and conditions, as `reasons!` of core lists them.
+//! Reasons of Events and conditions, from the arguments of the macro `reasons!` in core.
 
 use anyhow::Context as _;
 use syn::parse::{Parse, ParseStream};
@@ -8,7 +8,7 @@ use syn::{Attribute, Ident, Item, Token};
 /// File that defines the reasons.
 pub(crate) const DEFINITIONS: &str = "core/src/reasons.rs";
 
-/// Reason with its doc comment and its type, `Normal` or `Warning`.
+/// Reason in the macro `reasons!`, with its doc comment and its type (`Normal` or `Warning`).
 pub(crate) struct Reason {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) kind: Ident,
@@ -32,7 +32,7 @@ impl Parse for Reasons {
 /// Returns the reasons that this source text defines.
 ///
 /// # Errors
-/// If the text is no Rust, or has no well-formed `reasons!`.
+/// If the text is not Rust, or has no well-formed `reasons!`.
 pub(crate) fn reasons(source: &str) -> anyhow::Result<Vec<Reason>> {
     let items = syn::parse_file(source).with_context(|| format!("cannot parse {DEFINITIONS}"))?.items;
     let invocation = items.iter().find_map(|item| match item {

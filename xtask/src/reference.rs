@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Folder of the pages, from the root of the work tree.
 const FOLDER: &str = "docs/reference";
-/// Line below the title of each page. The test that it names checks that the pages are current.
+/// Line below the title of each page. The test that the line names checks that the pages are current.
 const ORIGIN: &str = "Generated from the code by `cargo xtask reference`\
                       <!-- run by reference::the_pages_of_docs_reference_are_current -->. Do not edit.";
 

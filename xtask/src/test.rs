@@ -1,10 +1,10 @@
-//! Command `cargo xtask test`: all tests of the project, those with the cheapest failures first.
+//! Command `cargo xtask test`: runs all tests of the project. The cheapest suites run first.
 //!
 //! Every call of Cargo is for the whole workspace and selects targets, never packages. Features of dependencies
 //! depend on the selected packages, and another selection would build kube and tokio a second time.
 //!
-//! Cargo builds the test programs, and this command runs them. So it knows the time of each test, and it names and
-//! ends a test that hangs.
+//! Cargo builds the test programs, and this command runs the programs. So this command knows the time of each test, and can name
+//! and end a test that hangs.
 
 mod play;
 mod programs;
@@ -37,26 +37,26 @@ pub(crate) struct TestArgs {
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 /// Programs of other packages that also belong to the end-to-end suite.
 ///
-/// Each plays a whole fleet once for every write at which an agent can be cut off. That would take a third of the fast suite's
-/// minute.
+/// Each of these programs plays a whole fleet once for every write at which an agent can be cut off. In the fast suite, this
+/// would take a third of the suite's minute.
 const LONG: [&str; 1] = ["crash_points"];
-/// Time without a finished test after which a program of the fast suite is ended. Each of its tests takes seconds, even on a
-/// busy machine.
+/// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes seconds, even on
+/// a busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
-/// Time without a finished test after which a program of the end-to-end suite is ended. It exceeds the limits inside the tests.
+/// Time without a finished test after which a program of the end-to-end suite is ended. Longer than the limits inside the tests.
 const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
 /// Environment variable with the seed of random numbers in proptest. A fixed seed makes a failure reproducible on another
 /// machine.
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// Time limit for running all code examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
-/// Number of end-to-end tests that run in parallel. They mostly wait, for events in a fleet or for a free fleet.
+/// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 
-/// Runs the suites until one fails. Prints the duration of each, and the slowest tests.
+/// Runs the suites until one suite fails. Prints the duration of each suite, and the slowest tests.
 ///
 /// # Errors
-/// The failure of the first suite that fails.
+/// If a suite fails.
 pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
     let mut times = Times::default();
     let outcome = suites(arguments, &mut times);
@@ -104,7 +104,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     suite(times, "end-to-end suite", &programs, selection, manner)
 }
 
-/// Runs the selected tests of all programs of a suite. Returns how many there were.
+/// Runs the selected tests of all programs of a suite. Returns the number of selected tests.
 fn suite(
     times: &mut Times,
     name: &'static str,
@@ -158,7 +158,7 @@ fn examples() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Test programs of one suite: which integration tests, and whether unit tests too.
+/// Test programs of each suite: names of integration tests, and whether unit tests belong to the fast suite.
 #[derive(Debug, Eq, PartialEq)]
 struct Suites {
     /// True if the suite includes the tests inside libraries and binaries.

@@ -15,7 +15,7 @@ use crate::root;
 use anyhow::bail;
 use source::Tree;
 
-/// Rule of the project. `asks` describes what it requires, and `broken` returns the places that break it.
+/// Rule of the project. `asks` describes the requirement, and `broken` returns the places that break the rule.
 struct Rule {
     asks: &'static str,
     broken: fn(&Tree) -> Vec<String>,

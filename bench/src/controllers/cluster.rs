@@ -25,21 +25,21 @@ pub struct Cluster {
     /// EndpointSlice controller that runs in this cluster.
     pub contender: Contender,
     pub control_plane: ControlPlane,
-    /// Slices as a watch of the bench shows them.
+    /// Slices that a watch of the bench has shown.
     pub seen: Seen,
     user: Bare,
 }
 
-/// Times at which a pod's status was changed.
+/// Times of one change of a pod's status.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// Time at which the bench sent the patch.
     pub asked: Instant,
-    /// Time at which the server answered.
+    /// Time at which the response of the server arrived.
     pub made: Instant,
 }
 
-/// Pod of the comparison, by its numbers.
+/// Pod of the comparison, identified by numbers.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Pod {
     /// Number of the pod's Service.
@@ -83,8 +83,8 @@ fn service_name(number: usize) -> String {
     format!("app-{number:04}")
 }
 
-/// Transition time in the pods' conditions. Controllers compute trigger times from it, but its value does not influence the
-/// measurement.
+/// Transition time in the conditions of pods. Controllers compute trigger times from the transition time, but its value has no
+/// influence on the measurement.
 const TRANSITION: &str = "2026-01-01T00:00:00Z";
 
 impl Cluster {

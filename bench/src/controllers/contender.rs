@@ -23,7 +23,7 @@ pub enum Contender {
     MemberAgent,
 }
 
-/// Running controller. Dropping it ends the process.
+/// Running controller. Dropping the value ends the process.
 pub enum Running {
     KubeControllerManager(Process),
     MemberAgent(fleetnet_tests::agent::Agent),
@@ -76,7 +76,7 @@ impl Running {
         }
     }
 
-    /// Stops the controller's process, gracefully if it supports that.
+    /// Stops the controller's process with a signal to terminate, and waits until the process has ended.
     pub async fn stop(self) -> anyhow::Result<()> {
         match &self {
             Self::KubeControllerManager(process) => {

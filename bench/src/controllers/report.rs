@@ -29,11 +29,11 @@ pub struct Figures {
     pub start_milliseconds: f64,
     /// Number of slice writes for the start.
     pub start_writes: usize,
-    /// Time from the patch of a pod's readiness until its slice shows it.
+    /// Time from the patch of a pod's readiness until the pod's slice shows the new readiness.
     pub flap: Quantiles,
-    /// Time from the server's answer to the last patch of a rollout until slices show all its pods.
+    /// Time from the server's response to the last patch of a rollout until slices show all changed pods.
     pub rollout: Quantiles,
-    /// Time from sending the last patch of a rollout until slices show all its pods. It includes the server's time for the
+    /// Time from sending the last patch of a rollout until slices show all changed pods. Includes the server's time for the
     /// patch.
     pub rollout_asked: Quantiles,
     /// Number of slice writes in all rollouts.
@@ -42,9 +42,10 @@ pub struct Figures {
     pub memory: Memory,
     /// Processor time of the controller until after the rollouts.
     pub processor_seconds: f64,
-    /// Time from a restart with all slices in place until a change that was made meanwhile is published, in milliseconds.
+    /// Time from the start of the controller with existing slices until a pod's change at that time is published, in
+    /// milliseconds.
     pub restart_milliseconds: f64,
-    /// Number of slice writes after a restart, without the one for that change.
+    /// Number of slice writes after a restart, without the write for the pod's change.
     pub restart_writes: usize,
     /// Results with many pods, measured after the restart.
     pub many: Many,
@@ -53,7 +54,7 @@ pub struct Figures {
 /// Results of one controller with many pods.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Many {
-    /// Time from the patch of a pod's readiness until its slice shows it.
+    /// Time from the patch of a pod's readiness until the pod's slice shows the new readiness.
     pub flap: Quantiles,
     pub memory: Memory,
     /// Processor time of the controller since the restart.

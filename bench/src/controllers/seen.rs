@@ -24,7 +24,7 @@ pub type Wanted = (String, bool);
 
 #[derive(Default)]
 struct Shown {
-    /// For each slice, its addresses and whether they are ready.
+    /// Addresses of each slice, by the slice's name. The value is true for a ready address.
     slices: BTreeMap<String, HashMap<String, bool>>,
     waiting: Option<(Vec<Wanted>, oneshot::Sender<Instant>)>,
 }
@@ -78,7 +78,8 @@ impl Seen {
         Ok(Self { shown, task })
     }
 
-    /// Sets the state to wait for. Called before the change that causes it. Only one can be set at a time.
+    /// Sets the expected state. Call this before the change that leads to this state. Only one expected state can be set at a
+    /// time.
     #[must_use]
     pub fn expect(&self, wanted: Vec<Wanted>) -> Expected {
         let (sender, receiver) = oneshot::channel();

@@ -62,7 +62,7 @@ async fn flap_all(controllers: &mut [Controller], services: usize, size: Size) -
         let index = (flap / services) % size.pods;
         let pod = Pod { service, index, number: service * size.pods + index };
         for turn in 0..controllers.len() {
-            // The controllers alternate in who goes first.
+            // The controllers take turns in being the first.
             let each = (turn + flap) % controllers.len();
             samples[each].push(controllers[each].flap(pod).await?);
             sleep(PAUSE).await;
@@ -115,7 +115,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Returns the time from the patch of a pod's status until its slice shows it.
+    /// Changes a pod's readiness. Returns the time from the patch of the pod's status until the pod's slice shows the change.
     async fn flap(&mut self, pod: Pod) -> anyhow::Result<Duration> {
         let becomes_ready = self.toggle(pod);
         let expected = self.cluster.seen.expect(vec![(pod.address(), becomes_ready)]);
@@ -123,8 +123,8 @@ impl Controller {
         Ok(expected.shown().await? - change.asked)
     }
 
-    /// Changes many pods of a Service. Returns two times until slices show all of them: from the answer to the last patch, and
-    /// from sending it.
+    /// Changes many pods of a Service. Returns two durations until slices show all changes: from the server's response to the
+    /// last patch, and from sending the last patch.
     async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<(Duration, Duration)> {
         let pods: Vec<Pod> = pods_of(service, size.pods).take(size.rollout_pods).collect();
         let becomes: Vec<bool> = pods.iter().map(|pod| self.toggle(*pod)).collect();
@@ -157,7 +157,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Restarts the controller. A change of one pod then shows that it works; the write for that change does not count.
+    /// Restarts the controller, and changes one pod to see when the controller works. Counts all slice writes except the write
+    /// for this pod.
     async fn restart(&mut self, size: Size) -> anyhow::Result<()> {
         self.running.take().context("nobody runs")?.stop().await?;
         let mark = self.cluster.control_plane.audit().mark().await?;

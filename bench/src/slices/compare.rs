@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Number of pods or Services from which on the target for a reconcile applies. In smaller scenarios, fixed costs dominate.
+/// Smallest number of pods or Services for which the target of a reconcile applies. In smaller scenarios, fixed costs dominate.
 const LARGE: usize = 100;
-/// Target for the time of a reconcile, in percent of the other program's.
+/// Target for the time of a reconcile, in percent of the other program's time.
 const SHARE_PERCENT: f64 = 5.0;
 /// Target for the time to plan one pod's event, in microseconds.
 const EVENT_MICROSECONDS: f64 = 20.0;
@@ -42,12 +42,12 @@ struct Row {
     /// Time until the plan is ready. Only for the event of one pod.
     planning: Option<Times>,
     same_writes: bool,
-    /// Two flags: the endpoints of both programs are equal, and the lengths of their slices are. `None` if there are no slices
-    /// to compare.
+    /// Two flags: true if the endpoints of both programs are equal, and true if the lengths of their slices are equal. `None` if
+    /// there are no slices to compare.
     same_slices: Option<[bool; 2]>,
 }
 
-/// Times of one scenario by both programs, in microseconds.
+/// Times of one program for one scenario, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     minimum: f64,
@@ -57,7 +57,7 @@ struct Times {
 /// Reads both programs' results and compares them.
 ///
 /// # Errors
-/// A file cannot be read, no scenario is in both, or the slices of a common scenario are missing.
+/// If a file cannot be read, no scenario is in both files, or the slices of a common scenario are missing.
 pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     let theirs = by_scenario(read(&options.theirs)?, |line| line.name.clone());
     let ours = read(&options.ours)?;
@@ -203,7 +203,7 @@ mod tests {
         Line { name: "noop-100".into(), size: 100, ns_op, allocs_op: 5.0, ..Line::default() }
     }
 
-    /// Runs a comparison of two programs with these times and slices. Returns it, and the targets that were missed.
+    /// Runs a comparison of two programs with these times and slices. Returns the table, and the targets that were missed.
     fn compare(
         [theirs, ours]: [&[Line]; 2],
         [their_slices, our_slices]: [&[Arc<EndpointSlice>]; 2],

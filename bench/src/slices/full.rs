@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Measures a reconcile: conversion of pods to backends, plan and writes.
 ///
 /// # Errors
-/// The scenario's limit of endpoints per slice is out of range.
+/// If the scenario's limit of endpoints per slice is out of range.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     let Scenario { name, service, pods, existing, .. } = scenario;
     let (config, zones, mut hints) = (scenario.config()?, scenario.zones(), scenario.hints());

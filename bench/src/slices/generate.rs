@@ -1,4 +1,4 @@
-//! Generator of scenario files, so that a measurement needs no other source.
+//! Generator of scenario files, so that a measurement needs no files from elsewhere.
 
 use crate::slices::full;
 use crate::slices::scenario::Scenario;

@@ -1,7 +1,7 @@
-//! Event of one pod, planned from an incremental state that is kept between events.
+//! Measurement of the event of one pod, which the library plans from the incremental state of a Service.
 //!
-//! The state comes from the initial slices of a scenario. The event is the one pod that differs from them. Each run measures
-//! the change and its reversal, with plan, write and answer. So every run starts from the same state.
+//! The state comes from the initial slices of a scenario. The event is the change of the one pod that differs from these slices.
+//! Each run measures the change and its reversal, with plan, write and response. So every run starts from the same state.
 
 use crate::slices::full;
 use crate::slices::line::Line;
@@ -22,7 +22,7 @@ const ONE_UPDATE: WriteCounts = WriteCounts { creates: 0, updates: 1, deletes: 0
 /// Measures the event of a scenario. Returns `None` if the scenario differs from its slices in more than one pod.
 ///
 /// # Errors
-/// The scenario is malformed, or the event and a full reconcile give different results.
+/// If the scenario is malformed, or the event and a full reconcile give different results.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>> {
     let Some(event) = event(scenario)? else { return Ok(None) };
     let Some(mut world) = World::before(scenario, &event)? else { return Ok(None) };
@@ -46,7 +46,7 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>
     Ok(Some(Line { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
 }
 
-/// Event of one pod: the pod as slices show it, and as it is now. The names differ if the pod was replaced.
+/// Event of one pod: the state of the pod in the slices, and its present state. The names differ if the pod was replaced.
 struct Event {
     before: Pod,
     after: Pod,
@@ -68,7 +68,7 @@ fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     Ok(shown_by(gone, after).map(|before| Event { before, after: after.clone() }))
 }
 
-/// Returns the endpoint that an update removes and the one that it adds, if there is one of each.
+/// Returns the endpoint that an update removes and the endpoint that it adds. `None` unless there is exactly one of each.
 fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     let (before, after) = (&update.before.endpoints, &update.after.endpoints);
     let only = |those: &'_ [Endpoint], others: &[Endpoint]| {
@@ -102,7 +102,7 @@ struct World {
 }
 
 impl World {
-    /// Returns the settled state before `event`. `None` if other pods differ from the slices too, so that more writes are
+    /// Returns the settled state before `event`. `None` if other pods also differ from the slices, so that more writes are
     /// needed.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
@@ -121,7 +121,7 @@ impl World {
         Ok(is_settled.then_some(world))
     }
 
-    /// Handles an event of one pod: plans the change, writes it, and stores the answers.
+    /// Handles an event of one pod: plans the change, writes it, and stores the written slices.
     fn take(&mut self, from: &Pod, to: &Pod) -> anyhow::Result<WriteCounts> {
         self.planning.start();
         if from.metadata.name != to.metadata.name {
@@ -161,7 +161,7 @@ mod tests {
             scenario.pods[1].status.readiness.is_ready = false;
             scenario.pods[2].status.readiness.is_ready = false;
         }));
-        // Each case replaces one endpoint and changes something else too, so it is not measured.
+        // Each case replaces one endpoint and also changes something else, so the bench does not measure the case.
         assert!(!is_measured(|scenario| {
             scenario.pods[1].status.readiness.is_ready = false;
             Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");

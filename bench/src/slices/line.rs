@@ -24,13 +24,13 @@ pub struct Line {
     pub deletes: usize,
     /// Mode: `full`, `incremental` or `selected`. Empty in the results of another program.
     pub mode: String,
-    /// Processor time from a pod's event until its plan is ready, in nanoseconds. The rest of `ns_op` is writes and their
-    /// answers.
+    /// Processor time from a pod's event until its plan is ready, in nanoseconds. The remaining part of `ns_op` is for writes and
+    /// their responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_ns_op: Option<f64>,
     /// Size of the scenario: number of pods, or of Services in the mode `selected`.
     pub size: usize,
-    /// Number of endpoints in the resulting slices; in the mode `selected`, of Services that select the pod.
+    /// Number of endpoints in the resulting slices. In the mode `selected`: number of Services that select the pod.
     pub endpoints: usize,
     /// Number of distinct endpoints in the resulting slices.
     pub distinct_endpoints: usize,

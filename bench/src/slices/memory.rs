@@ -1,4 +1,4 @@
-//! Simulated API server in memory that answers at once, with the bookkeeping of a controller.
+//! Simulated API server in memory that responds immediately, with the bookkeeping of a controller.
 
 use anyhow::Context as _;
 use endpointslice::apply::Written;
@@ -15,12 +15,13 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Simulated API server and controller: executes plans, tracks the writes and updates metrics, like upstream's reconciler.
+/// Simulated API server and controller: executes plans, tracks the writes and updates metrics, as the reconciler of
+/// `k8s.io/endpointslice` does.
 #[derive(Debug)]
 pub struct Memory {
     tracker: Tracker,
     metrics: Metrics,
-    /// Number for the name of the next created slice. It starts above the highest number of the initial slices.
+    /// Number for the name of the next created slice. The first number is above the highest number of the initial slices.
     created: u64,
 }
 
@@ -43,13 +44,13 @@ impl Memory {
     }
 }
 
-/// Returns the highest number with which the name of a slice ends.
+/// Returns the highest number at the end of a slice's name.
 fn highest_number(slices: &[Arc<EndpointSlice>]) -> u64 {
     let number = |slice: &Arc<EndpointSlice>| {
         let name = slice.metadata.name.as_str();
         name[name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..].parse().ok()
     };
-    // Ignores numbers near the maximum. The bench did not make such names, and they would leave no room for more.
+    // Ignore numbers near the maximum. The bench does not create such names, and no higher numbers would be left for new names.
     slices.iter().filter_map(number).filter(|number: &u64| *number < u64::MAX / 2).max().unwrap_or_default()
 }
 
@@ -63,7 +64,7 @@ impl SharedTracker for Tracker {
     }
 }
 
-/// Server side of the simulated API server: answers a write with the slice, its name and its generation.
+/// Simulated API server: responds to a write with the slice, its name and its generation.
 #[derive(Debug)]
 struct Server {
     created: AtomicU64,
@@ -96,7 +97,7 @@ impl SliceWriter for Server {
     }
 }
 
-/// Returns all slices after the writes `written`, by name.
+/// Returns all slices after these writes, ordered by name.
 #[must_use]
 pub fn slices(existing: &[Arc<EndpointSlice>], written: Vec<Written>) -> Vec<Arc<EndpointSlice>> {
     let name = |slice: &EndpointSlice| slice.metadata.name.to_string();
@@ -116,7 +117,8 @@ mod tests {
     use crate::slices::full;
     use crate::slices::scenario::fixtures::{pod, settled};
 
-    /// Adds two pods to a Service whose slices have these names and two endpoints each. Returns the length of each slice then.
+    /// Adds two pods to a Service whose slices have these names and two endpoints each. Returns the length of each slice
+    /// afterwards.
     fn lengths_after(existing: &[&str]) -> Vec<(String, usize)> {
         let mut scenario = settled(2 * existing.len(), 2);
         for (slice, name) in scenario.existing.iter_mut().zip(existing) {

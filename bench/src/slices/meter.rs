@@ -21,8 +21,8 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-/// Number of runs before the measurement, and of runs with counted allocations. Even, so that work that alternates between two
-/// states ends where it began.
+/// Number of runs before the measurement, and below, of runs that count allocations. Both are even, because the work may
+/// alternate between two states and must end in the first state.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 
@@ -69,7 +69,7 @@ impl Meter {
     }
 }
 
-/// Stopwatch for the processor time of one part of the work, including two reads of the clock.
+/// Stopwatch for the processor time of one part of the work. The time includes two readings of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stopwatch {
     began: Duration,

@@ -10,10 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Scenario to measure: the reconcile of `service`, or, if `services` is not empty, the search for those that select the first
+/// Scenario to measure: the reconcile of `service`. If `services` is not empty: the search for the Services that select the first
 /// pod.
 ///
-/// Objects are Kubernetes' JSON. Unknown fields are ignored.
+/// Objects have the JSON form of Kubernetes. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scenario {
@@ -47,7 +47,7 @@ impl Scenario {
     /// Returns the settings of the `endpointslice` library for this scenario.
     ///
     /// # Errors
-    /// The limit of endpoints per slice is out of range.
+    /// If the limit of endpoints per slice is out of range.
     pub fn config(&self) -> anyhow::Result<Config> {
         Ok(Config::default().with_max_endpoints_per_slice(self.max_endpoints_per_slice)?)
     }
@@ -57,20 +57,20 @@ impl Scenario {
         self.nodes.iter().collect()
     }
 
-    /// Returns the hints of the `endpointslice` library, whose state is kept between reconciles.
+    /// Returns the state of topology hints in the `endpointslice` library, which persists between reconciles.
     #[must_use]
     pub fn hints(&self) -> ServiceHints {
         if !self.topology_cache {
             return ServiceHints { topology: None, ..ServiceHints::new() };
         }
         let mut hints = ServiceHints::new();
-        // The ignored result lists Services to plan again, and there are none yet.
+        // Ignore the result, which lists Services to plan again: no Service was planned yet.
         let _ = hints.set_nodes(&self.nodes);
         hints
     }
 }
 
-/// Returns the scenario files of `folder` whose stem matches `only`, sorted by name.
+/// Returns the scenario files of `folder` whose name without extension matches `only`, sorted by name.
 pub fn files(folder: &Path, only: &Regex) -> anyhow::Result<Vec<PathBuf>> {
     let unreadable = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();

@@ -11,7 +11,7 @@ use std::hint::black_box;
 /// Measures the search for the Services that select the first pod.
 ///
 /// # Errors
-/// The scenario has no pod, or the index gives a wrong result.
+/// If the scenario has no pod, or the index returns a wrong result.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     let Scenario { name, services, pods, .. } = scenario;
     let labels = &pods.first().context("a scenario with Services has a pod")?.metadata.labels;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Script in place of Go. It counts builds in the file `builds` and writes an executable.
+/// Script in place of Go. For each build, the script adds a line to the file `builds` and writes an executable.
 const WORKING_GO: &str = r#"#!/bin/sh
 if [ "$1" = version ]; then echo go version go9.9; exit 0; fi
 echo "$@" >> ../builds

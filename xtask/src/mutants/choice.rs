@@ -59,7 +59,7 @@ impl Choice {
             planned = kept;
         }
         if self.within.is_some() {
-            // Without git the order is always the same.
+            // The order depends on HEAD. If git fails, the order is the same in each run.
             let head = git(&["rev-parse", "HEAD"]).unwrap_or_default();
             planned.sort_by_cached_key(|one| Shard::hash(&format!("{} {}", head.trim(), one.fault.id)));
         }

@@ -13,7 +13,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the record of a tree. Starts a new one if the tree changed or `resume` is false.
+    /// Opens the record of a tree. Starts a new record if the tree changed or `resume` is false.
     pub(super) fn open(folder: &Path, digest: &str, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join("seen");
         let text = fs::read_to_string(&path).unwrap_or_default();

@@ -1,28 +1,28 @@
 //! Marks of faults in the source, and the change that each mark makes.
 //!
-//! A mark is a comment above the line that it breaks:
+//! A mark is a comment above the line that its fault changes:
 //!
 //! ```text
 //! // fault S2.1: live ~> get
 //! let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
 //! ```
 //!
-//! The first `live` in the code below becomes `get`. Both sides are compared token by token, so reformatting does not matter.
-//! An empty right side removes the left one.
+//! The first `live` in the code below becomes `get`. The left side is compared with the code token by token, so reformatting does
+//! not matter. If the right side is empty, the fault removes the code of the left side.
 //!
 //! The tests of rule S2 in docs/behaviour.md must detect the fault. A mark such as `// fault S2.1 (export::a_test): …` names
 //! another test instead. A mark with several ids, such as `// fault S2.1, S7.3: …`, is a fault of each of these rules.
 
 use anyhow::{Context as _, bail, ensure};
 
-/// Fault that can be planted in the source, from its mark.
+/// Fault that can be planted in the source, parsed from its mark.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
     /// Id of the fault: the rule that it breaks, and its number in that rule, such as `S4.1`.
     pub(crate) id: String,
     /// Test that must detect the fault, as `file::test`. `None` means the tests of the rule.
     pub(crate) test: Option<String>,
-    /// Path of the file to plant it in, from the root.
+    /// Path of the file in which to plant the fault, from the root.
     pub(crate) file: String,
     /// Line of the fault's mark, from 1.
     pub(crate) line: usize,
@@ -75,7 +75,7 @@ impl Fault {
         self.id.split_once('.').map_or(&self.id, |(rule, _)| rule)
     }
 
-    /// True if `id`, from the command line, is that of this fault or of its rule.
+    /// True if `id`, from the command line, is the id of this fault or of its rule.
     pub(crate) fn is_named_by(&self, id: &str) -> bool {
         self.id == id || self.rule() == id
     }
@@ -85,7 +85,7 @@ impl Fault {
         self.file.split('/').next().unwrap_or_default()
     }
 
-    /// Returns the fault's change as its mark states it.
+    /// Returns the change of the fault, as written in its mark.
     pub(crate) fn change(&self) -> String {
         format!("{}{BECOMES} {}", self.old, self.new)
     }
@@ -93,7 +93,7 @@ impl Fault {
     /// Returns the range of bytes in the file that the fault replaces.
     ///
     /// # Errors
-    /// If that code is not in the line below the mark.
+    /// If the code to replace is not in the line below the mark.
     pub(crate) fn place(&self, text: &str) -> anyhow::Result<std::ops::Range<usize>> {
         let mark: usize = text.split_inclusive('\n').take(self.line - 1).map(str::len).sum();
         let comments = text[mark..].split_inclusive('\n').take_while(|line| line.trim_start().starts_with("//"));
@@ -115,7 +115,7 @@ impl Fault {
     }
 }
 
-/// Returns the end of the code at `at` if it has the same tokens as `old`. Comments and white space do not count.
+/// Returns the end of the code at `at` if this code has the same tokens as `old`. Comments and white space do not count.
 fn end_of(text: &str, at: usize, old: &str) -> Option<usize> {
     let (mut rest, mut wanted) = (&text[at..], old);
     let mut before = text[..at].chars().next_back();

@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// Why the tests were not built.
+/// Reason why the tests were not built.
 pub(super) enum NotBuilt {
     /// The compiler rejects these lines, as file and line.
     Rejected {
@@ -49,7 +49,7 @@ pub(super) struct Scratch {
     root: PathBuf,
     tree: PathBuf,
     target: PathBuf,
-    /// Folder of intermediate results. The tree itself has the same, so dependencies are not compiled twice.
+    /// Folder of intermediate results of Cargo, the same as for the tree itself. So dependencies are not compiled twice.
     intermediate: PathBuf,
 }
 
@@ -67,12 +67,13 @@ struct Program {
 pub(super) struct Suites(BTreeMap<(String, String), Program>);
 
 impl Scratch {
-    /// Copy of the tree in `root`, below `folder`. [`Self::write`] makes it.
+    /// Returns a copy of the tree in `root`, below `folder`. [`Self::write`] creates the files.
     pub(super) fn new(root: PathBuf, folder: &Path, intermediate: PathBuf) -> Self {
         Self { root, tree: folder.join("tree"), target: folder.join("target"), intermediate }
     }
 
-    /// Copies the tree, with other texts for some files. Equal files stay untouched, so that Cargo does not rebuild them.
+    /// Copies the tree. Files in `texts` get these texts. Files that are already equal are not written, so that Cargo does not
+    /// rebuild them.
     pub(super) fn write(&self, texts: &BTreeMap<String, String>) -> anyhow::Result<()> {
         let texts = texts.iter().map(|(file, text)| (self.root.join(file), text.as_str())).collect();
         mirror(&self.root, &self.tree, &texts)
@@ -182,7 +183,7 @@ impl Suites {
         let module = file.strip_suffix("_tests").unwrap_or(file);
         let is_it = |path: &str, program: &Program| {
             let mut parts = path.rsplit("::");
-            // A file directly in `tests/` is a program of its own, so its tests have no module.
+            // A file directly in `tests/` is a separate program, so its tests have no module.
             let is_in_file = path == name && program.target.last().is_some_and(|target| target == file);
             is_in_file || parts.next() == Some(name) && parts.any(|part| part == file || part == module)
         };
@@ -269,7 +270,8 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// True if these tests of a program pass within the time limit with the fault of this number. 0 is no fault.
+/// True if these tests of a program pass within the time limit, while the fault with this number is switched on. 0 means no
+/// fault.
 fn passes(program: &Program, tests: &[&str], fault: u32) -> anyhow::Result<bool> {
     let mut command = command(program);
     command.env(switches::VARIABLE, fault.to_string());
@@ -278,7 +280,7 @@ fn passes(program: &Program, tests: &[&str], fault: u32) -> anyhow::Result<bool>
     Ok(limited::wait(&mut child, LONGEST_FAULTY_TEST)?.is_some_and(|status| status.success()))
 }
 
-/// Makes `to` a copy of `from`, but for files that get other texts. Equal files stay untouched.
+/// Makes `to` a copy of `from`, except that files in `texts` get these texts. Files that are already equal are not written.
 fn mirror(from: &Path, to: &Path, texts: &BTreeMap<PathBuf, &str>) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let mut names = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! One source text with all faults of a file. An environment variable switches one of them on.
+//! Source text of a file with all its faults. An environment variable switches one fault on.
 //!
 //! The innermost block or closure around a fault gets a second copy of its code, with the fault:
 //!
@@ -6,7 +6,7 @@
 //! if is_ready { match crate::planted_fault() { 17 => { send(0) } _ => { send(all) } } }
 //! ```
 //!
-//! So the tests are compiled once for all faults, and a fault costs no more than its tests.
+//! So the tests are compiled once for all faults, and a fault costs only the run of its tests.
 
 use super::mark::Fault;
 use anyhow::Context as _;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
-/// Environment variable with the number of the fault.
+/// Environment variable with the number of the fault to switch on.
 pub(super) const VARIABLE: &str = "FLEETNET_PLANTED_FAULT";
 
 /// Function that each crate with faults gets at the end of its root file.
@@ -34,9 +34,9 @@ pub(super) struct Switched {
     pub(super) text: String,
     /// Lines of each faulty copy, from 1, with the number of its fault.
     copies: Vec<(Range<usize>, u32)>,
-    /// Lines of each code with switches, with the numbers of its faults.
+    /// Lines of each block with switches, from 1, and the numbers of the faults in this block.
     places: Vec<(Range<usize>, Vec<u32>)>,
-    /// Faults that are in no block that could have a copy, such as that of a constant.
+    /// Faults outside of every block that can have a copy, such as a fault in a constant.
     pub(super) left: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Switched {
     /// Adds switches to a source text. `faults` are the faults of the file with their numbers.
     ///
     /// # Errors
-    /// If the text is no Rust, or a fault is not at its mark.
+    /// If the text is not Rust, or a fault is not at its mark.
     pub(super) fn new(text: &str, faults: &[(u32, &Fault)]) -> anyhow::Result<Self> {
         let file = syn::parse_file(text).context("cannot parse it")?;
         let mut blocks = Blocks::default();
@@ -97,7 +97,7 @@ impl<'ast> Visit<'ast> for Blocks {
         visit::visit_expr_closure(self, closure);
     }
 
-    // A constant cannot read the environment.
+    // Constants are left out, because a constant cannot read an environment variable.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
     fn visit_trait_item_const(&mut self, _: &'ast syn::TraitItemConst) {}

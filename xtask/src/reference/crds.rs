@@ -14,7 +14,7 @@ fleetnet: the definitions of the Go agents do not have them. `required` means: r
 
 ";
 
-/// Lists of conditions have the fields of every Kubernetes condition, which the page leaves out.
+/// Name of the fields with a list of conditions. The page leaves out the fields of a condition, which are the same in all kinds.
 const CONDITIONS: &str = "conditions";
 
 pub(super) fn body() -> String {

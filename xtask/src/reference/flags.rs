@@ -45,7 +45,7 @@ fn row(flag: &Arg) -> Vec<String> {
     vec![code(&format!("{name}{value}")), defaults, variable, format!("{}{}", text(&help), values(flag))]
 }
 
-/// Returns the values that the flag accepts, each with its meaning; nothing for flags that accept any value.
+/// Returns the values that the flag accepts, each with its meaning. Returns an empty text for flags that accept any value.
 fn values(flag: &Arg) -> String {
     let values: Vec<String> = flag
         .get_possible_values()

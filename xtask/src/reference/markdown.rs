@@ -27,7 +27,7 @@ fn escape(part: &str, is_code: bool) -> String {
     if is_code { part } else { part.replace('<', "\\<").replace('*', "\\*") }
 }
 
-/// Returns a name between backquotes. Empty stays empty.
+/// Returns a name between backquotes. Returns an empty text for an empty name.
 pub(super) fn code(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("`{}`", name.replace('|', "\\|")) }
 }

@@ -1,4 +1,4 @@
-//! Page of the names on objects, from the constants and the reasons in the sources and their doc comments.
+//! Page of labels, annotations, finalizers, conditions and reasons, from the constants in the sources and their doc comments.
 
 use super::markdown::{code, table, text};
 use crate::reasons::{self, Reason};
@@ -57,7 +57,7 @@ fn module_rows(items: &[Item], name: &str) -> Option<Vec<Vec<String>>> {
     })
 }
 
-/// Returns a row for each public constant that is a text and whose name is wanted.
+/// Returns a row for each public constant that is a text and whose name `is_wanted` accepts.
 fn rows(items: &[Item], is_wanted: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
     let constants = items.iter().filter_map(|item| match item {
         Item::Const(constant) if is_wanted(&constant.ident.to_string()) => Some(constant),

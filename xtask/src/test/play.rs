@@ -13,17 +13,17 @@ use std::time::Duration;
 
 /// Time limit for a test program to end after its last test.
 const END: Duration = Duration::from_secs(60);
-/// Interval at which a silent test program is checked for whether it still runs.
+/// Interval at which this command checks whether a silent test program still runs.
 const LOOK: Duration = Duration::from_secs(1);
-/// Environment variable with the file to which end-to-end tests write their own times. These exclude the time that a test waits
-/// for a fleet.
+/// Environment variable with the file to which end-to-end tests write their own times. A test's own time excludes the wait for a
+/// free fleet.
 const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 
 /// Settings for the run of a test program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner<'a> {
-    /// Number of tests to run in parallel. At least two: with one thread libtest prints a test when it starts and not when it
-    /// ends.
+    /// Number of tests to run in parallel. At least two: with one thread, libtest prints the name of a test at its start, and not
+    /// at its end.
     pub(super) threads: usize,
     /// Time without a finished test after which the program is ended.
     pub(super) silence: Duration,
@@ -43,7 +43,7 @@ pub(super) struct Played {
 /// Runs these tests of a program.
 ///
 /// # Errors
-/// The program cannot be run, a test hangs, or a test was not run. A failed test is no error.
+/// If the program cannot be run, a test hangs, or a test was not run. A failed test is not an error.
 pub(super) fn play(program: &Program, tests: &[&str], manner: Manner<'_>) -> anyhow::Result<Played> {
     let name = &program.name;
     println!("\n{name}: {} of {} tests", tests.len(), program.tests.len());
@@ -132,7 +132,7 @@ fn outcome(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// Progress of a test program. libtest starts tests in order, and starts the next as soon as one ends.
+/// Progress of a test program. libtest starts tests in order, and starts the next test as soon as a running test ends.
 struct Progress<'a> {
     waiting: VecDeque<&'a str>,
     /// Tests that are running, with their start times.

@@ -21,7 +21,7 @@ pub(super) struct Program {
 /// Builds the test programs of these targets of the workspace. Builds nothing without targets.
 ///
 /// # Errors
-/// The targets do not compile.
+/// If the targets do not compile.
 pub(super) fn build(targets: &[&str]) -> anyhow::Result<Vec<Program>> {
     if targets.is_empty() {
         return Ok(Vec::new());

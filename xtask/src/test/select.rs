@@ -17,7 +17,7 @@ pub(crate) struct Selection {
     shard: Option<Shard>,
 }
 
-/// A part of all names.
+/// Part of all names, such as 2 of 3. A name is in the same part every time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shard {
     index: u64,
@@ -36,7 +36,7 @@ impl Selection {
         Some(self.only.as_ref()?.split_once("::")?.0)
     }
 
-    /// True if steps that are no tests run too: `tidy` and the examples in docs.
+    /// True if the run also includes the steps that are no tests: `tidy` and the examples in docs.
     pub(super) fn has_the_rest(&self) -> bool {
         self.only.is_none() && self.shard.is_none_or(|shard| shard.index == 0)
     }
@@ -96,7 +96,7 @@ mod tests {
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
         assert_eq!(parts[1].told(), "--shard 2/3");
-        // Value from the FNV reference: a test must be in the same shard on every machine.
+        // Value from the FNV reference: a test must belong to the same part on every machine.
         assert_eq!(Shard::hash("foobar"), 0x8594_4171_f739_67e8);
     }
 

@@ -60,10 +60,10 @@ const IMPURE: &[&str] = &[
     "RandomState",
 ];
 
-/// Crates that must not make requests. They describe requests as data, and the runtime makes them.
+/// Crates that must not make requests. These crates describe requests as data, and the runtime makes the requests.
 const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core"];
 
-/// Text in code that shows a request with the crates kube or http.
+/// Texts in code that show that the code makes a request with the crates kube or http.
 const REQUESTS: &[&str] = &[
     "Api<",
     "Api::",
@@ -95,8 +95,8 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
 /// Name of the API group, in two parts so that this file passes the check for that name.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
-/// Prefix of the names of Leases, those of the Go agents and ours. These names contain the name of the API group, and the check
-/// allows them outside of `api`.
+/// Prefix of the names of Leases, both of the Go agents and of fleetnet. These names contain the name of the API group, and the
+/// check allows them outside of `api`.
 const LEASE_PREFIX: &str = "2bf2b407.";
 
 pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
@@ -126,7 +126,7 @@ pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the functions of core and types that take a bool. A call of such a function does not say what `true` means.
+/// Returns the functions of core and types that take a bool. At a call of such a function, a reader cannot see what `true` means.
 pub(super) fn bool_parameters(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in PURE.iter().flat_map(|pure| tree.sources(pure)) {

@@ -16,12 +16,12 @@ pub(super) struct Row {
     tests: Vec<String>,
 }
 
-/// Tests and scenarios that tests run: from `file::name` to the folders of their packages.
+/// Tests, and scenarios that a test runs, as `file::name`, each with the folders of its packages.
 pub(super) type Tests = BTreeMap<String, BTreeSet<String>>;
 
 /// Folder of the scenarios: functions that tests run on a fleet.
 const SCENARIOS: &str = "tests/src/scenarios/";
-/// Files whose tests run scenarios, and file of the macros that do.
+/// Files with tests that run scenarios, and the file with the macros for such tests.
 const RUNNERS: [&str; 3] = ["tests/src/scenarios.rs", "tests/tests/", "sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
@@ -91,7 +91,7 @@ fn faults(tree: &Tree) -> anyhow::Result<Vec<Fault>> {
 
 /// Returns the tests that must detect a fault, as (folder of the package, `file::test`).
 ///
-/// These are the test that the mark names, or the tests of the fault's rule in its own package.
+/// If the mark names a test, returns this test. Otherwise returns the tests of the fault's rule that are in the fault's package.
 fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, String)>> {
     let known = tests_of(tree);
     if let Some(test) = &fault.test {

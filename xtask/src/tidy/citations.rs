@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 const BUGS: &str = "docs/behaviour.md";
 /// Endings of paths that are always checked.
 const OURS: [&str; 2] = [".rs", ".md"];
-/// Endings of paths that are checked if they begin with a folder of the root. Others are mostly files of a user or of another
-/// project.
+/// Endings of paths that are checked if they begin with a folder of the root. Other paths with these endings mostly name files of
+/// a user or of another project.
 const OTHERS: [&str; 6] = [".yaml", ".toml", ".json", ".go", ".sh", ".txt"];
 /// Phrases that cite documents outside of the repository.
 const ELSEWHERE: [&str; 2] = ["the spec", "the design"];
-/// Words after the first of these phrases that make it mean the field of a Kubernetes object.
+/// Words after the first phrase of [`ELSEWHERE`]. With such a word, the phrase means the field of a Kubernetes object.
 const FIELD: [&str; 3] = [" of ", " field", "'s "];
 
 /// Returns relative links of documents to files or headings that do not exist.
@@ -47,7 +47,7 @@ fn opens(tree: &Tree, from: &File, target: &str) -> bool {
     heading.is_none_or(|heading| headings(&file.text).contains(heading))
 }
 
-/// Returns the path of a link from the root; `None` if it leaves the repository. An empty link is the document itself.
+/// Returns the path of a link from the root. `None` if the link leaves the repository. An empty link means the document itself.
 fn joined(document: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(document.to_owned());
@@ -64,7 +64,7 @@ fn joined(document: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns the anchors of the headings, as GitHub makes them.
+/// Returns the anchors of the headings, in the form that GitHub uses.
 fn headings(text: &str) -> BTreeSet<String> {
     let titles = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     let anchor = |title: &str| {
@@ -113,7 +113,7 @@ impl<'a> Known<'a> {
         Self { paths, roots }
     }
 
-    /// True if the text must be a path of the tree and is none.
+    /// True if the text must be a path of the tree, but the tree has no such path.
     fn lacks(&self, path: &str) -> bool {
         let is_below_root = path.split_once('/').is_some_and(|(root, _)| self.roots.contains(root));
         let has_ending =
@@ -123,7 +123,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the words of a line that may be paths. A word beside a placeholder, such as `<name>.rs` or `*.md`, is none.
+/// Returns the words of a line that may be paths. A word beside a placeholder, such as `<name>.rs` or `*.md`, is not a path.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
     let is_placeholder = |letter: char| matches!(letter, '<' | '>' | '*' | '{' | '}' | '$' | '…' | ':' | '@' | '~');

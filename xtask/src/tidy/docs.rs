@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 
 /// Marker in a document before a block of commands: the test that runs the block, as `file::test`.
 const RUN_BY: &str = "<!-- run by ";
-/// Marker before a block of commands that no test runs: what the tests lack.
+/// Marker before a block of commands that no test runs. The reason follows.
 const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
 /// Languages of code blocks whose commands people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
 /// Programs whose commands also occur in prose. In backquotes, the name followed by a word is a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// Number of underscores after `::` from which on a name must be a test: names of tests are sentences.
+/// Smallest number of underscores after `::` by which a name in the docs counts as a test, because names of tests are sentences.
 const SENTENCE: usize = 3;
 
-/// Returns names in the docs that should be tests and are not: in a column of tests, or as `file::test` anywhere.
+/// Returns names in the docs that should be tests but do not exist: in a column of tests, or as `file::test` anywhere.
 pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let bare: BTreeSet<&str> = known.keys().filter_map(|test| Some(test.split_once("::")?.1)).collect();
@@ -45,7 +45,7 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     for file in documents(tree) {
         let (mut before, mut is_open) = ("", false);
         for (number, line) in file.text.lines().enumerate() {
-            // A code block in a list is indented.
+            // The block of commands may be in a list, and is then indented.
             let line = line.trim_start();
             if let Some(language) = line.strip_prefix("```") {
                 is_open = !is_open;
@@ -62,7 +62,7 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns commands in prose without a marker right behind them.
+/// Returns commands in prose that have no marker directly behind them.
 pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();

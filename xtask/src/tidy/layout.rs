@@ -1,4 +1,4 @@
-//! Checks of single files: their paths, their length and their place.
+//! Checks of single files: paths, length, and the declaration as a module.
 
 use super::source::{File, Tree};
 use crate::mutants::mark::is_mark;
@@ -6,7 +6,8 @@ use crate::mutants::mark::is_mark;
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 
-/// Parts of paths that exist only on one machine or at one workplace. Each is in two pieces, so that this file passes.
+/// Parts of paths that exist only on one machine or at one workplace. Each text is in two pieces, so that this file passes the
+/// check.
 const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("sha", "red/")];
 
 /// Names of source files that Cargo knows, which need no declaration as a module.
@@ -87,7 +88,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// True for characters that make a match a part of a longer name: `namespaces/...` and the like.
+/// True for characters before a match that make the match a part of a longer name.
 fn goes_on(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '}' | '>')
 }

@@ -2,8 +2,8 @@
 
 use super::source::Tree;
 
-/// Crates whose limits are checked: those of the agents. In other crates a number is mostly a parameter of a test or of a
-/// picture.
+/// Crates whose limits are checked: the crates of the agents. In other crates, most numbers are parameters of tests and
+/// measurements.
 const CRATES: [&str; 8] = ["types", "core", "api", "endpointslice", "runtime", "agent", "member-agent", "hub-agent"];
 
 /// Start of a comment above a number that is no limit, for example an exit code or a unit. The reason follows.
@@ -54,7 +54,7 @@ pub(super) fn limits_elsewhere(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns limits without a doc comment, which must give the reason.
+/// Returns limits without a doc comment. The doc comment must explain the limit.
 pub(super) fn limits_without_reason(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in tree.rust().filter(|file| file.path.ends_with("/src/limits.rs")) {

@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// Names of files and folders that the checks ignore. In a linked work tree `.git` is a file.
+/// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
 /// Document that may name commands, files and bugs that no longer exist, because it describes earlier versions.
@@ -74,7 +74,7 @@ impl Tree {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
-    /// Returns the Rust files of a crate's library and binaries. `folder` is that of the crate.
+    /// Returns the Rust files of a crate's library and binaries. `folder` is the folder of the crate.
     pub(super) fn sources(&self, folder: &str) -> impl Iterator<Item = &File> {
         let prefix = format!("{folder}/src/");
         self.rust().filter(move |file| file.path.starts_with(&prefix) && !file.only_test)
@@ -94,7 +94,8 @@ impl File {
         Self { path, text, uncommented, code, tests, only_test }
     }
 
-    /// Returns the lines of `of` that are not for tests only, each with its number from 1. `of` is one of the file's texts.
+    /// Returns the lines of `of` that are not for tests only, each with its number from 1. `of` is `text`, `uncommented` or
+    /// `code`.
     pub(super) fn production_lines<'a>(&'a self, of: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
         let mut begin = 0;
         of.split('\n').enumerate().filter_map(move |(index, line)| {
@@ -108,7 +109,7 @@ impl File {
     /// For Rust files: returns the comments of each line; empty for a line without a comment.
     pub(super) fn comments(&self) -> impl Iterator<Item = String> {
         let lines = self.text.split('\n').zip(self.uncommented.split('\n'));
-        // Comments are masked byte by byte, so the first difference is at the begin of a comment.
+        // Comments are masked byte by byte, so the first difference is at the start of a comment.
         let begin = |(line, code): &(&str, &str)| line.bytes().zip(code.bytes()).position(|(one, other)| one != other);
         lines.map(move |pair| begin(&pair).map_or_else(String::new, |at| pair.0[at..].to_owned()))
     }
@@ -141,7 +142,8 @@ impl File {
     /// True if the function whose `fn` is at position `at` has a test attribute.
     fn is_test(&self, at: usize) -> bool {
         let before = &self.code[..line_begin(&self.code, at)];
-        // Comments and strings are blank, so this character ends the previous item or starts the surrounding one.
+        // Comments and strings are blank in `code`. So this character ends the previous item, or starts the block around the
+        // function.
         let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
         attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }
@@ -204,7 +206,7 @@ struct Item {
     has_body: bool,
 }
 
-/// Returns the end of the item that starts at `from`: its semicolon, or the brace that closes its first one.
+/// Returns the end of the item that starts at `from`: its semicolon, or the brace that closes its first brace.
 fn item(code: &str, from: usize) -> Option<Item> {
     let mut round: usize = 0;
     let mut braces: usize = 0;
@@ -223,7 +225,7 @@ fn item(code: &str, from: usize) -> Option<Item> {
     None
 }
 
-/// Returns the ranges of items under `#[cfg(test)]`, the attribute included.
+/// Returns the ranges of items under `#[cfg(test)]`, including the attribute.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (at, _) in code.match_indices("#[cfg(test)]") {
@@ -239,8 +241,8 @@ fn line_begin(code: &str, at: usize) -> usize {
     code[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// Returns the text with comments replaced by blanks; if `strings`, also the contents of strings and characters. Line ends and
-/// all other positions stay.
+/// Returns the text with comments replaced by blanks. If `strings` is true, also replaces the contents of strings and characters.
+/// Line ends and the positions of all other text do not change.
 fn mask(text: &str, strings: bool) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
@@ -252,7 +254,7 @@ fn mask(text: &str, strings: bool) -> String {
         };
         let (taken, left) = rest.split_at(length);
         if blank {
-            // As many blanks as the comment has bytes, so that later positions stay.
+            // Write as many blanks as the comment has bytes, so that later positions do not change.
             masked.extend(taken.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
         } else {
             masked.push_str(taken);

@@ -194,7 +194,7 @@ fn a_limit_without_a_reason_is_found() {
     assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
-/// Returns a tree with one rule of core, S1, its test, and these marks of faults.
+/// Returns a tree with these rows of rules, a few tests for them, and these marks of faults in a function of core.
 fn ruled(rows: &str, marks: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
