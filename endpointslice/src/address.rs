@@ -1,4 +1,4 @@
-//! Conversion of pod addresses to the form that slices need: sorted by family, canonical, and valid for the API.
+//! Conversion of pod addresses to the form that slices need: canonical, of a known family, and valid for the API.
 
 use crate::model::AddressType;
 use crate::text::Text;
@@ -40,7 +40,7 @@ pub enum BadAddress {
 /// # Errors
 /// Returns the reason why the address is not valid in an EndpointSlice.
 pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
-    // The standard library parses only canonical IPv4 addresses, so `text` is canonical already.
+    // The standard library parses only canonical IPv4 addresses, so a text that it parses is canonical already.
     if let Ok(address) = text.parse() {
         return if is_forbidden_v4(address) { Err(BadAddress::Forbidden) } else { Ok((Family::V4, text.clone())) };
     }

@@ -23,10 +23,10 @@ pub trait SliceWriter: Sync {
     /// Error of a failed write.
     type Error: std::error::Error + Send + 'static;
 
-    /// Creates `slice`, which has `generateName` instead of a name. Returns the object as stored.
+    /// Creates `slice`, which has `generateName` instead of a name. Returns the stored slice.
     fn create(&self, slice: &EndpointSlice) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Updates a slice to the content of `update`. Returns the object as stored.
+    /// Updates a slice to the content of `update`. Returns the stored slice.
     ///
     /// Either send [`Update::merge_patch`], which keeps what other writers changed on the slice since the plan, or replace the
     /// slice with [`Update::after`].
@@ -46,7 +46,7 @@ pub trait SliceWriter: Sync {
 pub struct Applied<E> {
     /// Writes that succeeded.
     pub written: Vec<Written>,
-    /// Address types of which every write succeeded.
+    /// Address types for which every write succeeded.
     pub completed: Vec<AddressType>,
     /// True if [`apply`] stopped because the namespace is being deleted. This is not an error.
     pub namespace_terminating: bool,
@@ -67,7 +67,7 @@ pub enum Written {
     Created(EndpointSlice),
     /// A slice was updated; the value is the stored slice.
     Updated(EndpointSlice),
-    /// A slice was deleted; the value is the slice as it was.
+    /// A slice was deleted; the value is the slice before the delete.
     Deleted(Arc<EndpointSlice>),
 }
 

@@ -13,7 +13,7 @@ pub struct PodChange {
     /// True if the pod's addresses, readiness or deletion time changed, or if the pod has ended (kube-controller-manager
     /// ignores the end of a pod).
     pub endpoint: bool,
-    /// True if the pod's labels, hostname or subdomain changed, so that other Services may select it.
+    /// True if the pod's labels, hostname or subdomain changed, so that other Services may select the pod.
     pub labels: bool,
 }
 
@@ -53,7 +53,7 @@ impl ServiceName {
     /// Returns the Service that `slice` belongs to.
     ///
     /// # Errors
-    /// If the slice has no service-name label, or an empty one.
+    /// If the slice has no service-name label, or if the label is empty.
     pub fn of_slice(slice: &EndpointSlice) -> Result<Self, NoServiceName> {
         let name = slice.metadata.labels.get(LABEL_SERVICE_NAME).and_then(Text::non_empty).ok_or(NoServiceName)?;
         Ok(Self { namespace: slice.metadata.namespace.clone(), name: name.clone() })

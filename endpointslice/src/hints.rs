@@ -32,8 +32,8 @@ use crate::text::Text;
 /// Sets the hints of each Service in the way for which the Service asks. A Service that asks for no hints gets none.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceHints {
-    /// Hints by zone shares (KEP-2433). If this is `None`, the annotation value `Auto` turns off all hints, including those of
-    /// a traffic distribution.
+    /// Hints by each zone's share of the cluster's CPU (KEP-2433), for Services with the topology annotation. If this is
+    /// `None`, the annotation value `Auto` turns off all hints, including those of a traffic distribution.
     pub topology: Option<Topology>,
     /// Hints by `spec.trafficDistribution`: for clients in the endpoint's own zone or on its own Node.
     pub traffic_distribution: TrafficDistribution,
@@ -67,7 +67,8 @@ impl ServiceHints {
         Self { topology, traffic_distribution: self.traffic_distribution.clone() }
     }
 
-    /// Copies the state of a Service back from `planned`, a copy by [`Self::for_service`] with which the Service was planned.
+    /// Copies the state of a Service back from `planned`, the copy from [`Self::for_service`] with which the Service was
+    /// planned.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { topology, traffic_distribution } = planned;
         if let (Some(topology), Some(planned)) = (&mut self.topology, topology) {
@@ -93,7 +94,7 @@ impl AssignHints for ServiceHints {
         self.traffic_distribution.assign(service, draft);
     }
 
-    /// False for topology hints: a zone's share is a part of all endpoints, so its hints depend on all slices.
+    /// False if the Service gets topology hints, because the share of a zone is a part of the endpoints of all slices.
     fn is_local(&self, service: &Service) -> bool {
         self.topology.is_none() || !is_topology_aware(service)
     }

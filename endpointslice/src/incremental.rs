@@ -14,7 +14,7 @@
 //! as unchanged. In these cases a full plan over all slices is necessary:
 //!
 //! - A pod has endpoints in two slices.
-//! - A slice has ports that no pod serves, belongs to an earlier Service, or has another address type.
+//! - A slice has ports that no pod has, belongs to an earlier Service, or has another address type.
 //! - A placeholder is needed or must be removed.
 //! - Hints depend on all slices.
 //!
@@ -61,7 +61,7 @@ pub struct Incremental {
 pub struct Proposal {
     /// Plan to apply.
     pub plan: Plan,
-    /// True if all slices of the Service were compared, not only the touched ones.
+    /// True if all slices of the Service were compared, not only the touched slices.
     is_full: bool,
 }
 
@@ -105,8 +105,8 @@ impl Incremental {
         self.full_plans
     }
 
-    /// Sets the changed Service. `pods` are all pods that it selects now. Converts all pods again, and the next plan compares
-    /// all slices.
+    /// Sets the changed Service. `pods` are all pods that the Service selects now. Converts all pods again, and the next plan
+    /// compares all slices.
     pub fn set_service<'a>(
         &mut self,
         service: Arc<Service>,
@@ -139,8 +139,8 @@ impl Incremental {
         self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
     }
 
-    /// Keeps the endpoints that slices have of an undecodable pod, until the pod is set or removed. Returns true if there are
-    /// such endpoints.
+    /// Keeps the existing endpoints of an undecodable pod until the pod is set or removed. Returns true if slices contain such
+    /// endpoints.
     pub fn keep_pod(&mut self, name: &Text) -> bool {
         let mut shown = self.families.iter().filter_map(|family| family.shown(name));
         let Some(mut backend) = shown.next() else { return false };

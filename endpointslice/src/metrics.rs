@@ -35,7 +35,7 @@ use prometheus::{
 
 const PREFIX: &str = "endpoint_slice_controller";
 
-/// Settings that may differ between controllers.
+/// Settings of the metrics, which may differ between controllers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MetricsOptions {
     /// Address types of a dual-stack Service that the gauges count.

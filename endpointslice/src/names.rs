@@ -9,7 +9,7 @@ pub const CONTROLLER_NAME: &str = "endpointslice-controller.k8s.io";
 /// Label of a slice: the name of the slice's Service.
 pub const LABEL_SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Label of a slice: the name of the controller that manages it.
+/// Label of a slice: the name of the controller that manages the slice.
 pub const LABEL_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
 /// Label of a slice whose Service is headless. The value of the label is empty.

@@ -28,7 +28,7 @@ impl NodeZones {
         self.0.insert(node.metadata.name.clone(), zone.clone()) != Some(zone)
     }
 
-    /// Forgets the Node with this name. Returns true if it was known.
+    /// Forgets the Node with this name. Returns true if the Node was known.
     pub fn remove(&mut self, name: &str) -> bool {
         self.0.remove(name).is_some()
     }

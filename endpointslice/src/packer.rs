@@ -65,7 +65,7 @@ pub enum Fate<I> {
 /// Result of packing: the changes after which every item is in a bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Packing<I> {
-    /// Result for each bucket, in the order of the input.
+    /// Result for each existing bucket, in the order of the input.
     pub fates: Vec<Fate<I>>,
     /// Items of each new bucket.
     pub created: Vec<Vec<I>>,

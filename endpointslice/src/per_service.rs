@@ -44,7 +44,7 @@ impl<T> PerService<T> {
         self.0.iter().flat_map(|(namespace, names)| names.iter().map(move |(name, value)| (namespace, name, value)))
     }
 
-    /// Keeps only the values for which `keep` returns true. Its arguments are namespace, name and value.
+    /// Keeps only the values for which `keep` returns true. The arguments of `keep` are namespace, name and value.
     #[cfg(feature = "apply")]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Text, &Text, &mut T) -> bool) {
         self.0.retain(|namespace, names| {

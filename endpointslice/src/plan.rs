@@ -104,9 +104,9 @@ pub struct Stats {
 pub struct GroupStats {
     /// List of ports, in the order of the backends.
     pub ports: Arc<[EndpointPort]>,
-    /// Number of endpoints that these slices should have.
+    /// Number of endpoints that slices with these ports should have.
     pub endpoints: usize,
-    /// Number of slices, including a placeholder.
+    /// Number of slices with these ports after the plan, including a placeholder.
     pub slices: usize,
 }
 
@@ -202,8 +202,8 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Returns `None` if `service` selects pods and so gets slices. Otherwise returns true if the existing slices of the Service
-/// must be removed, or false if they stay.
+/// Returns `None` if `service` selects pods and so gets slices. Otherwise returns `Some(true)` if the existing slices of the
+/// Service must be removed, and `Some(false)` if they stay.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     // fault Z6.3: service.spec.is_external_name() ~> false
     if service.spec.is_external_name() {

@@ -16,8 +16,8 @@
 //!
 //! Four cases differ from the tracker of kube-controller-manager:
 //!
-//! - If a slice is deleted before the response to its update, no state of the slice remains. kube-controller-manager then
-//!   writes no slices of the Service until the controller restarts (kubernetes/kubernetes #141592).
+//! - If a slice is deleted before the response to its update, no state of the slice remains here. In the same case,
+//!   kube-controller-manager writes no slices of the Service until it restarts (kubernetes/kubernetes #141592).
 //! - An own deletion leaves no state, in any order of event and response.
 //! - A deletion by another writer is reported also for a slice that this process never wrote.
 //! - A deleted slice that waits for its finalizers does not make the cache look stale (kubernetes/kubernetes #108267).
@@ -48,7 +48,7 @@ use crate::text::Text;
 use std::borrow::Borrow;
 use tracked::Tracked;
 
-/// Writes of slices by one process that its watch has not shown yet.
+/// Record of the writes of slices by one process that its watch has not shown yet.
 #[derive(Clone, Debug, Default)]
 pub struct SliceTracker {
     services: PerService<Tracked>,
@@ -202,7 +202,7 @@ impl SliceTracker {
         tracked.is_some_and(|tracked| tracked.service_uid == metadata.uid && tracked.is_ahead_of(slices))
     }
 
-    /// True if the tracker has state of `slice`.
+    /// True if the tracker has recorded state of `slice`.
     #[must_use]
     pub fn contains(&self, slice: &EndpointSlice) -> bool {
         let service = slice.metadata.labels.get(LABEL_SERVICE_NAME);

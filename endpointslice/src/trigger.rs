@@ -42,7 +42,7 @@ pub struct TriggerTimes {
     services: PerService<Seen>,
 }
 
-/// State of one Service.
+/// Recorded times of one Service.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// UID of the Service. A Service that was created again under the same name starts with new state.
@@ -103,7 +103,8 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records one pod of a Service whose other pods are unchanged. Returns the same as [`Self::observe`].
+    /// Records one pod of a Service whose other pods are unchanged. Like [`Self::observe`], returns the time of the earliest
+    /// change that is not published yet.
     ///
     /// Use this to plan the change of one pod without a list of all pods. Returns `None` for a Service that was never observed.
     pub fn observe_pod(&mut self, namespace: &str, service: &str, pod: &Pod) -> Option<Timestamp> {
@@ -113,8 +114,8 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records that a Service lost one pod. Returns the same as [`Self::observe`]. A deletion itself has no time, and a later
-    /// pod of that name starts with new state.
+    /// Records that a Service lost one pod. Like [`Self::observe`], returns the time of the earliest change that is not
+    /// published yet. A deletion itself has no time, and a later pod of the same name starts with new state.
     pub fn observe_removal(&mut self, namespace: &str, service: &str, pod: &str) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         seen.pods.remove(pod);
@@ -169,8 +170,8 @@ impl TriggerTimes {
         times
     }
 
-    /// Records that a write is sent of a slice with endpoints of these `pods` ([`pods_of`]). The changes of these pods do not
-    /// count for later plans, unless the write fails.
+    /// Records that a write of a slice is sent. `pods` are the pods of the slice's endpoints ([`pods_of`]). The changes of
+    /// these pods do not count for later plans, unless the write fails.
     pub fn send(&mut self, namespace: &str, service: &str, pods: Arc<[Text]>) -> Sent {
         let Some(seen) = self.services.get_mut(namespace, service) else { return Sent::default() };
         let times = pods.iter().filter_map(|pod| seen.waiting.remove_entry(pod)).collect();

@@ -51,12 +51,12 @@ impl Allocation {
     }
 
     /// Returns the number of ready endpoints of a slice for each hinted zone, or `None` if the slice needs new hints. `staying`
-    /// has the numbers of other slices whose hints stay.
+    /// has the same numbers for the slices whose hints are known to stay.
     ///
     /// The hints cannot stay in three cases:
     ///
     /// - A ready endpoint has no hint.
-    /// - A hint is for a zone that needs no endpoint.
+    /// - A hint is for a zone that has no share of the CPU.
     /// - A zone would exceed its maximum, which leaves another zone below its minimum.
     pub(super) fn counts_of(&self, slice: &EndpointSlice, staying: &Counts) -> Option<Counts> {
         let mut counts = Counts::new();

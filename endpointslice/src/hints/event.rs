@@ -13,7 +13,7 @@ pub struct HintEvent {
     pub service: ServiceName,
     /// Address type of the slices whose hints changed. Each address type has its own hints.
     pub address_type: AddressType,
-    /// Change of the hints of these slices.
+    /// Change of the hints of the slices of this address type.
     pub change: HintChange,
 }
 
@@ -22,7 +22,7 @@ pub struct HintEvent {
 pub enum HintChange {
     /// The Service has hints now.
     Enabled,
-    /// The Service asks for hints but cannot have them now, or the reason changed.
+    /// The Service asks for hints but cannot have them now. Also reported when the reason changes.
     Refused(Refusal),
     /// The Service no longer asks for hints.
     TurnedOff,
@@ -42,7 +42,7 @@ pub enum Refusal {
         /// Number of zones.
         zones: usize,
     },
-    /// In every division of the endpoints, the endpoints of one zone would get over 20 % more traffic than an equal share.
+    /// In every division of the endpoints, the endpoints of one zone would get over 20 % more traffic than an average endpoint.
     #[error(
         "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold \
          ({endpoints} endpoints, {zones} zones)"
@@ -59,8 +59,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// True if both have the same reason, even with different numbers. So a Service that scales does not cause an event at each
-    /// step.
+    /// True if both refusals have the same reason, even with different numbers. So a Service that scales does not cause an
+    /// event at each step.
     pub(super) fn is_like(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }

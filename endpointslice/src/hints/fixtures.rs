@@ -27,7 +27,7 @@ pub(super) fn control_plane(mut node: Node) -> Node {
     node
 }
 
-/// Returns one Node for each zone, with this many thousandths of a CPU.
+/// Returns one Node for each zone, with the given thousandths of a CPU.
 pub(super) fn nodes(milli_by_zone: &[(&str, u32)]) -> Vec<Node> {
     milli_by_zone.iter().map(|(zone, milli)| node(zone, &format!("{milli}m"))).collect()
 }
@@ -89,7 +89,7 @@ pub(super) fn draft(creates: Vec<Vec<Endpoint>>, updates: Vec<Vec<Endpoint>>, un
     }
 }
 
-/// Returns an endpoint's hints as text: zones, and Nodes behind an `@`; `-` for none.
+/// Returns an endpoint's hints as text: zones, then Nodes after an `@`; `-` for no hints.
 pub(super) fn shown(endpoint: &Endpoint) -> String {
     let Some(hints) = &endpoint.hints else { return "-".to_owned() };
     let names = |names: &[crate::Text]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join("+");

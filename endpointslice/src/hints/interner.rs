@@ -6,8 +6,8 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Cache of hints, so that a plan does not allocate hints again that an earlier plan allocated. A clone shares the cache until
-/// the clone or the original adds a zone or Node.
+/// Cache of hints, so that a plan reuses the hints that an earlier plan allocated. A clone shares the cache until the clone or
+/// the original adds a zone or Node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
     zones: Arc<HashMap<Text, Arc<Hints>>>,

@@ -44,8 +44,8 @@ impl ZoneShares {
         self.total_milli
     }
 
-    /// True if a zone has too few endpoints: each endpoint of the zone would get over 20 % more traffic than an equal share.
-    /// The argument has the number of endpoints of each zone.
+    /// True if a zone has too few endpoints: each endpoint of the zone would get over 20 % more traffic than an average
+    /// endpoint. The argument has the number of endpoints of each zone.
     #[must_use]
     pub fn overloads(&self, endpoints_by_zone: &BTreeMap<Text, usize>) -> bool {
         let endpoints: usize = endpoints_by_zone.values().sum();
@@ -58,7 +58,7 @@ impl ZoneShares {
 
 /// Returns the minimum number of endpoints for a zone with `milli` of the cluster's `total_milli` CPU: the zone's share of all
 /// `endpoints`, divided by 1.2 and rounded up. With this number, no endpoint of the zone gets over 20 % more traffic than an
-/// equal share.
+/// average endpoint.
 pub(super) fn minimum(milli: u64, total_milli: u64, endpoints: usize) -> usize {
     let needed = (5 * u128::from(milli) * endpoints as u128).div_ceil(6 * u128::from(total_milli));
     usize::try_from(needed).unwrap_or(usize::MAX)
@@ -77,7 +77,7 @@ mod tests {
 
     type Zones = &'static [(&'static str, u64)];
 
-    /// Cases of kube-controller-manager's `TestSetNodes`.
+    /// Cases of kube-controller-manager's `TestSetNodes`. Columns: name, Nodes, resulting CPU of each zone.
     #[test]
     fn the_nine_cases_of_upstream() {
         let (a, b) = (|| node("zone-a", "1000m"), || node("zone-b", "1000m"));

@@ -86,7 +86,8 @@ impl Topology {
         Self { shares, services, interner, events: VecDeque::new() }
     }
 
-    /// Copies the state of a Service back from `planned`, a copy by [`Self::for_service`] with which the Service was planned.
+    /// Copies the state of a Service back from `planned`, the copy from [`Self::for_service`] with which the Service was
+    /// planned.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { mut services, interner, .. } = planned;
         match services.remove(namespace, service) {
@@ -96,7 +97,7 @@ impl Topology {
         self.interner = interner;
     }
 
-    /// True if no Service has recorded hints.
+    /// True if there is no recorded state of any Service.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()

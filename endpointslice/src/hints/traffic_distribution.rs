@@ -23,7 +23,7 @@ pub struct TrafficDistribution {
 /// Value of `spec.trafficDistribution`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Preference {
-    /// Prefer endpoints in the client's zone: `PreferSameZone`, or by its old name `PreferClose`.
+    /// Prefer endpoints in the client's zone: `PreferSameZone`, or the old value `PreferClose`.
     SameZone,
     /// Prefer endpoints on the client's Node, then endpoints in the client's zone: `PreferSameNode`.
     SameNode,

@@ -128,14 +128,14 @@ pub struct TargetRef {
     /// UID of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// Resource version that old controllers wrote. This library never compares it, because it changed with every status
-    /// update of the pod.
+    /// Resource version of the object, which only old controllers wrote. This library never compares it, because each status
+    /// update of a pod changes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<Text>,
-    /// API version of the object. This library does not write it, but a slice may have it.
+    /// API version of the object. This library does not write this field, but an existing slice may have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Text>,
-    /// Path of a part of the object. This library does not write it, but a slice may have it.
+    /// Path of a part of the object. This library does not write this field, but an existing slice may have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_path: Option<Text>,
 }

@@ -17,7 +17,7 @@ pub struct Metadata {
     /// Prefix for a name that the API server generates.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub generate_name: Text,
-    /// Namespace. "" on objects without one, such as a Node.
+    /// Namespace. "" on objects without a namespace, such as a Node.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub namespace: Text,
     /// UID, unique over all objects and time. "" on a new object.
@@ -40,13 +40,13 @@ pub struct Metadata {
     /// Labels, which selectors match.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub labels: TextMap,
-    /// Annotations.
+    /// Annotations, for example the trigger time of a slice.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub annotations: TextMap,
     /// Owner references. The garbage collector deletes the object when all of its owners are deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub owner_references: Vec<OwnerReference>,
-    /// Finalizers. Their owners must remove all of them before the API server removes a deleted object.
+    /// Finalizers. The API server removes a deleted object only after all of its finalizers are removed.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub finalizers: Vec<Text>,
 }

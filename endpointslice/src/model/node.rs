@@ -27,7 +27,7 @@ impl Node {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct NodeStatus {
-    /// `Ready` condition.
+    /// `Ready` condition of the Node.
     #[serde(rename = "conditions", deserialize_with = "ready", serialize_with = "write_ready")]
     pub readiness: Readiness,
     /// Resources available to pods.

@@ -22,7 +22,7 @@ pub struct Pod {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
-    /// Node of the pod; "" before it is scheduled.
+    /// Node of the pod; "" before the pod is scheduled.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub node_name: Text,
     /// Hostname of the pod in the headless Service that `subdomain` names.
@@ -64,7 +64,7 @@ pub struct InitContainer {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
-    /// Name that a Service may refer to; "" if there is none.
+    /// Name that a Service may refer to; "" if the port has no name.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub name: Text,
     /// Port number.
@@ -96,8 +96,8 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PodIp {
-    /// Address in the form that the container runtime reported. On old pods it may be malformed, because the API did not
-    /// validate it.
+    /// Address in the form that the container runtime reported. On old pods the address may be malformed, because old API
+    /// servers did not validate it.
     pub ip: Text,
 }
 
@@ -121,7 +121,7 @@ pub enum Phase {
     Succeeded,
     /// All containers ended, at least one with a failure, and will not run again.
     Failed,
-    /// Any other phase: `Unknown`, or none yet.
+    /// Any other phase: `Unknown`, or no phase yet.
     #[default]
     Other,
 }

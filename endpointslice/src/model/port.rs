@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointPort {
-    /// Name of the Service's port. A list of ports with the name "" differs from a list with an absent name.
+    /// Name of the Service's port. In comparisons of ports, the name "" differs from an absent name.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub name: Option<Text>,
     /// Port number at the endpoint.

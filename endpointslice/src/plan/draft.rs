@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Changes of the slices of one address type.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// Type of the addresses.
+    /// Address type of the slices.
     pub address_type: AddressType,
     /// Slices to create. They have a name prefix and no name yet.
     pub creates: Vec<EndpointSlice>,

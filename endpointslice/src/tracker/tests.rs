@@ -156,7 +156,8 @@ fn the_three_cases_of_a_stale_informer() {
     }
 }
 
-/// kubernetes/kubernetes #141592: the watch shows a deletion by the garbage collector before the response to an update arrives.
+/// Regression test for kubernetes/kubernetes #141592: the watch shows a deletion by the garbage collector before the response
+/// to an update arrives.
 #[test]
 fn an_answer_for_a_slice_that_is_gone_already_is_ignored() {
     let mut tracker = after_writing(&slice(1));

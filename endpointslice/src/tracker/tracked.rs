@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracked {
     pub(super) service_uid: Text,
-    /// Number of this state, unique in its tracker; 0 if none is assigned yet.
+    /// Number of this state, unique in its tracker. 0 if no number is assigned yet.
     pub(super) era: u64,
     pub(super) under_way: usize,
     /// Number of pending creates, whose slices have no UID yet.

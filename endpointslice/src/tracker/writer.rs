@@ -1,4 +1,4 @@
-//! Writer that reports each write to a tracker: [`TrackedWriter`].
+//! Writer that reports each write to a [`SliceTracker`]: [`TrackedWriter`].
 
 use super::{PendingWrite, SliceTracker};
 use crate::apply::SliceWriter;
@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Service};
 use crate::plan::Update;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Lock around a [`SliceTracker`], of any kind.
+/// Lock of any kind around a [`SliceTracker`].
 pub trait SharedTracker: Sync {
     /// Calls `act` with the tracker under the lock. `act` does not block.
     fn with<T>(&self, act: impl FnOnce(&mut SliceTracker) -> T) -> T;
@@ -16,7 +16,7 @@ pub trait SharedTracker: Sync {
 /// is dropped is reported as failed.
 ///
 /// The inner writer should return an error if a slice to delete does not exist any more. On success the tracker expects a
-/// deletion event, which does not come in this case. It would then keep the UID until the Service is deleted.
+/// deletion event, which does not come in this case. The tracker would then keep the UID until the Service is deleted.
 #[derive(Debug)]
 pub struct TrackedWriter<'a, W, T: SharedTracker> {
     writer: &'a W,

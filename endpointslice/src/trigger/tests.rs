@@ -115,7 +115,7 @@ fn the_time_of_a_failed_write_is_kept_until_one_succeeds() {
     assert_eq!(times.observe(&service(0), &[pod("1", 7)]), at(7));
     // The write failed, so the earlier change of pod 1 still counts, although pod 2 changed meanwhile.
     assert_eq!(times.observe(&service(0), &[pod("1", 7), pod("2", 9)]), at(7));
-    // The write failed again, and pod 1 is gone: its change needs no publication any more.
+    // The write failed again, and pod 1 was deleted: the change of pod 1 needs no publication any more.
     assert_eq!(times.observe(&service(0), &[pod("2", 9)]), at(9));
     times.published("ns", "svc");
     assert_eq!(times.observe(&service(0), &[pod("2", 9)]), None);
@@ -249,6 +249,6 @@ fn a_pod_that_is_ready_since_before_its_service_has_the_earlier_time() {
     let mut waiting = pod("1", 0);
     waiting.status.readiness.since = None;
     assert_eq!(times.observe(&service(5), [&waiting]), at(5));
-    // The clock of the pod's node is 2 s behind that of the API server.
+    // The clock of the pod's node is 2 s behind the clock of the API server.
     assert_eq!(times.observe(&service(5), [&pod("1", 3)]), at(3));
 }

@@ -7,8 +7,8 @@ use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::{AddressType, EndpointSlice};
 
-/// Returns a world with one slice to create, one to update and one to delete. Writes whose call has the prefix in `refused`
-/// fail.
+/// Returns a simulated cluster whose plan creates one slice, updates one slice and deletes one slice. Writes whose call has the
+/// prefix in `refused` fail.
 fn all_phases(refused: Option<(&'static str, Refusal)>) -> World {
     let service = service("web");
     let slices = [

@@ -22,7 +22,7 @@ fn a_hook_may_add_metadata_to_what_will_be_written() {
     assert!(world.plan().is_empty());
 }
 
-/// Returns a world with one slice to create, one to update and one to delete.
+/// Returns a simulated cluster whose plan creates one slice, updates one slice and deletes one slice.
 fn three_writes() -> World {
     let service = service("web");
     let slices = [

@@ -1,4 +1,4 @@
-//! Metrics of a controller that reconciles a world, with both settings of `DualStackCount`: [`Meters`].
+//! Metrics of a controller that reconciles a simulated cluster, with both settings of `DualStackCount`: [`Meters`].
 
 use endpointslice::apply::Applied;
 use endpointslice::metrics::{DualStackCount, Metrics, MetricsOptions};

@@ -46,7 +46,7 @@ fn limits_are_held(truth: &Truth, plan: &Plan) {
     }
 }
 
-/// True if an update only adds endpoints to a slice that could have stayed as it was.
+/// True if an update only adds endpoints to a slice that needed no other change.
 fn only_grew(update: &Update) -> bool {
     let Update { before, after, recycled } = update;
     let same_metadata = before.metadata.labels == after.metadata.labels;

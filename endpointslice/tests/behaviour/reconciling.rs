@@ -91,8 +91,8 @@ fn a_placeholder_of_an_earlier_service_is_replaced_not_adopted() {
     assert_eq!(world.lengths(), [0]);
 }
 
-/// Returns a world with one pod whose Node has a zone. The pod has an address of each family, and a hostname that no Service
-/// uses.
+/// Returns a simulated cluster with one pod whose Node has a zone. The pod has an address of each family, and a hostname that
+/// no Service uses.
 fn one_pod(service: Service) -> World {
     let addresses = ["1.2.3.4", "1234::5678:0000:0000:9abc:def0"];
     let mut world = world(vec![pod(1).with_ips(&addresses).with_hostname("example", "")]).with_service(service);
@@ -168,7 +168,7 @@ fn published_pods_are_ready_whatever_they_say() {
 }
 
 /// Reconciles a Service that has one slice to update and needs one new slice. With `has_delete`, another slice is to be
-/// deleted. Returns the world and the calls.
+/// deleted. Returns the simulated cluster and the calls.
 fn going(service: Service, has_delete: bool) -> (World, Vec<String>) {
     let mut slices = vec![slice(1, &service).with_pods(&pods(0..1)).with_label("old", "label")];
     if has_delete {

@@ -52,7 +52,7 @@ impl World {
         Self { service, ..self }
     }
 
-    /// Returns the world with another limit of endpoints per slice, and new metrics.
+    /// Returns the cluster with another limit of endpoints per slice, and new metrics.
     pub(crate) fn with_max(self, max: usize) -> Self {
         let config = self.config.clone().with_max_endpoints_per_slice(max).expect("a limit of a test");
         Self { config, meters: RefCell::default(), ..self }

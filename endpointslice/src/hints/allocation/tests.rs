@@ -69,7 +69,8 @@ fn the_nine_cases_of_giving_and_receiving() {
     }
 }
 
-/// Cases of kube-controller-manager's `Test_getHintsByZone`.
+/// Cases of kube-controller-manager's `Test_getHintsByZone`. Columns: name, endpoints of a slice, maximum of each zone, counts
+/// of other slices whose hints stay, resulting counts (`None` if the slice needs new hints).
 #[test]
 fn the_eight_cases_of_hints_that_may_stay() {
     let a = |hints: &[&str]| hinted(hints, &[], in_zone("zone-a"));

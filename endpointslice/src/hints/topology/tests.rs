@@ -34,7 +34,8 @@ fn ready(zones: &[&str]) -> Vec<Endpoint> {
     zones.iter().map(|zone| in_zone(zone)).collect()
 }
 
-/// Cases of kube-controller-manager's `TestAddHints`.
+/// Cases of kube-controller-manager's `TestAddHints`. Columns: name, CPU of each zone, draft, resulting hints, number of
+/// endpoints hinted to each zone, event.
 #[test]
 fn the_six_cases_of_upstream() {
     let two = || vec![ready(&["zone-a", "zone-b"])];
@@ -192,7 +193,7 @@ fn events_tell_changes_only() {
 }
 
 /// kube-controller-manager has one flag for both address types. If only one address type has hints, it emits an Event for each
-/// of the two at every sync.
+/// of the two at every sync. Here each address type has its own state.
 #[test]
 fn address_types_have_hints_on_their_own() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
