@@ -12,22 +12,20 @@ use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Condition type `Valid`.
 ///
-/// - On a ServiceExport: True if the agent can export the Service.
-/// - On an InternalServiceExport: True if the cluster has the right to export the Service; absent if the right was never
-///   denied.
-/// - On a MultiClusterService: True if its ServiceImport exists and the agent can import the Service.
+/// - On a ServiceExport: the Service may be exported, and can be.
+/// - On an InternalServiceExport: the cluster may export the Service; absent if the right was never denied.
+/// - On a MultiClusterService: its ServiceImport was found, and can be used.
 pub const VALID: &str = "Valid";
-/// Condition type `Conflict` of ServiceExport and InternalServiceExport: True if the export is in conflict with another
-/// cluster's export.
+/// Condition type `Conflict` of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's
+/// export.
 pub const CONFLICT: &str = "Conflict";
 
-/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: True while another writer
-/// undoes an agent's writes for this object. Absent if no writer ever did.
+/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
+/// writes for this object. Absent if that never happened.
 pub const DISPUTED: &str = "Disputed";
 
-/// Condition type `Withdrawn` of ServiceExport: True if the export is withdrawn because its weight is 0. Absent if the weight
-/// was never 0. The condition `Valid` cannot show weight 0: as with the Go agents, `Valid` stays True with the reason
-/// `ServiceIsValid`.
+/// Condition type `Withdrawn` of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never
+/// 0. The condition `Valid` cannot show this: its reason is `ServiceIsValid` for weight 0 too, as with the Go agents.
 pub const WITHDRAWN: &str = "Withdrawn";
 
 /// Desired status, reason and message of a condition.

@@ -7,7 +7,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Prefix of member namespaces in the hub; the rest of the name is the cluster id.
+/// Prefix of the names of member namespaces in the hub. The cluster id follows the prefix.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
 /// Returns the member namespace of a cluster.
@@ -15,12 +15,13 @@ pub fn member_namespace(cluster: &str) -> Text {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
 }
 
-/// Returns the cluster id of a member namespace. The hub agent trusts it, unlike the cluster id in an object's reference.
+/// Returns the cluster id in the name of a member namespace. The hub agent trusts this id, but not the cluster id in an
+/// object's reference, which a member can forge.
 pub fn cluster_of(namespace: &str) -> Option<ClusterId> {
     namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(ClusterId::from)
 }
 
-/// True if this text can be a cluster id: the member namespace with it must be a valid name.
+/// True if this text can be a cluster id: the name of its member namespace must be valid.
 pub fn is_cluster_id(cluster: &str) -> bool {
     is_part_of_subdomain(cluster) && member_namespace(cluster).len() <= LABEL_CHARS_MAX
 }
@@ -35,7 +36,7 @@ pub(crate) fn is_member_namespace(namespace: &str) -> bool {
 pub enum SuffixLength {
     /// 5 hex digits, as many as the random suffix of the Go agents has.
     Short,
-    /// 10 hex digits, if another source slice already has the short name.
+    /// 10 hex digits, used if the export of another source slice already has the short name.
     Long,
 }
 
@@ -65,25 +66,26 @@ fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     format!("{cluster}-{namespace}-{slice}-")
 }
 
-/// True if this is a name that any agent, also a Go agent, would give to the export of this slice.
+/// True if an agent of this cluster (fleetnet or Go) can have chosen this name for the export of the slice.
 pub(crate) fn is_slice_export_name_of_source(name: &str, cluster: &str, slice: &ObjectName) -> bool {
     name.starts_with(&slice_export_prefix(cluster, &slice.namespace, &slice.name))
 }
 
-/// True if this is a name that any agent, also a Go agent, would give to an export of this cluster.
+/// True if an agent of this cluster (fleetnet or Go) can have chosen this name for an exported slice.
 pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
     name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Returns the name `<namespace>-<name>`, if it is a DNS label (RFC 1035), which is valid for every kind that gets such a name.
+/// Returns the name `<namespace>-<name>`; `None` if this text is no DNS label (RFC 1035). A DNS label is a valid name for
+/// every kind.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");
     // fault N2.1: is_dns_1035_label(&joined).then(|| ~> Some(
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
-/// Returns the name to use if the one of [`joined`] is taken or not valid (B3 in docs/behaviour.md). It is cut and ends in 5
-/// hex digits of the UID.
+/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/behaviour.md). The name is cut to
+/// the length of a DNS label and ends in 5 hex digits of the UID.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
@@ -139,13 +141,14 @@ pub(crate) fn is_label_value(value: &str) -> bool {
         && ends(bytes.last())
 }
 
-/// True if this is a qualified name, with or without a domain in front: `h2c`, `kubernetes.io/h2c`.
+/// True if this is a qualified name of Kubernetes, with or without a domain, such as `kubernetes.io/h2c` or `h2c`.
 pub(crate) fn is_qualified_name(name: &str) -> bool {
     let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_1123_subdomain)
 }
 
-/// Returns a fingerprint of what accepted exports of one Service have in common: their ports, and whether they are headless.
+/// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the same
+/// fingerprint.
 pub fn export_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Text {
     let ports = ports_fingerprint(ports);
     match import_type {
@@ -156,7 +159,7 @@ pub fn export_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Tex
 }
 
 /// Returns a fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not count,
-/// since each exporter chooses its own.
+/// because they may differ between exporters.
 pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     let mut lines: Vec<String> = ports
         .iter()
@@ -173,7 +176,8 @@ pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
 }
 
-/// Returns the first hex digits of SHA-256 over these parts. A zero byte after each part makes `ab`+`c` differ from `a`+`bc`.
+/// Returns the first hex digits of the SHA-256 hash of these parts. A zero byte ends each part, so that the parts `ab` and
+/// `c` have another hash than `a` and `bc`.
 fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -188,7 +192,7 @@ fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     hex
 }
 
-/// Cuts a part of a name to this many characters, and removes trailing characters that a subdomain may not have before a dash.
+/// Cuts a part of a name to this many characters, and removes dashes and dots at the end of the part.
 fn cut(part: &str, chars: usize) -> &str {
     let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);
     // fault E3.2: part[..end].trim_end_matches(['-', '.']) ~> &part[..end]
@@ -281,8 +285,8 @@ mod tests {
         }
     }
 
-    /// The hub agent stores fingerprints in the annotation `ports-offered-since`. If an upgrade changed them, it would stamp
-    /// every export again, which changes the winners of conflicts.
+    /// The hub agent stores fingerprints in the annotation `ports-offered-since`. If an upgrade changed the fingerprints, the
+    /// hub agent would stamp every export again, which would change the winners of conflicts.
     #[test]
     fn fingerprints_and_names_that_are_stored_never_change() {
         let (http, admin) = (port("http", 80), port("admin", 81));

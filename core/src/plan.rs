@@ -9,13 +9,13 @@ use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
 
 /// Plan of one key.
 ///
-/// The writes of a plan do not depend on each other: they may be carried out in any order, at once, or only in part. A write
-/// that depends on the result of another is in a later plan, made when that result is in the view. So after a crash between two
-/// writes, the next plan completes or reverts the change.
+/// The writes of a plan do not depend on each other: the agent may make them in any order, at once, or only in part. A write
+/// that depends on the result of another write is in a later plan, made when this result is in the view. So after a crash
+/// between two writes, the next plan completes or reverts the change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub writes: Vec<Write>,
-    /// Time to plan this key again even without a change.
+    /// Time of the next plan of this key, even if no object changes until then.
     pub again: Option<Timestamp>,
     /// Blocking reasons: what stops progress until a user acts. For the log and a metric.
     pub blocking_reasons: Vec<BlockingReason>,
@@ -27,7 +27,7 @@ impl Plan {
         Self { writes: vec![write], ..Self::default() }
     }
 
-    /// True if the plan has no writes, no blocking reasons and no time.
+    /// True if the plan has no writes and no time of a next plan. A plan with blocking reasons only is empty too.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.again.is_none()
     }
@@ -58,13 +58,13 @@ impl Plan {
         self.writes.push(write);
     }
 
-    /// Requests that the key is planned again at this time, or earlier if that was requested before.
+    /// Requests that the key is planned again at this time. An earlier time that was already requested stays.
     pub fn plan_again_at(&mut self, at: impl Into<Option<Timestamp>>) {
         // fault U7.3: [self.again, at.into()].into_iter().flatten().min( ~> self.again.or(at.into()
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
-    /// Adds the writes, reasons and times of another plan.
+    /// Adds the writes and blocking reasons of another plan, and keeps the earlier of the two times.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.plan_again_at(other.again);
@@ -76,7 +76,7 @@ impl Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockingReason {
     pub reason: Reason,
-    /// Message with the object, the cause and what to do.
+    /// Message for the operator: the object, the cause and the next step.
     pub message: String,
 }
 
@@ -102,7 +102,7 @@ impl Write {
         Self::new(at, Action::Create(desired))
     }
 
-    /// Returns a write that changes our fields of an object, with its known resourceVersion as the precondition.
+    /// Returns a write that changes the agent's fields of an object, with the known resourceVersion as the precondition.
     pub fn patch(meta: &Meta, patch: Patch) -> Self {
         Self::new(meta.name.clone(), Action::Patch { resource_version: meta.resource_version, patch })
     }
@@ -149,12 +149,12 @@ impl Write {
 /// Operation of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// POST. The answer AlreadyExists is no failure: it shows that another object has the name.
+    /// POST. The response AlreadyExists is no failure: it shows that another object has the name.
     Create(Desired),
     /// Merge patch with the known resourceVersion as the precondition.
     Patch {
         resource_version: u64,
-        /// Fields to change, all of which we own.
+        /// Fields to change. The agent owns all of these fields.
         patch: Patch,
     },
     /// DELETE with the UID as precondition.
@@ -165,13 +165,13 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Desired {
     InternalServiceExport {
-        /// Reference to the source object; its resourceVersion is also written to the last-observed annotation.
+        /// Reference to the source Service. Its resourceVersion is also written to the last-observed annotation.
         reference: Reference,
         content: ExportContent,
     },
     EndpointSliceExport(HubSliceSpec),
     EndpointSliceImport(HubSliceSpec),
-    /// A ServiceImport. In a member it is created with a controller and the cleanup finalizer, in the hub with neither.
+    /// ServiceImport. In a member, the object has a controller and the cleanup finalizer from the start, in the hub neither.
     ServiceImport {
         /// MultiClusterService that controls the ServiceImport.
         controller: Option<Controller>,
@@ -231,11 +231,11 @@ pub struct DerivedService {
     pub consumer_type: ConsumerType,
     /// Ports of the ServiceImport. The API server chooses node ports.
     pub ports: Vec<ServicePort>,
-    /// True for a headless Service, whatever its type.
+    /// True for a headless Service. Then the type is ClusterIP.
     pub headless: bool,
     /// Session affinity of the ServiceImport.
     pub session_affinity: SessionAffinity,
-    /// True to request addresses of both families, if the cluster has both. Once true, it stays true.
+    /// True to request addresses of both IP families, if the cluster has both. A dual-stack Service stays dual-stack.
     pub dual_stack: bool,
     /// True to request an internal load balancer from the cloud.
     pub internal_load_balancer: bool,
@@ -248,11 +248,11 @@ pub struct ImportedSlice {
     pub service: Text,
     /// Content of the distributed slice.
     pub content: SliceContent,
-    /// Source generation, stored on the imported slice so that its latency is observed once.
+    /// Source generation, stored on the imported slice so that the latency of this generation is observed only once.
     pub observed_generation: i64,
 }
 
-/// Fields of an existing object to set. Each variant is one request, to objects of one kind.
+/// Fields to set in an existing object. Each variant is one request to one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Patch {
     /// `metadata.finalizers`, of an object of any kind.
@@ -290,7 +290,7 @@ pub enum Patch {
         /// Load balancer status of the derived Service, copied to the MultiClusterService.
         load_balancer: LoadBalancerStatus,
     },
-    /// Owners and finalizers of a member's ServiceImport that had no controller and gets one.
+    /// Owners and finalizers of a member's ServiceImport without a controller, which gets a controller.
     ServiceImportOwners {
         /// Owner references that the object already has.
         others: Vec<Owner>,
@@ -301,16 +301,17 @@ pub enum Patch {
     },
     ServiceImportStatus(ImportStatus),
     InternalServiceImportStatus(ImportStatus),
-    /// Record of granted claims and finalizers of the hub's ServiceImport. Without claims the annotation is removed.
+    /// Record of granted claims on the hub's ServiceImport, and its finalizers. If there are no granted claims, the patch
+    /// removes the annotation with the record.
     Claims {
-        /// From the member namespace of each importer to its cluster id.
+        /// Map from the member namespace of each importer to the importer's cluster id.
         importers: std::collections::BTreeMap<Text, ClusterId>,
         /// Member namespace of the exclusive claim, if there are other claims.
         load_balancer: Option<Text>,
-        /// Finalizers to set; ours is included if there is a claim.
+        /// Finalizers to set. Our finalizer is included if there is a granted claim.
         finalizers: Finalizers,
     },
-    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so it removes the annotation.
+    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so this type removes the annotation.
     ConsumerType(ConsumerType),
     DerivedService(DerivedService),
     ImportedSlice(ImportedSlice),
@@ -346,10 +347,10 @@ impl Patch {
     }
 }
 
-/// Kubernetes Event about an object. Its component is that of the Go agents (`serviceexport-controller`).
+/// Kubernetes Event about an object. The component has the same name as in the Go agents, such as `serviceexport-controller`.
 pub type Event = fleetnet_types::Event<Kind, Reason>;
 
-/// Returns an Event about the object with this metadata. Its type (Warning or Normal) follows from the reason.
+/// Returns an Event about the object with this metadata. The reason determines the type of the Event (Warning or Normal).
 pub(crate) fn event(
     component: &'static str,
     kind: Kind,
@@ -360,7 +361,7 @@ pub(crate) fn event(
     event_about((kind, meta.name.clone(), meta.uid.clone()), component, reason, message.into())
 }
 
-/// Returns an Event about an object. Its type (Warning or Normal) follows from the reason.
+/// Returns an Event about an object. The reason determines the type of the Event (Warning or Normal).
 pub fn event_about(
     (source, name, uid): (Kind, ObjectName, Uid),
     component: &'static str,
@@ -383,6 +384,6 @@ pub enum Sample {
         /// Start of the measured time; `None` means no sample.
         exported_since: Option<Timestamp>,
     },
-    /// Time from the change of a Service to the hub's outcome for this generation of its export.
+    /// Time from the change of a Service to the outcome of conflict resolution for this change.
     ServiceExported { service: ObjectName },
 }

@@ -1,4 +1,4 @@
-//! Address ranges in CIDR notation, to which the operator can restrict the endpoints of an exporting cluster.
+//! Address ranges in CIDR notation. An operator can restrict the endpoints of an exporting cluster to such ranges.
 
 pub use ipnet::IpNet;
 use std::fmt;
@@ -19,8 +19,8 @@ pub enum RangeError {
     },
 }
 
-/// Parses a range such as `10.1.0.0/16` or `fd00:1::/32`. Stricter than the parser of `ipnet`, which accepts leading zeros and
-/// host bits.
+/// Parses a range such as `10.1.0.0/16` or `fd00:1::/32`. Unlike the parser of `ipnet`, this parser rejects leading zeros,
+/// and rejects bits that are set after the prefix length.
 ///
 /// # Errors
 /// If the text is no address with a prefix length, or has bits set after the prefix length.
@@ -37,7 +37,7 @@ pub fn parse(written: &str) -> Result<IpNet, RangeError> {
     Ok(range)
 }
 
-/// True if the range contains the address, also in the form of an IPv4-mapped IPv6 address.
+/// True if the range contains the address. An IPv4-mapped IPv6 address counts as its IPv4 address.
 pub fn contains(range: &IpNet, address: IpAddr) -> bool {
     range.contains(&address.to_canonical())
 }

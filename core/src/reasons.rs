@@ -1,8 +1,8 @@
-//! Reasons: names for what happens to users' objects.
+//! Reasons: names of causes and outcomes that the agents report to users.
 //!
-//! Each is defined here once. The same name is the reason of conditions and Events, the field `reason` of the log and the label
-//! `reason` of metrics. `docs/events.md` explains each, and what to do. Reasons of conditions that the Go agents also set have
-//! the Go agents' names.
+//! This file defines each reason once. The name of a reason is the same in conditions, in Events, in the field `reason` of
+//! the log and in the label `reason` of metrics. `docs/events.md` explains each reason and the next step. If the Go agents
+//! set the same condition, the reason has the name from the Go agents.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// True if a user must act. Events with such a reason have the type `Warning`, others `Normal`.
+            /// True if a user must act. Then the Event has the type `Warning`, otherwise the type `Normal`.
             pub const fn is_warning(self) -> bool {
                 match self {
                     $(Self::$name => reasons!(@is_warning $kind),)+

@@ -1,8 +1,10 @@
-//! Undecodable objects: they exist but fail to decode. Such an object is not absent. The objects made from it stay and are not
-//! created a second time, until it is decodable or gone. Its last decoded state is in the view's table.
+//! Undecodable objects: objects that exist but fail to decode. An undecodable object is not treated as absent. Until the
+//! object is decodable or gone, the objects made from it stay and are not created again. The view's table keeps the last
+//! decoded state of the object.
 //!
-//! The name tells which objects belong to some undecodable objects. For others only the content would tell, so only the
-//! namespace is known. Each rule asks in the narrowest way, so that one undecodable object blocks nothing else.
+//! Each rule looks only for undecodable objects that its plan may depend on, so that one undecodable object does not block
+//! other keys. The name of an undecodable object often shows which objects depend on it. Otherwise only the unknown content
+//! shows this, and then the rule treats all objects of the namespace as dependent.
 
 use crate::index::Index;
 use crate::model::Kind;
@@ -10,8 +12,8 @@ use crate::work;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of all undecodable objects, by kind. Lookups must be fast: members can create many such objects, and each plan looks
-/// some up.
+/// Names of all undecodable objects, by kind. Lookups must be fast, because members can create many undecodable objects, and
+/// each plan looks up several names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undecodable {
     names: BTreeMap<Kind, BTreeSet<ObjectName>>,
@@ -20,13 +22,13 @@ pub struct Undecodable {
 }
 
 impl Undecodable {
-    /// Adds an undecodable object. Returns true if it was not known.
+    /// Adds an undecodable object. Returns true if the object was not yet known as undecodable.
     pub fn insert(&mut self, kind: Kind, name: ObjectName) -> bool {
         self.named.entry(kind).or_default().insert(name.name.clone(), name.clone());
         self.names.entry(kind).or_default().insert(name)
     }
 
-    /// Removes an object that is decodable again or gone. Returns true if it was known as undecodable.
+    /// Removes an object that is decodable again or gone. Returns true if the object was known as undecodable.
     pub fn remove(&mut self, kind: Kind, name: &ObjectName) -> bool {
         let Some(names) = self.names.get_mut(&kind) else { return false };
         let was = names.remove(name);

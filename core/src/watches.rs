@@ -1,4 +1,4 @@
-//! State of the watch of each kind. Rules remove nothing while a kind that they need is not completely listed.
+//! State of the watch of each kind. A rule removes nothing while a kind that the rule needs is not completely listed.
 
 use crate::model::Kind;
 use fleetnet_types::{Timestamp, WatchState};
@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 pub struct Watches(BTreeMap<Kind, (WatchState, Timestamp)>);
 
 impl Watches {
-    /// Sets the state of a watch at this time. True if it changed.
+    /// Sets the state of a watch at this time. Returns true if the state changed.
     pub fn set(&mut self, kind: Kind, state: WatchState, at: Timestamp) -> bool {
-        // Every kind that a rule reads is watched. Treat one without a watch as not completely listed.
+        // A kind without a watch is treated as not completely listed. This is only a precaution: every kind that a rule reads
+        // is watched.
         let state = if state == WatchState::Unwatched { WatchState::Incomplete } else { state };
         if self.state(kind) == state {
             return false;
@@ -29,12 +30,12 @@ impl Watches {
         self.0.values_mut().for_each(|(_, since)| *since = since.plus_micros(micros));
     }
 
-    /// Returns the time since which a kind's watch has its present state.
+    /// Returns the time at which a kind's watch got its present state.
     pub fn since(&self, kind: Kind) -> Timestamp {
         self.0.get(&kind).map_or(Timestamp(0), |(_, since)| *since)
     }
 
-    /// True if all these kinds are completely listed, so that a decision may depend on them.
+    /// True if all these kinds are completely listed, so that a plan may rely on the absence of an object.
     pub fn complete(&self, required: &[Kind]) -> bool {
         required.iter().all(|kind| self.state(*kind) == WatchState::Complete)
     }

@@ -1,7 +1,7 @@
-//! Counter of the steps that the rules take, for the tests of their running time (`work_tests.rs`). A member can write as much
-//! data as its quota allows, so each rule takes at most O(n log n) time. Outside of tests nothing is counted.
+//! Counter of the steps that the rules take, for the tests of the rules' running time (`work_tests.rs`). A member can write
+//! as much data as its quota allows, so each rule may take at most O(n log n) time. Only tests count steps.
 
-/// Counts one visit of something that a member wrote: an object, a name in an index, an endpoint.
+/// Counts one step: a visit of an object, of a name in an index, or of an endpoint that a member wrote.
 #[inline]
 pub(crate) fn step() {
     #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Growth of a rule's running time while the data of members doubles. The tests count steps, not time: each visit of an object,
-//! a name in an index or an endpoint.
+//! Tests of the rules' running time: if the data of members doubles, the running time may at most double, apart from a
+//! logarithmic factor. The tests count steps, not time. A step is a visit of an object, of a name in an index, or of an
+//! endpoint.
 
 use crate::handover;
 use crate::hub;
@@ -52,7 +53,7 @@ fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {
-    // Items in mixed order, so that sorting has its full cost.
+    // The addresses are not in order, so that sorting them has its full cost.
     let mixed = |at: usize| at * 40_503 % 65_536;
     let address = |at: usize| format!("10.0.{}.{}", mixed(at) >> 8, mixed(at) & 255);
     SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }
@@ -69,7 +70,8 @@ fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
     });
 }
 
-/// Returns a hub with one slice of member-1 that ten importers have. An eleventh importer is recorded without a claim.
+/// Returns a hub view with one slice of member-1, which is distributed to ten importers. The record of claims also names an
+/// eleventh importer that has no claim.
 fn imported() -> (hub::View, hub::Key) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let importers: Vec<String> = (10..20).map(|number| format!("member-{number}")).collect();
@@ -112,7 +114,7 @@ fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
     assert!(steps <= 99 * 10, "{steps} steps for 99 objects");
 }
 
-/// Returns an export of the same source slice by member-2; a member can make many of them.
+/// Returns an export by member-2 that claims the same source slice as the other exports. A member can create many such exports.
 fn rival(number: usize) -> Object {
     let name = format!("member-2-work-app-1-{number:05}");
     let export = slice_export("member-2", &slice("work/app-1")).called(&name).uid(&name).created(seconds(3));

@@ -1,5 +1,5 @@
-//! View of the member agent: its own cluster and its member namespace in the hub. Its indexes give the keys that a change
-//! affects.
+//! View of the member agent: cache of objects in its own cluster and in its member namespace of the hub. Indexes of the view
+//! find the keys to requeue after a change.
 //!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
@@ -47,19 +47,19 @@ pub struct Settings {
     pub hub_namespace: MemberNamespace,
     /// Namespace of derived Services and imported slices in the member (`fleet-system`).
     pub fleet_system_namespace: Text,
-    /// Time for which a derived Service outlives its last exporter, in microseconds.
+    /// Time for which a derived Service stays after its last exporter is gone, in microseconds.
     pub derived_service_grace_micros: i64,
     /// Allowed address ranges of each exporting cluster's endpoints. A cluster without an entry may export any address.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
-    /// Identity of this process in its Leases, to tell two leaders apart.
+    /// Identity of this process in its Leases, which distinguishes two leaders.
     pub leader: Text,
-    /// Time without a renewal by the owner after which this cluster takes over its id, in microseconds.
+    /// Time without a renewal by the owner of the cluster id after which this cluster takes over the id, in microseconds.
     pub takeover_after_micros: i64,
 }
 
-/// Key of the member agent: the unit that it plans at once.
+/// Key of the member agent: identifies the objects of one plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// Export of the Service with this name.
@@ -76,13 +76,13 @@ pub enum Key {
     Heartbeat,
 }
 
-/// In-memory copy of all objects, in the member and the hub, that the rules of the member agent read.
+/// In-memory copy of all objects in the member and in the hub that the rules of the member agent read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub settings: Settings,
     /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
     pub watches: Watches,
-    /// Objects that exist but do not decode. Their last decoded state, if any, is in the tables.
+    /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     pub(crate) undecodable: Undecodable,
     pub services: Table<Service>,
     /// EndpointSlices of the member cluster: source slices and imported slices.
@@ -115,7 +115,7 @@ pub struct View {
     pub(crate) imports_of: Index<Uid>,
     /// From each MultiClusterService to the Services derived for it.
     pub(crate) derived_of: Index<ObjectName>,
-    /// From the name of a derived Service to the MultiClusterServices whose label has that name.
+    /// From the name of a derived Service to the MultiClusterServices whose label contains this name.
     pub(crate) mcs_of_derived_name: Index<Text>,
     /// From each ServiceImport to its claims in the hub.
     pub(crate) claims_of: Index<ObjectName>,
@@ -123,17 +123,18 @@ pub struct View {
     pub(crate) distributed_slices_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices that are being deleted or have no endpoint to import.
     withdrawn_slices_of: Index<ObjectName>,
-    /// From each exporting member to the slices distributed from it.
+    /// From each exporting member to the distributed slices that come from this member.
     pub(crate) distributed_slices_from: Index<ClusterId>,
     /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
-    /// Exports and imports that wait because other objects have their names in the hub.
+    /// Exports and imports that wait for a free name, because other objects have all their possible names.
     nameless: Nameless,
-    /// Server's message for the last rejected write of each key.
+    /// Message of the server that rejected the last write of a key.
     rejections: BTreeMap<Key, String>,
-    /// Writes that other writers undo, by the ServiceExport or MultiClusterService whose condition shows it.
+    /// Writes of this agent that other writers undo, by the ServiceExport or MultiClusterService whose condition shows the
+    /// dispute.
     disputes: Disputes<Key>,
-    /// From each imported slice to the excess content in the server's answer to our last write.
+    /// From each imported slice to the excess content in the response to the agent's last write.
     answered_excess: BTreeMap<Text, u64>,
     /// Last announcement of the hub agent.
     pub(super) hub_announced: Announced,
@@ -182,7 +183,7 @@ impl View {
         }
     }
 
-    /// Stores a change of an object, seen at `at`, and pushes the keys that it concerns.
+    /// Stores a change of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => self.applied(object, at, requeue),
@@ -201,7 +202,7 @@ impl View {
         }
     }
 
-    /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
+    /// Stores the newest state of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
     pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
@@ -211,7 +212,7 @@ impl View {
         }
     }
 
-    /// Stores the new state of a watch. Every decision may depend on it, so all keys are pushed.
+    /// Stores the new state of a watch. Every plan may depend on the state of the watch, so all keys are requeued.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             self.note_orphans(at);
@@ -227,8 +228,8 @@ impl View {
         self.owners.clock_set(micros);
     }
 
-    /// Starts the latency measurement of a Service after its export is written. It ends at the hub's outcome, which the watch
-    /// may have shown already.
+    /// Starts the latency measurement of a Service after its export is written. The measurement ends when the hub has an
+    /// outcome for the export. The watch may already have shown this outcome.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
         self.stamps.await_outcome(service);
         let names = self.internal_exports_of.get(service);
@@ -238,7 +239,7 @@ impl View {
         }
     }
 
-    /// Removes and returns the latencies of Services that got an outcome since the last call.
+    /// Removes and returns the latencies of Services whose exports got an outcome since the last call.
     pub fn service_latencies(&mut self) -> Vec<ServiceLatency> {
         self.stamps.take_latencies()
     }
@@ -256,12 +257,12 @@ impl View {
         if self.acts_in_hub(now) { plan } else { owner::restricted(plan) }
     }
 
-    /// Plans a ServiceImport in a process that makes no claims.
+    /// Plans a ServiceImport in a process that makes no claims, because its import part is off.
     pub fn plan_unclaimed_import(&self, name: &ObjectName) -> Plan {
         import::plan_unclaimed_import(self, name)
     }
 
-    /// Pushes every key that may need a write.
+    /// Pushes the keys of all known objects to `requeue`.
     pub fn all_keys(&self, requeue: &mut Vec<Key>) {
         requeue.push(Key::Heartbeat);
         requeue.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
@@ -292,12 +293,12 @@ impl View {
         Some(self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.owner.clone())
     }
 
-    /// Returns the exporting cluster that a distributed slice names.
+    /// Returns the exporting cluster of a distributed slice.
     pub fn origin_of_distributed_slice(&self, name: &Text) -> Option<&ClusterId> {
         Some(&self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
-    /// True if this member imports a Service or a slice from that cluster. Metrics about other clusters are removed.
+    /// True if this member imports a Service or a slice from `cluster`. The agent removes metrics about other clusters.
     pub fn is_origin(&self, cluster: &ClusterId) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         // fault T27.1: self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported) ~> { let _ = imported; self.distributed_slices_from.get(cluster).next().is_some() }
@@ -310,8 +311,10 @@ impl View {
         Some(ObjectName::new(slice.meta.name.namespace.clone(), service.clone()))
     }
 
-    /// True if a slice of this cluster is an imported one, even if its labels were edited. A distributed slice gets our
-    /// finalizer before it is imported, except one whose name belongs to another slice of this cluster.
+    /// True if a slice of this cluster is an imported slice, even if its labels were edited.
+    ///
+    /// Our finalizer on the distributed slice with the same name shows this, because a distributed slice gets the finalizer
+    /// before it is imported. It gets no finalizer while its name belongs to a slice that was not imported.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let distributed = || {

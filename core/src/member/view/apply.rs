@@ -1,4 +1,4 @@
-//! Stores changes of objects in the member's view, and requeues the keys that each change concerns.
+//! Stores changes of objects in the member's view, and requeues the keys that depend on the changed objects.
 
 use super::{Key, View};
 use crate::index::Taken;
@@ -44,13 +44,13 @@ impl View {
         }
     }
 
-    // === Services: exported ones and derived ones ===
+    // === Services: exported Services and derived Services ===
 
     fn take_service(&mut self, mut service: Service, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = service.meta.name.clone();
         let present = self.services.get(&name).filter(|present| present.meta.uid == service.meta.uid);
         if let Some(derived_from) = present.and_then(|present| present.derived_from.clone()) {
-            // A Service that was derived once stays known as derived, even if its labels are edited.
+            // A derived Service is still treated as a derived Service after another writer edited its labels.
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// Requeues the slices of a Service when the Service becomes exportable, or no longer is.
+    /// Requeues the slices of a Service when the Service becomes exportable, or stops being exportable.
     fn requeue_if_exportable_changed(&mut self, service: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let exportable = export::exportable(self, service, at).is_some();
         let since = &mut self.stamps.exportable;
@@ -114,8 +114,8 @@ impl View {
         }
     }
 
-    /// Requeues the imported slices of a MultiClusterService after it or its derived Service changed, so that they get the
-    /// right Service label.
+    /// Requeues the imported slices of a MultiClusterService after the MultiClusterService or its derived Service changed. So
+    /// the slices get the right Service label.
     fn requeue_bound_slices(&self, mcs: &ObjectName, requeue: &mut Vec<Key>) {
         if let Some(mcs) = self.multi_cluster_services.get(mcs) {
             let imported = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
@@ -128,7 +128,7 @@ impl View {
         requeue.extend(self.stamps.orphaned.keys().map(|slice| Key::SliceImport(slice.clone())));
     }
 
-    // === EndpointSlices: sources and imported ones ===
+    // === EndpointSlices: source slices and imported slices ===
 
     fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, requeue: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
@@ -268,7 +268,8 @@ impl View {
         requeue.push(Key::SliceExport(source));
     }
 
-    /// Updates the list of a slice's changes that the hub lacks. Slice and exports may arrive in any order.
+    /// Updates the record of a slice's changes that are not in the hub yet. The watch events of the slice and of its exports
+    /// may arrive in any order.
     pub(super) fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);
@@ -298,7 +299,8 @@ impl View {
         self.note_pending(&source, at);
         let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
         if !is_named_after {
-            // This export named another slice before its end. Its name is now free for the slice with this UID.
+            // The name of the deleted export was made for another slice than the one in its reference, because another writer
+            // edited the reference. The name is now free for the slice with this UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             // fault A6.4: requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
             requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
@@ -336,7 +338,7 @@ impl View {
         requeue.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
-            // MultiClusterServices that waited for this ServiceImport may continue.
+            // Several MultiClusterServices may request this ServiceImport, and one of them may become its controller now.
             requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
             // fault P2.2: self.requeue_distributed_slices_of(&import, requeue); ~>
             self.requeue_distributed_slices_of(&import, requeue);
@@ -368,14 +370,14 @@ impl View {
         }
     }
 
-    /// Records the time since which an existing or requested ServiceImport has no exporter.
+    /// Records the time at which a ServiceImport lost its last exporter, or was requested while it had none.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.mcs_of_import.get(import).next().is_none() {
             self.stamps.unresolved.end(import);
             return;
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
-        // The exporters of an undecodable ServiceImport are unknown, so its grace period does not run.
+        // The exporters of an undecodable ServiceImport are unknown, so the grace period of the derived Service does not run.
         let unknown = self.undecodable.has(Kind::ServiceImport, import);
         if resolved || unknown {
             self.stamps.unresolved.end(import);
@@ -404,8 +406,8 @@ impl View {
         self.claims_of.shift(import_before.clone(), Some(import.clone()), &name);
         for import in import_before.iter().chain([&import]) {
             self.note_fulfilled(import, at);
-            // The type of the granted claim decides the type of the derived Service, which the MultiClusterService's key
-            // writes.
+            // The granted claim decides the type of the derived Service, and the key of the MultiClusterService plans this
+            // Service.
             requeue.extend(self.mcs_of_import.get(import).cloned().map(Key::MultiClusterService));
         }
         requeue.extend(import_before.filter(|old| *old != import).map(Key::Import));
@@ -417,7 +419,8 @@ impl View {
         let Some(before) = self.claims.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            // The deleted claim named another ServiceImport at the end. Any import may have waited for its name.
+            // The name of the deleted claim was made for another ServiceImport than the one in its reference, because another
+            // writer edited the reference. Any ServiceImport may have waited for this name.
             // fault A6.5: requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
@@ -472,7 +475,7 @@ impl View {
         let owner_before = before.map(|old| old.spec.owner);
         self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
-        // Slices may wait for this one in its old Service and in its new Service.
+        // Removed slices may wait for this slice as their replacement, in its previous Service and in its present Service.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
         replaced.iter().chain(&replaces).for_each(|service| self.requeue_waiting_imports(service, requeue));

@@ -1,4 +1,4 @@
-//! Owner of this cluster's id, as the MemberAgents show it, and what a cluster that does not own its id may write
+//! Owner of this cluster's id according to the MemberAgent in the hub, and the writes that are allowed without ownership
 //! ([`crate::member::identity`]).
 
 use super::{Key, View};
@@ -9,20 +9,20 @@ use crate::plan::{Action, BlockingReason, Plan};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
 
-/// Namespace whose UID identifies a cluster: it exists as long as the cluster.
+/// Namespace whose UID identifies a cluster, because this namespace exists as long as the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
 
 /// Owners and leaders of this cluster's id, as far as this process has seen them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
     own: Option<Uid>,
-    /// Newest renewal that was seen, also of a MemberAgent that is gone.
+    /// Newest renewal that this process has seen. Kept after the MemberAgent is gone.
     renewal: Option<Sighting>,
     /// Time of the last renewal that this process wrote.
     renewed: Option<Timestamp>,
     /// True if the hub denies or rejects this process's renewals.
     is_denied: bool,
-    /// True if the hub accepted a renewal but pruned the UID: its CRD is older.
+    /// True if the hub accepted a renewal but pruned the UID, because its CRD of MemberAgent is too old.
     is_pruned: bool,
     leaders: Leaders,
 }
@@ -44,7 +44,7 @@ struct Sighting {
     leader: Option<Text>,
     renewed: Option<Timestamp>,
     stopped: Option<Timestamp>,
-    /// Time at which this process first saw the renewal; for its own renewal, the time at which it was sent.
+    /// Time at which this process first saw the renewal. For a renewal by this process, the time at which the write was sent.
     seen: Timestamp,
 }
 
@@ -62,14 +62,14 @@ impl Sighting {
     }
 }
 
-/// Leaders that renew the MemberAgent for this cluster. After a normal change of leader the old leader does not return. If a
-/// cluster was cloned, the leaders of both clusters alternate.
+/// Leaders that renew the MemberAgent for this cluster. After a normal change of leader, the old leader does not return. If a
+/// cluster was cloned, both clusters have the same UID, and their leaders renew alternately.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Leaders {
     /// True if this process wrote the newest renewal.
     is_own_newest: bool,
     other: Option<Text>,
-    /// Another leader that has renewed again after this process did, and when.
+    /// Another leader that renewed before and after a renewal by this process, and the time of its last renewal.
     rival: Option<(Text, Timestamp)>,
 }
 
@@ -123,7 +123,7 @@ impl View {
         let has_kind = match self.watches.state(Kind::MemberAgent) {
             WatchState::Incomplete | WatchState::Unwatched => return None,
             WatchState::Complete => true,
-            // Without the CRD no cluster can take over, so the last owner stays the owner.
+            // Without the CRD of MemberAgent, no cluster can take over the id, so the last owner stays the owner.
             WatchState::Absent | WatchState::Unknown => false,
         };
         let name = self.own_member_agent();
@@ -142,8 +142,8 @@ impl View {
         self.in_hub(self.settings.cluster.clone())
     }
 
-    /// Returns the time of the last renewal by this process. Renewals by other processes do not count, so two leaders of one
-    /// cluster alternate and notice each other.
+    /// Returns the time of the last renewal by this process. Renewals by other processes do not count. So two leaders of one
+    /// cluster renew alternately, and each detects the other leader.
     pub(crate) fn last_renewal(&self) -> Option<Timestamp> {
         self.owners.renewed
     }
@@ -164,7 +164,7 @@ impl View {
         }
     }
 
-    /// Records the renewal in a MemberAgent, if it is a new one.
+    /// Records the renewal in a MemberAgent, if this renewal is new.
     pub(super) fn note_renewal(&mut self, at: Timestamp) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         let newest = Sighting::of(agent, &self.settings.leader, at);
@@ -180,7 +180,7 @@ impl View {
         self.owners.renewal = Some(newest);
     }
 
-    /// Records that the hub accepted a renewal of this process. The server's answer is already in the view.
+    /// Records that the hub accepted a renewal by this process. The MemberAgent in the response is already in the view.
     pub fn renewal_written(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let before = self.ownership(at);
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
@@ -191,7 +191,7 @@ impl View {
         self.requeue_if_ownership_changed(&before, at, requeue);
     }
 
-    /// Records that the hub rejects or denies this process's renewals. Exports and imports continue if no other cluster owns
+    /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other cluster owns
     /// the id.
     pub fn renewal_denied(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         let before = self.ownership(at);
@@ -207,7 +207,8 @@ impl View {
         }
     }
 
-    /// Returns the blocking reasons about the cluster id (in use, shared or not checked), for the operators of this cluster.
+    /// Returns the blocking reasons about the cluster id: another cluster uses the id, two clusters share it, or the agent
+    /// cannot check it.
     pub(crate) fn identity_blocking_reasons(&self, now: Timestamp) -> Vec<BlockingReason> {
         let mut blocking_reasons = Vec::new();
         let mut say = |reason, message| blocking_reasons.push(BlockingReason { reason, message });
@@ -262,7 +263,8 @@ impl View {
     }
 }
 
-/// Restricts a plan of a cluster that does not own its id: no writes to the hub, and no deletes in its own cluster.
+/// Removes writes from the plan of a cluster that does not own its id: all writes to the hub, and all deletes in the cluster
+/// itself.
 pub(super) fn restricted(mut plan: Plan) -> Plan {
     // fault O1.1: !is_in_hub(write.kind()) && ~> is_in_hub(write.kind()) ||
     // fault O1.2: && !matches ~> || write.kind() == Kind::Namespace && matches

@@ -1,27 +1,28 @@
-//! Times at which changes were observed: the only state of a view that is not an object. The events carry the times.
-//! `export/slice.rs` writes them into EndpointSliceExports as `exportedSince`.
+//! Times at which the agent observed changes. They measure latencies and grace periods. `export/slice.rs` writes the time of
+//! a slice's change to its EndpointSliceExport as `exportedSince`.
 
 use crate::limits::PENDING_CHANGES_MAX;
 use crate::member::import::admission::NotImported;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Latency of a Service: from the time when its change was first seen to the hub's outcome.
+/// Latency of a Service: from the time at which the exporter first saw a change to the time at which it saw the hub's outcome
+/// for this change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLatency {
     pub service: ObjectName,
-    /// Time at which the change was first seen, as the InternalServiceExport states it.
+    /// Time at which the exporter first saw the change, as recorded in the InternalServiceExport.
     pub exported_since: Option<Timestamp>,
-    /// Time at which this agent saw the hub's outcome.
+    /// Time at which this agent saw the outcome of conflict resolution.
     pub outcome_at: Timestamp,
 }
 
-/// Objects that have a property, each with the time since when it has it.
+/// Objects that have a property, such as "exportable", each with the time at which it got the property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Since<K>(BTreeMap<K, Timestamp>);
 
 impl<K: Clone + Ord> Since<K> {
-    /// Records that the object has the property. Returns true if it did not have it before.
+    /// Records that the object has the property. Returns true if the property is new.
     pub(crate) fn begin(&mut self, object: &K, at: Timestamp) -> bool {
         if self.0.contains_key(object) {
             return false;
@@ -30,7 +31,7 @@ impl<K: Clone + Ord> Since<K> {
         true
     }
 
-    /// Records that the object does not have the property. Returns true if it had it before.
+    /// Records that the object does not have the property. Returns true if the object had the property before.
     pub(crate) fn end(&mut self, object: &K) -> bool {
         self.0.remove(object).is_some()
     }
@@ -53,7 +54,7 @@ impl<K> Default for Since<K> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
-    /// For each source slice: changes of its content that the hub may lack, oldest first, as generation and time.
+    /// For each source slice: generation and time of the content changes that may not be in the hub yet, oldest first.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
     /// Services whose slices are exportable.
     pub(crate) exportable: Since<ObjectName>,
@@ -65,9 +66,10 @@ pub(crate) struct Stamps {
     pub(crate) fulfilled: Since<ObjectName>,
     /// Imported slices that the hub no longer distributes.
     pub(crate) orphaned: Since<Text>,
-    /// For each distributed slice with parts that are not imported: these parts, and the first source generation that had them.
+    /// For each distributed slice with parts that are not imported: these parts, and the first source generation with these
+    /// parts.
     not_imported: BTreeMap<Text, (NotImported, i64)>,
-    /// Services that were exported and have not got the hub's outcome since.
+    /// Services whose export was written and has no outcome of conflict resolution since.
     awaiting_outcome: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
 }
@@ -83,7 +85,7 @@ impl Stamps {
         changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
     }
 
-    /// Records the content of a new slice. Drops the changes of an earlier slice with its name.
+    /// Records the content of a new slice. Drops the recorded changes of an earlier slice with the same name.
     pub(crate) fn slice_created(&mut self, slice: &ObjectName, generation: i64, at: Timestamp) {
         self.changes.insert(slice.clone(), vec![(generation, at)]);
     }
@@ -105,12 +107,12 @@ impl Stamps {
         }
     }
 
-    /// Forgets the recorded changes of a slice, because the hub has its present content.
+    /// Drops the recorded changes of a slice, because the hub has the present content of the slice.
     pub(crate) fn slice_settled(&mut self, slice: &ObjectName) {
         self.changes.remove(slice);
     }
 
-    /// Records that the hub lacks the present content of a slice. `carried` is the generation that the hub has.
+    /// Records that the hub does not have the present content of a slice. `carried` is the generation of the slice in the hub.
     pub(crate) fn slice_pending(&mut self, slice: &ObjectName, carried: Option<i64>, generation: i64, at: Timestamp) {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
@@ -124,7 +126,7 @@ impl Stamps {
         self.changes.remove(slice);
     }
 
-    /// Returns the time of a slice's oldest change that the hub lacks; `None` if it lacks none.
+    /// Returns the time of a slice's oldest change that is not in the hub; `None` if the hub has all changes.
     pub(crate) fn oldest_change(&self, slice: &ObjectName) -> Option<Timestamp> {
         // fault L1.1: first ~> last
         self.changes.get(slice)?.first().map(|(_, at)| *at)
@@ -134,7 +136,7 @@ impl Stamps {
         self.service_changed.insert(service.clone(), at);
     }
 
-    /// Forgets a Service when neither the Service nor its ServiceExport exists any more.
+    /// Drops the record of a Service when neither the Service nor its ServiceExport exists any more.
     pub(crate) fn service_forgotten(&mut self, service: &ObjectName) {
         self.service_changed.remove(service);
     }
@@ -147,7 +149,8 @@ impl Stamps {
         self.service_changed.get(service).copied()
     }
 
-    /// Sets the parts of a distributed slice that are not imported, as found at this source generation.
+    /// Records the parts of a distributed slice that are not imported. The first generation of the source slice with these
+    /// parts is kept.
     pub(crate) fn set_not_imported(&mut self, slice: &Text, not_imported: NotImported, generation: i64) {
         if not_imported.is_empty() {
             self.not_imported.remove(slice);
@@ -156,7 +159,8 @@ impl Stamps {
         }
     }
 
-    /// Returns the first source generation that had the present parts that are not imported.
+    /// Returns the first generation of the source slice with the parts that are not imported at present; `None` if all parts
+    /// are imported.
     pub(crate) fn not_imported_since(&self, slice: &Text) -> Option<i64> {
         self.not_imported.get(slice).map(|(_, generation)| *generation)
     }

@@ -16,7 +16,8 @@ impl View {
         requeue.extend(removed.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
     }
 
-    /// Returns the Service whose slices may wait for the import of this slice; `None` if this slice is itself being removed.
+    /// Returns the Service of a distributed slice. Slices of this Service may wait with their removal until the distributed
+    /// slice is imported. `None` if the distributed slice is itself being removed.
     pub(super) fn replaced_by_import(&self, distributed: &ObjectName) -> Option<ObjectName> {
         let owner = &self.distributed_slices.get(distributed)?.spec.owner;
         (!self.withdrawn_slices_of.holds(owner, distributed)).then(|| owner.clone())
