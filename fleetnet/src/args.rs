@@ -1,4 +1,4 @@
-//! Command line of `fleetnet`, checked as far as possible without side effects.
+//! Command line of `fleetnet`. All checks without side effects are here.
 
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -92,7 +92,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the smallest number of members that the scenario works with.
+    /// Returns the smallest number of members that the scenario needs.
     fn members_min(self) -> u16 {
         match self {
             Self::Conflict | Self::AgentKilled => 2,

@@ -32,7 +32,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) const STOP: Duration = Duration::from_secs(8);
 /// Delay before an agent that ended by itself is restarted.
 pub(crate) const RESTART: Duration = Duration::from_secs(1);
-/// Pause after each step of a scenario in an interactive sandbox, so that people can look at it.
+/// Pause after each step of a scenario in an interactive sandbox, so that people can read about the step.
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
 /// Most latency samples for each pair of clusters. The oldest samples are dropped.
 pub(crate) const SAMPLES: usize = 1000;

@@ -119,7 +119,7 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
         let played = Box::pin(play_to_the_end(options, &mut scene));
         tokio::select! {
             biased;
-            // With `--once` nobody repairs a failed agent, so stop waiting at the first failure.
+            // With `--once` no user repairs a failed agent, so stop waiting at the first failure.
             () = fleet.failures().any(), if options.once => Vec::new(),
             played = played => played?,
         }

@@ -1,4 +1,5 @@
-//! Command line and environment of the member agent: those of the Go member and mcs managers together, and our own.
+//! Command line and environment of the member agent: all flags of the Go member manager and of the Go mcs manager, and additional
+//! flags of fleetnet.
 
 use crate::endpoints::EndpointFlags;
 use clap::{ArgAction, Parser};
@@ -118,8 +119,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Returns a copy of the flags for the log. It omits headers, which may carry credentials, and the certificate authority,
-    /// which is long.
+    /// Returns a copy of the flags for the log. The copy omits headers, which may contain credentials, and the certificate
+    /// authority, which is long.
     pub fn without_secrets(&self) -> Self {
         let set = |value: &Option<String>| value.as_ref().map(|_| "(set)".to_owned());
         let hub_certificate_authority = set(&self.hub_certificate_authority);
@@ -127,7 +128,7 @@ impl Flags {
         Self { hub_kube_header: set(&self.hub_kube_header), hub_certificate_authority, ..self.clone() }
     }
 
-    /// Returns the addresses for the admin server, each with its flag. Some may be equal.
+    /// Returns the addresses for the admin server, each with its flag. Several addresses may be equal.
     pub fn addresses(&self) -> [(&'static str, &str); 6] {
         [
             ("--hub-metrics-bind-address", &self.hub_metrics_bind_address),

@@ -105,7 +105,7 @@ impl Fleet {
         known
     }
 
-    /// Observes the latency of exports for which the hub has had an outcome since the last call.
+    /// Observes the latency of exports that got the hub's outcome of conflict resolution since the last call.
     fn measure_services(&mut self) {
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);

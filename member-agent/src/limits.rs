@@ -15,7 +15,7 @@ pub(crate) const MEMBER_TAKEOVER_MIN: Duration = Duration::from_secs(120);
 pub(crate) const SLICES_TAKEOVER: Duration = Duration::from_secs(180);
 
 /// Shortest time to watch kube-controller-manager's Lease before the `renewTime` in the Lease counts. 15 s is the default lease
-/// duration of kube-controller-manager, which renews the Lease several times in it.
+/// duration of kube-controller-manager, which renews the Lease several times in this time.
 pub(crate) const LEASE_LOOK_MIN: Duration = Duration::from_secs(15);
 /// Longest time to watch kube-controller-manager's Lease before the `renewTime` in the Lease counts, even if the lease duration
 /// is longer.
@@ -38,7 +38,7 @@ pub(crate) const SLICES_PACE: Duration = Duration::from_millis(15);
 /// writes.
 pub(crate) const WRITES_PER_PHASE: usize = 32;
 
-/// Age after which the API server does not execute a write without a response any more: API servers time out a write earlier.
+/// Age of a write without a response after which the API server can no longer execute the write: API servers time out earlier.
 pub(crate) const LOST_WRITE_AGE: Duration = Duration::from_secs(60);
 /// Most remembered writes of unknown outcome for each slice; the newest stay. The limit only bounds memory, because writes to one
 /// slice run one at a time, with growing back-off.

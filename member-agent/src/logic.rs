@@ -375,7 +375,7 @@ impl Logic for Member {
     }
 }
 
-/// Returns the kind if the fleet half reads this source.
+/// Returns the kind if the fleet half reads this source; `None` for other sources.
 fn kind_of(source: Source) -> Option<Kind> {
     match source {
         Source::Fleet(kind) => Some(kind),
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(metrics(&registry), before);
         let reading = member.reading(Source::Pod);
 
-        // Planning the same key again and applying the effect changes metrics and log.
+        // In contrast, a plan whose effect is applied changes metrics and the log.
         assert!(!plan(&mut member, &web).writes.is_empty());
         assert_ne!(metrics(&registry), before, "the slices of the Service are counted");
         plan(&mut member, &given);

@@ -13,11 +13,11 @@ pub(crate) struct Observed(BTreeMap<Text, i64>);
 /// Content of the record about a slice, before a generation of the slice is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing about this slice.
+    /// The record had nothing about the slice.
     Nothing,
-    /// Another generation of this slice.
+    /// The record had another generation of the slice.
     Slice,
-    /// The same generation of this slice.
+    /// The record had the same generation of the slice.
     Generation,
 }
 

@@ -26,7 +26,7 @@ const CARRIED_OUT: Duration = Duration::from_millis(1);
 pub struct Cut {
     /// Number of the write at which to cut, from 1.
     pub write: usize,
-    /// Moment of the cut, before or after the server commits the write.
+    /// Moment of the cut, before or after the server executes the write.
     pub side: Side,
 }
 

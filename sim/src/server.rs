@@ -11,7 +11,7 @@ use memkube::{MemKube, Options, User};
 
 /// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
-/// User name that sets up the server, and the user of requests by tests. Agents have other user names.
+/// User name for the setup of servers and for the requests of tests. Agents have other user names.
 pub const ADMIN: &str = "admin";
 
 /// Simulated API server of one cluster.
@@ -41,7 +41,7 @@ impl Server {
         &self.0
     }
 
-    /// Returns a client for the user [`ADMIN`], who may do everything.
+    /// Returns a client with all rights, for the user [`ADMIN`].
     #[must_use]
     pub fn admin(&self) -> kube::Client {
         self.0.client(User::new(ADMIN))

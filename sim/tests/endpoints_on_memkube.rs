@@ -189,8 +189,8 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
     forbidden
 }
 
-/// Duration that is longer than the life of a watch plus the wait after a denied watch. After it, the agent has noticed a lost
-/// right.
+/// Duration that is longer than the life of a watch plus the wait after a denied watch. After this time, the agent has noticed
+/// that it lost a right.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]

@@ -59,7 +59,7 @@ fn in_zone(address: &str, zone: &str) -> Value {
     json!([{"addresses": [address], "conditions": rich::ready(), "zone": zone}])
 }
 
-/// Returns a slice with a ready endpoint, as it is imported.
+/// Returns a slice with one ready endpoint, as the importer should have it.
 fn imported(family: &str, address: &str, zone: Option<&str>) -> Value {
     let endpoint =
         zone.map_or_else(|| json!({"addresses": [address]}), |it| json!({"addresses": [address], "zone": it}));

@@ -1,4 +1,4 @@
-//! Tests of a foreign EndpointSlice with the same name as a slice that the agent wants to import.
+//! Tests of a foreign EndpointSlice with the same name as a slice that the importer must create.
 
 mod support;
 

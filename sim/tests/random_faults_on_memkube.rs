@@ -160,7 +160,7 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
     env.user(0).export("app").await?;
     env.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&env.user(1), &rich::imported()).await?;
-    // A watch keeps the faults from its start, so stop the agents first: their new watches have the faults.
+    // A watch keeps the faults from its start. So stop the agents first: after their restart, their watches have the faults.
     env.backend.stop_agents().await?;
     let (faults, mut content) = (RandomFaults::new(seed), Content { four: 0, six: true });
     faults.start(&env.backend.0);

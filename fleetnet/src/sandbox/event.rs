@@ -75,7 +75,7 @@ pub(crate) enum Event {
         /// Time from before the write in the exporter until the watch event in the importer.
         milliseconds: f64,
     },
-    /// A change of endpoints reached all importers, or its time limit passed.
+    /// A change of endpoints reached all importers, or the time limit of the change passed.
     Change(Change),
     /// The changed object could not be written, for example because a user changed the same object.
     Trouble {

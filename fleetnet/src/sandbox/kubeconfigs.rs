@@ -88,7 +88,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Errors do not matter: somebody may have removed or replaced a file or the folder.
+        // Ignore errors: a user may have removed or replaced a file or the folder.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }

@@ -103,7 +103,7 @@ impl World {
         self.awaited.insert(address.to_owned(), BTreeMap::new());
     }
 
-    /// Returns the number of members in which the endpoint with this address is visible, since [`World::await_arrivals`].
+    /// Returns the number of members in which the endpoint with this address has become visible since [`World::await_arrivals`].
     pub(crate) fn arrived(&self, address: &str) -> usize {
         self.awaited.get(address).map_or(0, BTreeMap::len)
     }

@@ -10,8 +10,8 @@ fn slice(addresses: &[&str]) -> Option<Fact> {
     Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, description }))
 }
 
-/// Returns an empty observed state and the expected state of two members: the first exports two slices, the second imports
-/// them.
+/// Returns the expected state of two members: the first member exports two slices, and the second member imports these slices.
+/// The observed state is empty.
 fn fleet() -> (World, Expected) {
     let mut expected = Expected::default();
     expected.exports.insert((0, "app".to_owned()), GOOD);
@@ -24,7 +24,7 @@ fn fleet() -> (World, Expected) {
     (World::new(vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
 }
 
-/// Returns the same two members, with the observed state as expected.
+/// Returns the expected state of [`fleet`], and an observed state that equals the expected state.
 fn settled() -> (World, Expected) {
     let (mut world, expected) = fleet();
     let now = Instant::now();

@@ -22,7 +22,8 @@ pub(crate) const SERVICE: &str = "app";
 const SLICES: u16 = 2;
 /// Number of endpoints in each slice of [`SERVICE`].
 const ENDPOINTS: u16 = 3;
-/// Number of the first endpoint that a change creates. Each change replaces the last endpoint of a slice.
+/// Lowest number of an endpoint that a change creates. Each change replaces the last endpoint of a slice by an endpoint with a
+/// new number.
 const FIRST_CHANGING: u16 = 100;
 /// Default changes per second without `--once`, slow enough for a person to follow.
 const UNHURRIED: f64 = 2.0;
@@ -80,8 +81,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Creates [`SERVICE`] in every member, and exports and imports it everywhere. Returns the differences from the expected
-    /// state that remain after a time limit.
+    /// Creates [`SERVICE`] in every member, exports the Service from every member, and imports it in every member. Returns the
+    /// differences from the expected state that remain after a time limit.
     pub(crate) async fn set(&mut self) -> anyhow::Result<Vec<String>> {
         for member in 0..self.members() {
             self.create_service(member, SERVICE, 80).await?;
@@ -96,7 +97,7 @@ impl<'a> Scene<'a> {
             self.import(member, SERVICE).await?;
         }
         let wrong = self.all_as_expected(SET_UP).await;
-        // Wait for the last writes of the first imports, so that they do not count for the first change.
+        // Wait for the last writes of the first imports, so that these writes do not count for the first change.
         self.quiet(SETTLED).await?;
         Ok(wrong)
     }
@@ -109,7 +110,7 @@ impl<'a> Scene<'a> {
         &self.fleet.members[member].name
     }
 
-    /// Sends the event about a step of a scenario, and pauses so that people can look at it.
+    /// Sends the event about a step of a scenario, and pauses so that people can read about the step.
     pub(crate) async fn step(&self, scenario: &'static str, text: String) {
         self.watches.announce(self.stage).await;
         self.stage.tell(Event::Step { scenario, text }).await;
@@ -241,7 +242,7 @@ impl<'a> Scene<'a> {
         let arrived = took.len();
         let cost = self.cost_since(&before).await?;
         if arrived < importers {
-            // A change that did not reach all importers does not count for the cost.
+            // The writes of a change that did not reach all importers are not part of the cost.
             self.lost += 1;
         } else {
             self.counted += 1;

@@ -14,7 +14,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Returns the requests, and sets them by signals: the first signal requests a stop, the second a stop without waiting.
+    /// Installs signal handlers. The first signal requests a stop, and the second signal requests a stop without waiting.
     ///
     /// # Errors
     /// If signal handlers cannot be installed.

@@ -97,7 +97,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// `source.component` of the Events. The value is the same as in kube-controller-manager, because people filter by it.
+    /// `source.component` of the Events. The value is the same as in kube-controller-manager, because users filter Events by it.
     pub const COMPONENT: &'static str = "endpoint-slice-controller";
 
     /// Returns an inactive controller with an empty cache.
@@ -260,8 +260,7 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // No slice can show the endpoint of a pod that first appears now: an endpoint with its name belongs to an earlier
-            // pod.
+            // A pod that first appears now has no endpoint to keep: an endpoint with the same name belongs to an earlier pod.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);

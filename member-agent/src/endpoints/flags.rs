@@ -1,4 +1,5 @@
-//! Command line of the controller: kube-controller-manager's flags for it, and our own.
+//! Flags of the EndpointSlice controller: the flags that kube-controller-manager has for its controller, and additional flags of
+//! fleetnet.
 
 use super::controller::Timing;
 use super::serving::Settings;
@@ -58,7 +59,7 @@ impl EndpointFlags {
     /// Checks the flags. Returns `None` if the EndpointSlice controller is off.
     ///
     /// # Errors
-    /// Names the first flag that is out of range.
+    /// If a flag is out of range. The message names the first such flag.
     pub fn settings(&self) -> Result<Option<Settings>, UsageError> {
         let mode = match self.mode {
             ModeFlag::Auto => Mode::Auto,

@@ -58,7 +58,7 @@ impl Decided {
     }
 }
 
-/// EndpointSlice controller, active or inactive, with the state of that decision.
+/// EndpointSlice controller, with the state for the decision whether the controller is active.
 pub struct Serving {
     controller: Controller,
     takeover: Takeover,
@@ -76,7 +76,7 @@ impl Serving {
     /// Returns an inactive controller with an empty cache.
     ///
     /// # Errors
-    /// If the registry already has these metrics.
+    /// If the registry already has a metric of the controller.
     pub fn new(settings: &Settings, registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
         let is_serving = ENDPOINTSLICES_SERVING.gauge(registry)?;

@@ -82,7 +82,7 @@ pub struct Takeover {
     after: Duration,
     lease_view: WatchState,
     slices_view: WatchState,
-    /// Start of the time in which the watches of the Lease and of slices are both complete.
+    /// Time at which the watches of the Lease and of slices were both complete for the first time.
     known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,

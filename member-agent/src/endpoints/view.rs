@@ -271,7 +271,7 @@ impl View {
         touched
     }
 
-    /// Computes each zone's share of endpoints again. Returns the Services whose hints change.
+    /// Computes each zone's share of endpoints (topology hints) again. Returns the Services whose hints may change.
     pub(super) fn reallocate(&mut self) -> Touched {
         let services = self.hints.set_nodes(self.nodes.values());
         let services = services.into_iter().map(|ServiceName { namespace, name }| (namespace, name));

@@ -46,7 +46,7 @@ pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
 }
 
-/// Returns the next phase of each address type. If no address type has a phase left, returns deletes of slices whose address type
+/// Returns the next phase of each address type. If no address type has a next phase, returns deletes of slices whose address type
 /// the Service no longer has. `uid` is the UID of the Service. `is_taken` is true for names of existing slices.
 pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
     let mut phase = Phase::default();

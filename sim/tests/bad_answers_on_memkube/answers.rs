@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 /// Duration of the faults in these tests.
 const SHORT_FAULT: Duration = Duration::from_secs(180);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Duration in which the agent retries a rejected write, after 10 minutes.
+/// Duration that includes a retry of a rejected write. The retry is after 10 minutes.
 const REJECTED: Duration = Duration::from_secs(620);
 
 fn is_write(call: &Call) -> bool {
@@ -78,8 +78,8 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     // Each write was made once if the servers have executed as many writes as without the fault.
     let ledger = trial.env.backend.ledger().await.objects();
     let beats = trial.hub.request_times(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
-    // Expected heartbeats: each of the two members starts with two heartbeats, and the hub answers each heartbeat. Then each
-    // member makes one heartbeat every 10 s.
+    // Expected heartbeats: each of the two members starts with two heartbeats, and the hub agent writes a status after each
+    // heartbeat. Then each member makes one heartbeat every 10 s.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
     ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();

@@ -43,7 +43,7 @@ pub(crate) struct SentRequest {
     call: Call,
 }
 
-/// Fault of open watches. The text is part of the names of the users with the fault.
+/// Fault of the watches that are open. The text in a variant selects users by a part of their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum OpenWatches {
     #[default]

@@ -28,7 +28,7 @@ pub(crate) const BEFORE: [&str; 1] = ["10.1.0.1"];
 pub(crate) const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// Default duration of a fault.
 pub(crate) const FAULT_DURATION: Duration = Duration::from_secs(300);
-/// Duration that is longer than each retry delay with a limit of 30 s.
+/// Duration that is longer than the longest delay (30 s) between retries, except retries of denied and rejected writes.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// Duration that is longer than the longest back-off after 403 and 404, which is 5 minutes.
 pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(310);

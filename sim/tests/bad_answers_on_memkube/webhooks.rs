@@ -77,8 +77,8 @@ fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow:
     })
 }
 
-/// Tests a webhook that undoes the agents' writes. A change by another writer causes at most one repair. Without the webhook, a
-/// change of the source arrives again.
+/// Tests a webhook that undoes the agents' writes. A change by another writer causes at most one repair. After the webhook is
+/// removed, a change of the source slice arrives.
 fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
     run(async |trial| {
         for faults in [&trial.hub, &trial.importer] {

@@ -42,8 +42,8 @@ const RESERVED: [(&str, &str); 2] = [
 const OWNERS: &str =
     "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have";
 
-/// Denied requests that the test accepts: the EndpointSlice controller sends them without the manifest for it, and does not need
-/// them.
+/// Denied requests that the test accepts. Without `deploy/endpointslices.yaml`, a member agent has no right to watch the
+/// Lease of kube-controller-manager.
 const NOT_GRANTED: [&str; 2] = ["list leases", "watch leases"];
 
 /// Returns a fleet whose servers enforce the roles of the manifests.

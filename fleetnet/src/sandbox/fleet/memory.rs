@@ -137,7 +137,7 @@ impl WatchFaults for Cable {
         let mut pulled = self.0.subscribe();
         async move {
             if pulled.wait_for(|pulled| *pulled).await.is_err() {
-                // The server was dropped, so this watch is never interrupted.
+                // The server was dropped, so nothing can interrupt this watch any more.
                 std::future::pending::<()>().await;
             }
         }

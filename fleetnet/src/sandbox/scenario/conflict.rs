@@ -8,7 +8,7 @@ use crate::sandbox::observe::address;
 use crate::sandbox::scene::{Scene, WELL};
 
 const SERVICE: &str = "shop";
-/// Number of the first endpoint that this scenario creates.
+/// Lowest number of an endpoint that this scenario creates. The address of an endpoint contains its number.
 const FIRST: u16 = 50;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

@@ -12,7 +12,7 @@ const SERVICE: &str = "storm";
 const SLICES: u16 = 40;
 /// Number of times that each slice is changed.
 const ROUNDS: u16 = 10;
-/// Number of the first endpoint that this scenario creates.
+/// Lowest number of an endpoint that this scenario creates. The address of an endpoint contains its number.
 const FIRST: u16 = 10_000;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

@@ -150,8 +150,8 @@ fn imports(state: &State) -> Part {
     Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-/// Clusters that share a line. The key is a Service and a description of its state. The value is true if the state is good, with
-/// the clusters.
+/// Lines that several clusters share. The key is a Service and its state in words. The value has true for a good state, and the
+/// names of the clusters with this state.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
 fn told_together(alike: Alike<'_>, word: &str) -> Lines {

@@ -13,7 +13,7 @@ pub(super) struct State {
     pub(super) began: Option<DateTime<Local>>,
     /// Text that is shown while the fleet starts.
     starting: String,
-    /// Number of running clusters, and of agents; 0 while they start.
+    /// Number of running clusters. The field `agents` has the number of running agents. Both are 0 while the fleet starts.
     pub(super) clusters: usize,
     pub(super) agents: usize,
     /// Names of agents that do not run now.

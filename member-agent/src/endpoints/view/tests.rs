@@ -1,4 +1,4 @@
-//! Tests of what the view caches. The controller's tests cover which Services it requeues.
+//! Tests of the objects that the view caches. The controller's tests cover the Services that the view requeues.
 
 use super::*;
 use endpointslice::TextMap;

@@ -63,7 +63,7 @@ pub(crate) struct Done {
 pub(crate) struct Counted {
     /// Number of plans with nothing left to write.
     pub(crate) rests: usize,
-    /// Number of failed attempts, plus the number of plans with nothing left to write but pods without a Node.
+    /// Number of failed attempts, plus the number of plans with nothing left to write in which a pod has no Node.
     pub(crate) errors: usize,
     /// Operations of the writes that succeeded.
     pub(crate) changes: Vec<Operation>,

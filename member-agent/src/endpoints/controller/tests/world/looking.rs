@@ -31,7 +31,7 @@ impl World {
             .collect()
     }
 
-    /// Returns this controller's slices of a Service by name, without those being deleted.
+    /// Returns this controller's slices of a Service, by name. Omits slices that are being deleted.
     pub(crate) fn slices_of(&self, service: &str) -> Vec<EndpointSlice> {
         let slices = self.server.slices().into_iter();
         slices.filter(|slice| is_of(slice, service) && !slice.metadata.is_terminating()).collect()
