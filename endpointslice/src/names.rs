@@ -9,20 +9,20 @@ pub const CONTROLLER_NAME: &str = "endpointslice-controller.k8s.io";
 /// Label of a slice: the name of the slice's Service.
 pub const LABEL_SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Label of a slice: the name of the controller that manages the slice.
+/// Label of a slice: the name of the controller that manages it.
 pub const LABEL_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
-/// Label of a slice whose Service is headless. The value of the label is empty.
+/// Label of a slice whose Service is headless; its value is empty.
 pub const LABEL_HEADLESS: &str = "service.kubernetes.io/headless";
 
 /// Annotation of a slice: time of the change that the latest write published (RFC 3339 with up to nanoseconds, UTC).
 pub const ANNOTATION_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Annotation of a Service that asks for topology hints, under its old name of Kubernetes 1.21 to 1.26. If a Service has
-/// both names, the old name has priority.
+/// Annotation of a Service that asks for topology hints, under the name of Kubernetes 1.21 to 1.26. This name has priority over
+/// the newer one.
 pub const ANNOTATION_TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
-/// Annotation of a Service that asks for topology hints, under its present name.
+/// Annotation of a Service that asks for topology hints.
 pub const ANNOTATION_TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 
 /// Label of a Node: the zone of the Node.
