@@ -111,12 +111,12 @@ pub trait WatchFaults: Send + 'static {
         Fate::Deliver
     }
 
-    /// Returns a future. When it completes, the server ends the connection of the watch immediately.
+    /// Returns a future. When the future completes, the server ends the connection of the watch immediately.
     fn cut(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 
-    /// Returns a future. When it completes, the watch sends nothing more but stays open.
+    /// Returns a future. When the future completes, the watch sends nothing more but stays open.
     fn silence(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }

@@ -174,7 +174,7 @@ impl MemKube {
         Some(stored.decode())
     }
 
-    /// Returns all objects of a resource as they are stored, as in [`MemKube::peek`].
+    /// Returns all stored objects of a resource, without `apiVersion` and `kind`, as [`MemKube::peek`] does.
     #[must_use]
     pub fn peek_all(&self, resource: &ResourceId) -> Vec<Object> {
         let state = self.0.state.lock();

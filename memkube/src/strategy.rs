@@ -55,7 +55,7 @@ pub struct Context<'a> {
     pub random: &'a mut Random,
     /// Texts of the `Warning` headers of the response.
     pub warnings: &'a mut Vec<String>,
-    /// True if nothing will be stored.
+    /// True for a dry run, which stores nothing.
     pub dry_run: bool,
     pub policy: &'a dyn Policy,
     /// Users by their bearer token.
@@ -67,8 +67,8 @@ pub struct Context<'a> {
 pub enum Generation {
     /// The kind has no generation.
     Absent,
-    /// The generation is 1 after the create. It increments when a field outside metadata changes. A change of status
-    /// counts only if the kind has no status subresource.
+    /// The generation is 1 after the create. The generation increments when a field outside metadata changes. A change of
+    /// status counts only if the kind has no status subresource.
     Content,
     /// Like `Content`, but a change of labels increments the generation too (EndpointSlice).
     ContentAndLabels,
@@ -271,7 +271,7 @@ pub trait Strategy: Send + 'static {
         None
     }
 
-    /// True if the stored form of an object is valid for a version, apart from `apiVersion`.
+    /// True if objects of this version differ from stored objects only in `apiVersion`, so they need no conversion.
     fn stored_form_serves(&self, version: &str) -> bool {
         let _ = version;
         true

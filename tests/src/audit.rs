@@ -81,7 +81,7 @@ impl Audit {
         Self { path, admin, reader: Mutex::new(Reader::default()) }
     }
 
-    /// Returns a mark for the present: all requests until now are before the mark.
+    /// Returns the present position in the log: all requests until now are before the mark.
     ///
     /// # Errors
     /// If the server does not respond, or the log is unreadable or not complete in time.

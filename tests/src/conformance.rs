@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! table/*.calls ──> script (cases of steps) ──> run (one case on one server) ──> normal (comparable) ──> compare
-//! random (cases from a seed, and the smallest that still differs) ─┘
+//! random (cases from a seed, and smaller cases that still differ) ─┘
 //! ```
 
 pub mod compare;

@@ -12,9 +12,9 @@ mod workload;
 pub use cluster::{Cluster, Kind, agent, is_serving, serves};
 pub use workload::{PodSketch, Workload};
 
-/// Value of the label managed-by on slices of an EndpointSlice controller: kube-controller-manager's, and by default the
-/// member agent's.
+/// Value of the label `endpointslice.kubernetes.io/managed-by` on slices of an EndpointSlice controller.
+/// kube-controller-manager and by default the member agent use this value.
 pub const MANAGER: &str = "endpointslice-controller.k8s.io";
-/// Value of the label managed-by on slices that kube-controller-manager mirrors from Endpoints. The member agent never changes
-/// these slices.
+/// Value of the label `endpointslice.kubernetes.io/managed-by` on slices that kube-controller-manager mirrors from Endpoints.
+/// The member agent never changes these slices.
 pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";

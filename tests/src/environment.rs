@@ -89,10 +89,10 @@ pub trait Backend: Sized {
     /// Returns the metrics of a member's agent, as text.
     fn metrics(&self, member: usize) -> impl Future<Output = anyhow::Result<String>>;
 
-    /// Returns a mark in the audit log of every cluster.
+    /// Returns the present position in the audit log of every cluster.
     fn mark(&self) -> impl Future<Output = anyhow::Result<FleetMark>>;
 
-    /// Returns the writes of all users in every cluster since a mark.
+    /// Returns the writes of all users in every cluster since `mark`.
     fn since(&self, mark: &FleetMark) -> impl Future<Output = anyhow::Result<FleetLedger>>;
 }
 
@@ -160,13 +160,13 @@ impl<B: Backend> Environment<B> {
         self.user(1).sees_import("app", "True").await
     }
 
-    /// Returns the agents' writes since a mark, in the hub and in each member, without Leases and Events.
+    /// Returns the agents' writes since `mark`, in the hub and in each member, without Leases and Events.
     pub async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
         let ledger = self.backend.since(mark).await?.objects();
         Ok(ledger.clusters().map(Ledger::counts).collect())
     }
 
-    /// Waits until a member has no objects for the users' namespace in the hub.
+    /// Waits until the hub has no objects of this member for the users' namespace.
     pub async fn hub_is_empty(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
         self.hub_has_no_slices(member).await?;

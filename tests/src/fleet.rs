@@ -112,7 +112,7 @@ impl Fleet {
         self.hub_agent_over(None).await
     }
 
-    /// Returns settings for the hub agent. If there is a line, the agent reaches the hub through a proxy.
+    /// Returns settings for the hub agent. If `line` is given, the agent reaches the hub through a proxy.
     pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
         Ok(with_long_leases(AgentSpec::new("hub-agent", "hub-agent"))
@@ -130,7 +130,7 @@ impl Fleet {
         self.member_agent_over(member, None).await
     }
 
-    /// Returns settings for a member's agent. If there is a line, the agent reaches both clusters through proxies.
+    /// Returns settings for a member's agent. If `line` is given, the agent reaches both clusters through proxies.
     pub async fn member_agent_over(&self, member: &Member, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
         let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
@@ -150,7 +150,7 @@ impl Fleet {
             .within(&self.turn))
     }
 
-    /// Returns a mark in the audit log of every cluster.
+    /// Returns the present position in the audit log of every cluster.
     pub async fn mark(&self) -> anyhow::Result<FleetMark> {
         let mut members = Vec::new();
         for member in &self.members {
@@ -159,7 +159,7 @@ impl Fleet {
         Ok(FleetMark { hub: self.hub.audit().mark().await?, members })
     }
 
-    /// Returns the writes of all users in every cluster since a mark.
+    /// Returns the writes of all users in every cluster since `mark`.
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let mut members = Vec::new();
         for (member, mark) in self.members.iter().zip(&mark.members) {
@@ -173,7 +173,7 @@ impl Fleet {
     }
 }
 
-/// Returns access to a server through a new proxy if there is a line, otherwise the access unchanged.
+/// Returns access to a server through a new proxy if `line` is given. Otherwise returns `access` unchanged.
 pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;

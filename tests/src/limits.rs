@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Threads of the runtime that all tests of a process share.
+/// Number of threads of the runtime that all tests of a process share.
 pub const WORKER_THREADS: usize = 2;
-/// Log lines kept of each process; older ones are dropped.
+/// Number of log lines that are kept of each process. Older lines are dropped.
 pub const LOG_LINES: usize = 20_000;
-/// Log lines of each process that the message of a failure shows.
+/// Number of log lines of each process that the message of a failed test shows.
 pub const LOG_LINES_SHOWN: usize = 40;
 /// Time limit of a single wait. Long enough for a machine that is busy with other work.
 pub const EVENTUALLY: Duration = Duration::from_secs(120);
@@ -22,7 +22,7 @@ pub const WAITS_SHOWN: usize = 8;
 pub const CONTROL_PLANE_START: Duration = Duration::from_secs(300);
 /// Time limit to start or end a process.
 pub const PROCESS: Duration = Duration::from_secs(120);
-/// Attempts to start a server: another process may take the chosen port before the server opens the port.
+/// Number of attempts to start a server: another process may take the chosen port before the server opens the port.
 pub const PORT_ATTEMPTS: usize = 5;
 /// Interval at which to check something that cannot be watched: a file, or a port that is not open yet.
 pub const POLL: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ pub const MEMBERS: usize = 3;
 pub const ADMIN_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Capacity of the supervisor's channel for commands.
 pub const ORDERS: usize = 1;
-/// Attempts to remove a process's scratch folder: a process that was just killed may still write there.
+/// Number of attempts to remove a process's scratch folder: a process that was just killed may still write there.
 pub const REMOVALS: usize = 100;
 /// Interval between two attempts to remove a scratch folder.
 pub const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);

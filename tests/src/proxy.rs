@@ -53,7 +53,7 @@ impl Drop for Proxy {
     }
 }
 
-/// State that all proxies of one agent share: if one proxy stops, all of them stop.
+/// Shared state of all proxies of one agent: if one proxy stops, all of them stop.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
@@ -76,13 +76,13 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Returns a line for proxies that ignore writes to objects with this text in their names.
+    /// Returns the shared state for proxies that ignore writes to objects with this text in their names.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
         Self::new(ignored, Duration::ZERO)
     }
 
-    /// Returns a line for proxies that delay each request to the server.
+    /// Returns the shared state for proxies that delay each request to the server.
     #[must_use]
     pub fn slow(delay: Duration) -> Self {
         Self::new(None, delay)
@@ -93,13 +93,13 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Clears the recorded kinds of writes. The proxies stop at the next write of the given kind, if there is one.
+    /// Clears the recorded writes. The proxies then stop at the first write that matches `stop`, if it is given.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();
     }
 
-    /// Returns the kinds of writes since the last [`Line::arm`], without Leases and Events.
+    /// Returns verb and resource of the recorded writes since the last [`Line::arm`], without Leases and Events.
     #[must_use]
     pub fn passed(&self) -> Vec<String> {
         self.0.passed.lock().clone()
@@ -111,7 +111,7 @@ impl Line {
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    /// Records the kind of a write. Returns the planned stop if the proxies must stop at this write.
+    /// Records the verb and resource of a write. Returns the planned stop if the proxies must stop at this write.
     fn meets(&self, write: &str, path: &str) -> Option<Stop> {
         if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
             return None;

@@ -31,7 +31,7 @@ impl Drop for Routes {
 }
 
 impl Routes {
-    /// Watches the routes of a Service from now on.
+    /// Watches the routes (ready endpoints) of a Service from now on.
     #[must_use]
     pub fn watch(client: &Client, namespace: &str, service: &str) -> Self {
         let (see, seen) = watch::channel(Vec::new());

@@ -238,7 +238,7 @@ impl User {
         Ok(events.values().filter(matches_event).count())
     }
 
-    /// Watches the routes of a MultiClusterService's derived Service, from now on.
+    /// Watches the routes (ready endpoints) of a MultiClusterService's derived Service, from now on.
     #[must_use]
     pub fn routes(&self, name: &str) -> Routes {
         Routes::watch(&self.client, FLEET_SYSTEM, &self.derived_name(name))

@@ -124,7 +124,7 @@ pub(crate) fn waits_for(what: impl FnOnce() -> String) {
     });
 }
 
-/// Pause of this test's clock, until the value is dropped.
+/// Pause of the current test's clock. The clock continues when this value is dropped.
 pub(crate) struct Pause(Option<Arc<Watched>>);
 
 /// Stops the clock of the current test until the returned value is dropped.

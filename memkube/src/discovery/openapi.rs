@@ -1,8 +1,8 @@
 //! OpenAPI documents, with the parts that kubectl reads.
 //!
 //! - `kubectl explain` reads the schemas.
-//! - `kubectl create`, `apply` and `replace` look for the query parameter `fieldValidation`. It shows that the server
-//!   validates fields.
+//! - `kubectl create`, `apply` and `replace` look for the query parameter `fieldValidation`. This parameter shows that the
+//!   server validates fields.
 //!
 //! The documents do not mention strategic merge patches, although memkube supports these patches. Otherwise kubectl would read
 //! the merge keys of lists from the schemas, and memkube's schemas have no merge keys. Without strategic merge patches in the

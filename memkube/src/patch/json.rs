@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_copies_copy_is_bounded_however_few_they_are() {
-        // The first value has 100 bytes. Copying 18 times would give 26 MB.
+        // Each copy doubles the object of 100 bytes. 18 copies would result in 26 MB, which exceeds the limit.
         let doublings = 18;
         let copies: Vec<Value> =
             (0..doublings).map(|index| json!({"op": "copy", "from": "/a", "path": format!("/a/c{index}")})).collect();

@@ -118,7 +118,7 @@ impl State {
         }
         object::set_meta(&mut object, "finalizers", others);
         set_terminating(&mut object, now, COMPLETED);
-        // The object is smaller than before, so it cannot be too large.
+        // This write cannot fail: the object is smaller than before, so it is not too large.
         let _ = self.put(&builtin::definitions(), key, object);
     }
 

@@ -92,7 +92,7 @@ impl State {
         }
         if !standing.is_empty() {
             object::set_meta(&mut object, "ownerReferences", standing);
-            // The object is smaller than before, so it cannot be too large.
+            // This write cannot fail: the object is smaller than before, so it is not too large.
             let _ = self.put(resource, stored.key.clone(), object);
             return;
         }
@@ -135,7 +135,7 @@ impl State {
             let others = references(&object).into_iter().filter(|reference| reference["uid"] != **uid);
             let others: Vec<Value> = others.collect();
             set_list(&mut object, "ownerReferences", others);
-            // The object is smaller than before, so it cannot be too large.
+            // This write cannot fail: the object is smaller than before, so it is not too large.
             let _ = self.put(&resource, key, object);
         }
     }
@@ -151,7 +151,7 @@ impl State {
         if goes {
             self.remove(resource, &stored.key, now);
         } else {
-            // The object is smaller than before, so it cannot be too large.
+            // This write cannot fail: the object is smaller than before, so it is not too large.
             let _ = self.put(resource, stored.key.clone(), object);
         }
     }

@@ -108,7 +108,7 @@ impl State {
         if gone {
             self.remove(&resource, &stored.key, now);
         } else if changed {
-            // The object is smaller than before, so it cannot be too large.
+            // This write cannot fail: the object is smaller than before, so it is not too large.
             let _ = self.put(&resource, stored.key.clone(), object);
         }
     }

@@ -1,4 +1,5 @@
-//! Exact differences in the steps that the table marks as different. A file contains them, so that no difference grows
+//! Exact differences in the steps that the table marks as different. The files `*.differs` contain them, so that no difference
+//! grows unnoticed.
 //! unnoticed.
 //!
 //! ```text

@@ -164,7 +164,7 @@ async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
     answer.map(drop).with_context(|| format!("memkube refuses {}", document.lines().take(6).collect::<String>()))
 }
 
-/// Runs cases on the real server, up to [`AT_ONCE`] at once. Returns the normalized responses.
+/// Runs cases on the real server, up to `AT_ONCE` at once. Returns the normalized responses.
 pub async fn run_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let results = futures::stream::iter(cases).map(|case| run_one(client, case));
     results.buffered(AT_ONCE).try_collect().await

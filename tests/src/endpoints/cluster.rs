@@ -81,7 +81,7 @@ impl Cluster {
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 
-    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy. The line records the writes of this agent. The
+    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy. `line` records the writes of this agent. The
     /// audit log cannot do so, because replicas share a user.
     pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
@@ -104,18 +104,18 @@ impl Cluster {
         Ok(())
     }
 
-    /// Returns a mark in the cluster's audit log.
+    /// Returns the present position in the cluster's audit log.
     pub async fn mark(&self) -> anyhow::Result<Mark> {
         self.control_plane.audit().mark().await
     }
 
-    /// Returns a user's writes in the test's namespace since a mark, without Events.
+    /// Returns a user's writes in the test's namespace since `mark`, without Events.
     pub async fn written_by(&self, user: &str, mark: Mark) -> anyhow::Result<Ledger> {
         let ledger = self.control_plane.audit().since(mark).await?.objects();
         Ok(ledger.of_user(user).filter(|entry| entry.namespace == self.namespace))
     }
 
-    /// Checks that the agent made exactly these writes in the test's namespace since a mark, without Events. Each expected
+    /// Checks that the agent made exactly these writes in the test's namespace since `mark`, without Events. Each expected
     /// entry is a count and a line of [`Ledger`], without the namespace.
     pub async fn agent_wrote(&self, mark: Mark, expected: &[(usize, &str)]) -> anyhow::Result<()> {
         let written = self.written_by(MEMBER_AGENT, mark).await?;

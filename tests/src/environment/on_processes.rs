@@ -34,7 +34,7 @@ impl OnProcesses {
         std::iter::once(AgentPlace::Hub).chain((0..self.fleet.members.len()).map(AgentPlace::Member))
     }
 
-    /// Returns the settings for a cluster's agent. With a line, the agent reaches its servers through proxies.
+    /// Returns the settings for a cluster's agent. If `line` is given, the agent reaches its servers through proxies.
     pub async fn spec(&self, place: AgentPlace, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let index = match place {
             AgentPlace::Hub => return self.fleet.hub_agent_over(line).await,

@@ -31,7 +31,7 @@ async fn begin(client: Client, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that at most [`REFUSED_AT_MOST`] of the agents' writes since a mark failed.
+/// Checks that at most [`REFUSED_AT_MOST`] of the agents' writes since `mark` failed.
 async fn few_were_refused(env: &Environment<impl Backend>, mark: &FleetMark) -> anyhow::Result<()> {
     let ledger = env.backend.since(mark).await?;
     let ledger = ledger.objects();

@@ -38,7 +38,7 @@ impl Marker {
         self.importer.sees(MARKER, &[&address]).await.map(drop)
     }
 
-    /// Checks that a change of the marker costs [`CHANGE`] writes and that there are no other writes, so the fleet has
+    /// Checks that a change of the marker costs `CHANGE` writes and that there are no other writes, so the fleet has
     /// settled.
     pub async fn is_settled(&mut self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         // Agents may still be making writes for earlier actions. When a change of the marker has arrived, these writes are

@@ -19,7 +19,7 @@ const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 /// Time limit of these tests. A test has many crashes, and each crash takes some seconds.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// Crash point: a kind of write of one agent, and an action that causes it.
+/// Crash point: a kind of write of one agent, and an action that causes such a write.
 #[derive(Clone, Debug)]
 struct Point {
     action: Action,
@@ -48,7 +48,7 @@ impl CrashTest {
         Ok(())
     }
 
-    /// Restarts the agent of a cluster. The new agent makes its requests through proxies with this line.
+    /// Restarts the agent of a cluster. The new agent makes its requests through proxies with the shared state `line`.
     async fn restart_over(&mut self, place: AgentPlace, line: &Line) -> anyhow::Result<()> {
         self.env.backend.stop(place).await?;
         let spec = self.env.backend.spec(place, Some(line)).await?;
@@ -105,7 +105,7 @@ impl CrashTest {
     }
 }
 
-/// Returns a line for proxies that ignore the writes for changes of the marker.
+/// Returns the shared state for proxies that ignore the writes for changes of the marker Service.
 fn line() -> Line {
     Line::but_for(Some(MARKER))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 thread_local! {
-    /// CEL context with all functions. Each thread has one, because creating a context costs more than evaluating most rules.
+    /// CEL context with all functions. Each thread has one context, because creating it costs more than evaluating most rules.
     static FUNCTIONS: Context<'static> = functions();
 }
 

@@ -1,6 +1,6 @@
 //! Analysis of a rule: the members of `self` and `oldSelf` that the rule uses. Only these members are converted to CEL values.
 //!
-//! Otherwise a rule on the root about `self.metadata.name` would convert a thousand endpoints.
+//! Without this analysis, a rule at the root about `self.metadata.name` would convert a thousand endpoints.
 
 use kube::core::cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use std::collections::BTreeSet;

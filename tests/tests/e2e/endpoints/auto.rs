@@ -39,7 +39,7 @@ impl Setup {
         let workload = cluster.workload().await?;
         let leases = Api::namespaced(cluster.control_plane.admin(), "kube-system");
         let setup = Self { cluster, workload, leases };
-        // Without this, the agent would wait until the Lease of an earlier test expires.
+        // Remove the Lease of an earlier test. Otherwise the agent would wait until this Lease expires.
         setup.cluster.forget_controller_manager().await?;
         let controller_manager = setup.start_controller_manager().await?;
         for (service, addresses) in [("web", &["10.1.0.1", "10.1.0.2"]), ("api", &["10.1.1.1", "10.1.1.2"])] {
@@ -67,7 +67,7 @@ impl Setup {
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// Returns the writes of slices since a mark, first by the agent and then by kube-controller-manager.
+    /// Returns the writes of slices since `mark`, first by the agent and then by kube-controller-manager.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);

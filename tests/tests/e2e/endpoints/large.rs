@@ -174,7 +174,7 @@ fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in()
     })
 }
 
-/// Returns the routes to all pods except these.
+/// Returns the routes (addresses with ports) of all pods except these.
 fn but<'a>(routes: &'a [String], without: &[usize]) -> Vec<&'a str> {
     let rest = routes.iter().enumerate().filter(|(pod, _)| !without.contains(pod));
     rest.map(|(_, route)| route.as_str()).collect()
