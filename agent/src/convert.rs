@@ -11,7 +11,7 @@ use fleetnet_runtime::{
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
 
-/// Data that the agent attaches to a write and gets back when the write has succeeded.
+/// Data that the agent attaches to a write. The runtime returns the data to the agent after the write has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
     /// Events to emit for users.
@@ -104,8 +104,8 @@ pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
     )
 }
 
-/// Returns the Event about a denied write: it is forbidden, or its namespace or CRD is missing. Returns no Event for a write
-/// without an HTTP response, and for a write to a namespace that is being deleted: there, no user needs to act.
+/// Returns the Event about a denied write: the agent has no right to it, or its namespace or CRD is missing. Returns no Event for
+/// a write without an HTTP response, and for a write to a namespace that is being deleted: there, no user needs to act.
 pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<S>,

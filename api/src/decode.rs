@@ -63,7 +63,8 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     }
 }
 
-/// Sets the excess of an imported slice. Other slices have no excess: of a source slice, the agents only use the content.
+/// Sets the excess of an imported slice: a hash of content that agents did not write. Other slices have no excess, because agents
+/// own no fields of source slices.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
         // fault P11.6 (excess::a_source_slice_and_one_that_is_going_have_none): && slice.imported ~>

@@ -1,5 +1,5 @@
-//! Tests of the excess of an imported slice. A slice with only our own write has no excess, in the form in which an API server
-//! stores it. Every value that another writer adds to our fields is an excess.
+//! Tests of the excess of an imported slice: values that other writers add to our fields. Our own write has no excess, in the
+//! form in which an API server stores it.
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{Kind, Object};

@@ -57,7 +57,7 @@ pub(super) type HubEndpoints = Field<Few<RawEndpoint, ENDPOINTS_MAX>>;
 /// Ports of a slice in the hub. More than [`PORTS_MAX`] ports are an error.
 pub(super) type HubPorts = Field<Few<RawEndpointPort, PORTS_MAX>>;
 
-/// Returns the content of a slice in the hub. In such a slice, the list of an endpoint shows its state: ready or draining.
+/// Returns the content of a slice in the hub. Such a slice has one list of ready endpoints and one list of draining endpoints.
 pub(super) fn hub_content(
     address_type: AddressType,
     endpoints: HubEndpoints,
@@ -86,7 +86,7 @@ fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     ports.or_default().into_iter().map(port).collect()
 }
 
-/// State of an endpoint, which decides the traffic to it.
+/// State of an endpoint: the kind of traffic that it can get.
 enum State {
     /// Takes new connections.
     Ready,

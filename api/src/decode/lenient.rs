@@ -209,7 +209,7 @@ impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
 }
 
 impl<T, const MOST: usize> Field<Few<T, MOST>> {
-    /// Returns the field as a plain list.
+    /// Converts a field with a limited list to a field with a plain list.
     pub(super) fn list(self) -> Field<Vec<T>> {
         match self {
             Self::Absent => Field::Absent,
@@ -224,12 +224,12 @@ impl<T, const MOST: usize> Field<Few<T, MOST>> {
 pub(super) struct Short<T, const LONGEST: usize>(T);
 
 impl<T, const LONGEST: usize> Short<T, LONGEST> {
-    /// Returns the plain text.
+    /// Returns the text without the wrapper that limits its length.
     pub(super) fn into_text(self) -> T {
         self.0
     }
 
-    /// Returns the plain text.
+    /// Returns the text without the wrapper that limits its length.
     pub(super) fn as_text(&self) -> &T {
         &self.0
     }
@@ -248,7 +248,7 @@ impl<T: Shape, const LONGEST: usize> Shape for Short<T, LONGEST> {
 }
 
 impl<T, const LONGEST: usize> Field<Short<T, LONGEST>> {
-    /// Returns the field as a plain text.
+    /// Converts a field with a limited text to a field with a plain text.
     pub(super) fn text(self) -> Field<T> {
         match self {
             Self::Absent => Field::Absent,

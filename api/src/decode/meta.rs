@@ -73,7 +73,7 @@ struct RawOwner {
 
 records!(RawMeta, RawOwner);
 
-/// Decoded metadata: the fields that every kind has, and those that only some kinds use.
+/// Decoded metadata: the fields that every kind has, and fields that only some kinds use.
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) meta: Meta,

@@ -201,7 +201,7 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     });
 }
 
-/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
+/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there",

@@ -358,7 +358,7 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     let key = hub::Key::Service(named("work/app"));
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &key), [Write::patch(&import.meta, status)]);
-    // One plan writes the outcomes of all exports.
+    // One plan writes the outcomes of conflict resolution to all exports.
     observe_change(&mut view, import.showing(resolved(&["member-1"])).object());
     let verdicts = writes(&view, &key).len();
     assert_eq!(verdicts, 2);

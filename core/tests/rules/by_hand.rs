@@ -38,7 +38,7 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let first = claim("member-1", &import).marked().with_status(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
-    // The agent ignores the status of the second claim. Otherwise the two claims would overwrite each other's outcome in the
+    // The agent ignores the status of the second claim. Otherwise the status of both claims would overwrite each other in the
     // ServiceImport.
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };

@@ -404,8 +404,8 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
-    // A later claim of another member is not granted. When the shared claim is gone, there is only one importer, so the record no
-    // longer names the exclusive importer.
+    // A later claim of another member is not granted. When the shared claim is gone, member-2 is the only importer. So the
+    // ServiceImport's record of claims no longer names the exclusive importer.
     let granted = second.clone().with_status(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);

@@ -15,7 +15,7 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
-/// Time of every event in a case. Because no time passes, new stamps of the hub agent do not depend on the order of events.
+/// Time of every event in a case. No time passes, so the times that the hub agent writes do not depend on the order of events.
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PORT_LISTS: usize = 7;
 
@@ -41,13 +41,13 @@ pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
     ports.iter().map(key).collect()
 }
 
-/// Stamp of an export when the hub agent starts: the annotation `ports-offered-since` with the start time of a port set.
+/// Annotation `ports-offered-since` of an export when the hub agent starts. It has the start time of a port set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stamp {
     None,
-    /// Stamp for the current ports of the export, with this start time in seconds.
+    /// Start time of the export's current ports, in seconds.
     Since(i64),
-    /// Stamp for earlier ports that the export no longer has, with this start time in seconds.
+    /// Start time, in seconds, of earlier ports that the export no longer has.
     Stale(i64),
 }
 
@@ -62,7 +62,8 @@ pub(crate) struct Offer {
     pub(crate) marked: bool,
     pub(crate) dying: bool,
     pub(crate) created: i64,
-    /// Outcome in the export's status: `Some(true)` for a conflict, `Some(false)` for none. The outcome may be out of date.
+    /// Outcome of conflict resolution in the export's status: `Some(true)` for a conflict, `Some(false)` for none. May be out of
+    /// date.
     pub(crate) conflict_before: Option<bool>,
 }
 
@@ -93,8 +94,8 @@ pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
         |(cluster, second, ports, stamp, unmarked, dying, created, conflict_before)| {
-            // Before the start, the hub agent wrote stamp and finalizer of a second export, and the finalizer of an export that
-            // is being deleted.
+            // A second export, or an export that is being deleted, already has the hub agent's finalizer. A second export also
+            // has the annotation `ports-offered-since`.
             let stamp = if second { Stamp::Since(52) } else { stamp };
             Offer {
                 cluster,
@@ -138,8 +139,9 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Returns two exports: one without a stamp that a Go hub agent accepted, and one with an older stamp of our hub agent. The first
-/// export loses. Only the ServiceImport shows that the ports of the first export are as old as the export itself.
+/// Returns two exports. A Go hub agent accepted the first export, which has no annotation `ports-offered-since`. Our hub agent
+/// wrote this annotation to the second export, with an older time, so the first export loses. Only the ServiceImport shows that
+/// the ports of the first export are as old as the export itself.
 fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     let accepted = Offer {
         cluster: 0,

@@ -80,7 +80,8 @@ fn accepted(ranked: &[(ClusterId, Vec<ServicePort>)]) -> (Vec<ClusterId>, Vec<Se
     (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
 }
 
-/// Returns the expected exporters and ports of the ServiceImport, from the exports at the end and their expected stamps.
+/// Returns the expected exporters and ports of the ServiceImport, from the exports at the end and the expected start times of
+/// their ports.
 fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
         let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
@@ -102,7 +103,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Asserts that each outcome in a write of the hub agent follows from all objects that the agent has seen.
+/// Asserts that each outcome of conflict resolution that the hub agent is about to write follows from all objects that it has
+/// seen.
 fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -379,8 +381,8 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // The clock starts at second 1000, so all exports are older than these stamps (in seconds). A stamp that is older than its
-    // export does not count.
+    // Start times of the exports' port sets in seconds. The clock starts at second 1000, so all exports are older than these
+    // times. A start time that is older than its export does not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());
@@ -431,7 +433,7 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 
-/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
+/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false",

@@ -28,7 +28,7 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
-/// Returns the condition with the time of the tests' plans as its last transition.
+/// Returns the condition with a last transition at the time at which the tests plan.
 fn now(condition: Condition) -> Condition {
     Condition { last_transition: seconds(20), ..condition }
 }

@@ -121,8 +121,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // Half of the cases have no session affinity. There, claims do not change with the features, so only the plan of a
-            // slice can update the slice.
+            // Half of the cases have no session affinity. In these cases a change of features does not change a claim, so only
+            // the slice's own plan updates a slice.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -395,7 +395,7 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
 
-/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
+/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
     whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,

@@ -161,7 +161,7 @@ impl Hostile {
         self.pick(&[ImportStatus::default(), resolved(&["member-1"]), resolved(&[&clusters])])
     }
 
-    /// Returns an object for the hostile member's namespace, with random finalizers, stamps and status.
+    /// Returns an object for the hostile member's namespace, with random finalizers, annotations and status.
     fn object(&mut self) -> Object {
         let kind = self.pick(&KINDS);
         let names = self.names.clone();
@@ -410,7 +410,7 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
     );
 }
 
-/// History tests of this file. `proved.rs` runs these tests with broken agents and asserts that each test fails.
+/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_a_hostile_member_writes_importers_get_the_same_from_the_others",

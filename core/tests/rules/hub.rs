@@ -76,8 +76,8 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
-    // Our hub agent wrote a stamp for earlier ports. Then a Go hub agent led: it accepted the current ports and put other exports
-    // in conflict.
+    // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent led: it accepted the current ports and put
+    // other exports in conflict.
     let turned = InternalServiceExport {
         offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
         ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))
@@ -88,7 +88,8 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     let planned = writes(&view, &app());
     assert_eq!(planned[..2], [stamped(&loser, NOW), stamped(&turned, seconds(4))]);
 
-    // An export without an outcome gets a new stamp, although the ServiceImport lists its cluster.
+    // The status of this export has no outcome of conflict resolution. So the start time of its ports is now, although the
+    // ServiceImport lists its cluster.
     let untold = InternalServiceExport { conditions: Vec::new(), ..turned };
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     let view = hub_view([untold.clone().object(), import.object()]);

@@ -1,4 +1,4 @@
-//! Tests of two clusters with the same id: only one of them writes to the hub, and the other deletes nothing.
+//! Tests of two clusters with the same cluster id: only one of them writes to the hub, and the other deletes nothing.
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
@@ -367,7 +367,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
 
 // === Random histories of two clusters with the same id ===
 
-/// Cluster with one agent process. The model has only the state that decides which cluster owns the id.
+/// Cluster with one agent process. The model has only the state that decides which cluster owns the cluster id.
 struct Side {
     uid: Uid,
     /// Error of the cluster's wall clock, in microseconds.
@@ -509,8 +509,8 @@ impl Pair {
         view.renewal_written(now, &mut Vec::new());
     }
 
-    /// Executes a write of a cluster. Returns true if the precondition of the write was met. Asserts that a cluster takes the id
-    /// only from an owner that does not act any more.
+    /// Executes a write of a cluster. Returns true if the precondition of the write was met. Asserts that a cluster takes the
+    /// cluster id only from an owner that does not act any more.
     fn execute(&mut self, index: usize, write: &Write) -> bool {
         let (renewal, made) = match &write.action {
             Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {

@@ -12,7 +12,7 @@ use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, 
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
-/// Stores an object with its status in the hub, created at this second.
+/// Stores an object with its status in the hub. Its creation time is this second.
 fn put(hub: &mut Cluster, object: Object, second: i64) {
     let (kind, name) = (object.kind(), object.meta().name.clone());
     assert!(hub.create(object.clone(), seconds(second)), "{kind:?} {name} is there already");
@@ -75,8 +75,8 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
     })
 }
 
-/// Returns a description of a loss, or `None`. A loss is a granted claim that still exists, but that is removed from the record
-/// or whose status is cleared.
+/// Returns a description of a loss, or `None`. A loss is a granted claim that still exists, but whose status is cleared or that
+/// is removed from the ServiceImport's record of claims.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {

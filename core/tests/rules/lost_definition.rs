@@ -1,5 +1,5 @@
 //! Tests of a missing CRD of MemberAgent. For 60 s, agents use the last announced features. After that, they write changes in the
-//! Go form. They remove and rewrite nothing only because the CRD is missing.
+//! Go form. Agents do not remove or rewrite anything that did not change.
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,

@@ -273,7 +273,7 @@ fn a_denied_member_is_not_kept_by_an_undecodable_object() {
 
 // === While the annotations of a namespace are unknown ===
 
-/// Returns copies of the view in which the annotations of the namespace `work` are unknown. Each copy has another cause.
+/// Returns copies of the view in which the annotations of the namespace `work` are unknown, with a different cause in each copy.
 fn unknown(view: &View) -> Vec<(&'static str, View)> {
     let in_state = |state| {
         let mut view = view.clone();
@@ -428,7 +428,7 @@ fn events_since(world: &World, mark: usize) -> Vec<&'static str> {
     world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason.as_str()).collect()
 }
 
-/// Returns the lines of the ledger from the index `mark`, without writes of conditions of ServiceExports.
+/// Returns all writes after the first `mark` writes as text, without writes of conditions of ServiceExports.
 fn beside_status(world: &World, mark: usize) -> Vec<String> {
     let updated = "member-1 patches conditions of ServiceExport";
     world.lines_since(mark).into_iter().filter(|line| line != updated).collect()

@@ -299,7 +299,7 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
     let at = |importer: &str| in_hub_of(importer, &held.meta.name.name);
     assert_eq!(planned(Vec::new()), [at("member-3")]);
 
-    // A distributed slice stays until the record on the ServiceImport no longer has the claim.
+    // A distributed slice stays until the ServiceImport no longer records the claim of the importer.
     let copy = distributed_slice("member-2", &held);
     assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
 
@@ -352,7 +352,8 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
 #[test]
 fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
     let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
-    // member-2 removes finalizer and stamp from its export again and again, or fills the object so that they do not fit.
+    // member-2 removes the hub agent's finalizer and `ports-offered-since` from its export again and again, or fills the object
+    // so that they do not fit.
     let bare = accepted("member-2");
     let joins = internal_export("member-3", &service("work/app")).offered_since(seconds(9));
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
@@ -381,7 +382,8 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     assert!(observe_change(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
     assert_eq!(writes(&view, &slice_key(&fresh)), [Write::add_finalizer(Kind::EndpointSliceExport, &fresh.meta)]);
 
-    // If an importer already has the slice, it still gets changes of the slice, until member-2 sees the outcome and withdraws it.
+    // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its export is
+    // not accepted, and withdraws the slice.
     let given = fresh.marked();
     let copy = Object::EndpointSliceImport(distributed_slice("member-3", &given));
     let mut view = view_of([given.clone().with_addresses(&["10.0.0.9"], 2)]);
@@ -389,7 +391,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
-    // If member-2 is not an accepted exporter, a deleted slice does not wait for its replacement. Otherwise it waits.
+    // If member-2 is not an accepted exporter, its deleted slice does not wait for a replacement. Otherwise the slice waits.
     let (going, copy) = (given.clone().deleting(), distributed_slice("member-3", &given));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);

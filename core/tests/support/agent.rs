@@ -34,7 +34,7 @@ pub(crate) fn name_of(change: &Change<Object>) -> &ObjectName {
     }
 }
 
-/// View of the hub agent or of a member agent.
+/// View of the hub agent or of a member agent: the agent's cache of the objects that it watches.
 pub(crate) trait View: Clone + PartialEq + Debug {
     type Key: Clone + Ord + Debug;
     /// Kinds that the agent watches.

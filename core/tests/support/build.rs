@@ -254,7 +254,7 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
     }
 }
 
-/// Returns a ServiceExport that the hub has accepted.
+/// Returns a ServiceExport that the hub agent has accepted in conflict resolution.
 pub(crate) fn accepted_export(path: &str) -> ServiceExport {
     service_export(path).marked().with_conditions(&[valid(path), no_conflict(path)])
 }
@@ -424,7 +424,7 @@ impl BuildInternalExport for InternalServiceExport {
     }
 }
 
-/// Returns a new claim of a member's ServiceImport, of type LoadBalancer.
+/// Returns a new claim (InternalServiceImport) of type LoadBalancer for a member's ServiceImport.
 pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImport {
     let source = &import.meta.name;
     let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));

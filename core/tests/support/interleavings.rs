@@ -1,4 +1,4 @@
-//! Exploration of every order of these steps: changes by members, plans and writes of the hub agent, and updates of its view.
+//! Exploration of every order in which members change objects, and in which the hub agent plans, writes and receives changes.
 //!
 //! A step is one of these:
 //!

@@ -81,7 +81,7 @@ fn services(world: &World) -> BTreeSet<ObjectName> {
     imported.chain(requests).collect()
 }
 
-/// Returns the MultiClusterServices of a member that request an import.
+/// Returns the MultiClusterServices of a member that name a Service to import and are not being deleted.
 fn requests(world: &World, index: usize) -> impl Iterator<Item = &MultiClusterService> {
     let all = all!(world.members[index].cluster, MultiClusterService);
     all.filter(|request| !request.meta.deleting && !request.import_name.is_empty())

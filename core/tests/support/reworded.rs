@@ -21,7 +21,7 @@ pub(crate) fn compared() -> u64 {
     COMPARED.get()
 }
 
-/// Runs a test about messages of an earlier version without this check. Decisions read only such messages.
+/// Runs a test about messages of earlier versions without this check. A decision may depend on such messages, but on no others.
 pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> R {
     READS_EARLIER_VERSIONS.set(true);
     let result = work();

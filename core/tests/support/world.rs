@@ -394,7 +394,7 @@ impl World {
         times.chain(self.hub_agent.again.values()).min().copied()
     }
 
-    /// Returns the lines of the ledger from the index `mark`, in the order of the writes.
+    /// Returns all writes after the first `mark` writes as text, in the order in which they were executed.
     pub(crate) fn lines_since(&self, mark: usize) -> Vec<String> {
         self.ledger[mark..].iter().map(Entry::line).collect()
     }
