@@ -202,8 +202,8 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Returns `None` if `service` selects pods and so gets slices. Otherwise returns `Some(true)` if the existing slices of the
-/// Service must be removed, and `Some(false)` if they stay.
+/// Returns `None` if slices are made from the pods that `service` selects. Otherwise returns `Some(true)` if the existing
+/// slices of the Service must be removed, and `Some(false)` if they stay.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     // fault Z6.3: service.spec.is_external_name() ~> false
     if service.spec.is_external_name() {
@@ -215,8 +215,8 @@ pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     }
 }
 
-/// Returns the plan of a Service that selects no pods: an empty plan, or with `clean_up` the deletion of every slice of the
-/// Service that this controller manages.
+/// Returns the plan of a Service without a selector or of type ExternalName. The plan is empty, or with `clean_up` deletes
+/// every slice of the Service that this controller manages.
 pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     if !clean_up {
         return Plan::nothing(request.service);
@@ -226,8 +226,8 @@ pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }
 }
 
-/// Returns the address families of a Service, in the order of preference: the families in `spec.ipFamilies`, or else the family
-/// of the cluster IP, or else both families.
+/// Returns the address families of a Service, the preferred family first. These are the families in `spec.ipFamilies`, or else
+/// the family of the cluster IP, or else both families.
 #[must_use]
 pub fn families(service: &Service) -> Vec<Family> {
     let mut families = Vec::with_capacity(2);

@@ -34,8 +34,8 @@ impl<'a> SliceTemplate<'a> {
         Self { config, labels: labels(service, config), owner, namespace: namespace.clone(), generate_name }
     }
 
-    /// Returns the labels of a new slice: the labels of the Service except reserved labels, and the labels that this library
-    /// sets (name of the Service, managing controller, headless).
+    /// Returns the labels of a new slice: labels copied from the Service, and the reserved labels, which only this library sets
+    /// (name of the Service, managing controller, headless).
     #[must_use]
     pub const fn labels(&self) -> &TextMap {
         &self.labels

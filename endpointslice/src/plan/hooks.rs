@@ -50,8 +50,8 @@ impl Plan {
 
     /// Calls `judge` for every write and removes the writes that `judge` refuses.
     ///
-    /// If a create or update is refused, the deletes of the same address type are removed too, and so are the deletes of
-    /// address types that the Service no longer has.
+    /// If a create or update is refused, the deletes of the same address type are removed too. The deletes of slices of address
+    /// types that the Service no longer has are also removed.
     pub fn veto(&mut self, mut judge: impl FnMut(Write<'_>) -> Veto) {
         const HELD: &str = "an addition was refused";
         let mut vetoed = Vec::new();

@@ -77,8 +77,8 @@ impl Tracked {
         known.version = known.version.max(version(&metadata.resource_version));
     }
 
-    /// Drops the expected result of a write that failed. Forgets the slice if no other write of the slice is known: the slice
-    /// may have been deleted before the write began, and then no event would remove its state.
+    /// Drops the expected result of a write that failed. Forgets the slice if no other write of the slice is known. Otherwise
+    /// its state could stay forever: if the slice was deleted before the write began, no event would remove the state.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
