@@ -3,8 +3,8 @@
 //! ```text
 //!  Service, Pod, Node, EndpointSlice ─► view ─► touched Services ─► due ─► plan ─► phase of writes ─► engine's writer
 //!                                        ▲                                              │
-//!                                        └─────────── the answer to each write ─────────┘
-//!  Lease, slices that others changed ─► takeover ─► on or off
+//!                                        └────────── the response to each write ────────┘
+//!  Lease, foreign writes to slices ─► takeover ─► active or inactive
 //! ```
 //!
 //! The `endpointslice` library computes the desired slices. This module decides when to plan which Service. The module is pure:

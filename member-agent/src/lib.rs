@@ -1,5 +1,5 @@
-//! Member agent: exports the Services of its cluster to the hub and imports those of other members. It also makes the
-//! EndpointSlices of its cluster while kube-controller-manager does not.
+//! Member agent: exports the Services of its cluster to the hub, and imports the Services of other members. The agent also makes
+//! the EndpointSlices of its cluster while kube-controller-manager does not.
 //!
 //! The rules of the fleet are in `fleetnet_core::member`. This crate has the watches, the metrics and the process of the agent.
 //! [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller; the `endpointslice` library

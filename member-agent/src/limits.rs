@@ -14,8 +14,8 @@ pub(crate) const MEMBER_TAKEOVER_MIN: Duration = Duration::from_secs(120);
 /// Default of `--endpointslices-takeover-after`: several lease durations of kube-controller-manager.
 pub(crate) const SLICES_TAKEOVER: Duration = Duration::from_secs(180);
 
-/// Shortest time to watch kube-controller-manager's Lease before the `renewTime` in the Lease counts. 15 s is the default lease
-/// duration of kube-controller-manager, which renews the Lease several times in this time.
+/// Shortest time to watch kube-controller-manager's Lease before the `renewTime` in the Lease counts. kube-controller-manager
+/// renews the Lease several times in its default lease duration of 15 s.
 pub(crate) const LEASE_LOOK_MIN: Duration = Duration::from_secs(15);
 /// Longest time to watch kube-controller-manager's Lease before the `renewTime` in the Lease counts, even if the lease duration
 /// is longer.

@@ -57,8 +57,8 @@ impl Parts {
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
     }
 
-    /// Returns the names of the Leases to acquire. They include the Leases of the Go managers whose parts are on here, so that Go
-    /// agents and this agent never write at the same time.
+    /// Returns the names of the Leases to acquire. The Leases of a Go manager are included if its parts are on here, so that the
+    /// Go manager never writes at the same time.
     pub fn leases(self) -> Vec<String> {
         let mut leases = Vec::new();
         if self.export || self.import {

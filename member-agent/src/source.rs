@@ -1,8 +1,8 @@
 //! Watches of the member agent: the kinds of the fleet half (exports and imports), and the kinds of the EndpointSlice controller.
 //! Only the controller watches pods, Nodes and the Lease of kube-controller-manager.
 //!
-//! The fleet half and the controller share one watch of Services and one of EndpointSlices. Each event is decoded for both. An
-//! EndpointSlice is decoded for the controller only if its JSON contains the controller's name, so other slices cost nothing.
+//! The fleet half and the controller share one watch of Services and one watch of EndpointSlices. Each event is decoded for both.
+//! An EndpointSlice is decoded for the controller only if its JSON contains the controller's name, so other slices cost nothing.
 
 use crate::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
 use crate::endpoints::{self, Input, Settings};

@@ -310,7 +310,7 @@ impl<'a> Scene<'a> {
         self.watches.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
-    /// Returns the number of members that import the Service from `member`. Returns 0 if somebody deleted the export of `member`.
+    /// Returns the number of members that import the Service from `member`. Returns 0 if a user deleted the export of `member`.
     fn importers_of(&self, member: usize) -> usize {
         let exported = self.watches.look(|world| world.export(member, SERVICE).is_some());
         if exported { self.importers() } else { 0 }

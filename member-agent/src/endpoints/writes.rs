@@ -1,8 +1,8 @@
 //! Conversion of a plan of the `endpointslice` library to requests of the engine, one phase at a time.
 //!
-//! The engine runs the writes of one plan concurrently. kube-controller-manager writes one after the other, for each address
-//! type: creates, then updates, then deletes, and nothing more after a failure. So each plan here has only one phase, and the
-//! outcome of its writes leads to the next plan. No endpoint is removed before its replacement is written.
+//! The engine runs the writes of one plan concurrently. For each address type, kube-controller-manager writes creates, then
+//! updates, then deletes, and stops at a failure. So each plan here has only one phase, and the outcome of its writes leads to
+//! the next plan. No endpoint is removed before its replacement is written.
 
 use super::alike::reads_the_same;
 use super::names;

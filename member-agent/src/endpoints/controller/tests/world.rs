@@ -1,6 +1,5 @@
-//! Simulated cluster with an EndpointSlice controller ([`World`]), driven as the engine drives it, in simulated time.
-//!
-//! The engine of the agents has these rules, and the simulation follows them:
+//! Simulated cluster with an EndpointSlice controller and a simulated engine ([`World`]). Time is simulated, too. The simulated
+//! engine follows these rules of the agents' engine:
 //!
 //! - The response to a write is applied before the watch shows the change, and only once ([`Versions`]).
 //! - Each slice has one write at a time. A Service has no plan while one of its slices is being created.
