@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Decides about faults. The server calls these methods after routing and before authorization, so they also get requests that
-/// the [`crate::auth::Policy`] denies.
+/// Faults that a test injects. The server calls these methods after routing and before authorization. So they also get
+/// requests that the [`crate::auth::Policy`] denies.
 pub trait Faults: Send + Sync + 'static {
     /// Returns the fault of a request. For a watch, this fault affects only the start of the watch.
     fn request(&self, call: &Call) -> Fault {

@@ -2,7 +2,7 @@
 //! there is no kubelet, so the test writes their status.
 //!
 //! - [`Cluster`]: a control plane that the tests of a process share, one test at a time. The agent has the roles of `deploy/`.
-//! - [`Workload`]: Services, pods and Nodes in one namespace, and waits for their slices.
+//! - [`Workload`]: Services, pods and Nodes in one namespace, and functions that wait for the Services' slices.
 //! - [`describe`]: slices as text.
 
 mod cluster;

@@ -107,7 +107,7 @@ impl Line {
 
     /// Waits until the agent's proxies have stopped.
     pub async fn stopped(&self) {
-        // This cannot fail: `self` owns the channel's sender.
+        // The wait cannot fail: `self` owns the channel's sender.
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 

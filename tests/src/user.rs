@@ -1,4 +1,4 @@
-//! Actions of a user in a member cluster, and waits for what the user sees there.
+//! Actions of a user in a member cluster, and functions that wait for a state of the user's objects.
 
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
