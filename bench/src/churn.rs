@@ -81,7 +81,8 @@ impl Changes {
     }
 }
 
-/// Returns the first marker for changes. Lower markers belong to the initial slices.
+/// Returns the first marker for changes. A marker is the number in an address that identifies the state of a slice. Lower markers
+/// belong to the initial slices.
 #[must_use]
 pub fn first_marker(size: Size) -> u32 {
     size.all_slices()

@@ -116,12 +116,13 @@ impl Environment {
         self.fleet.mark().await
     }
 
-    /// Returns all writes in the fleet since a mark, by any user.
+    /// Returns all writes in the fleet since a mark in the audit logs, by any user.
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         self.fleet.since(mark).await
     }
 
-    /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns the fleet's writes since the mark.
+    /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns the fleet's writes since the mark in the
+    /// audit logs.
     ///
     /// # Errors
     /// If the agents still write after [`SETTLED`].
@@ -160,7 +161,7 @@ impl Environment {
     }
 }
 
-/// Returns the number of writes by agents in a ledger, without Leases and Events.
+/// Returns the number of writes by agents in a ledger of writes, without Leases and Events.
 #[must_use]
 pub fn agents_writes(ledger: &FleetLedger) -> usize {
     ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()
@@ -174,7 +175,7 @@ pub fn memory_of(pid: i32) -> anyhow::Result<Memory> {
     Ok(Memory { resident_mib: read("VmRSS:")?, allocated_mib: read("RssAnon:")?, peak_mib: read("VmHWM:")? })
 }
 
-/// Returns the processor time of all current threads of a process, in nanoseconds. Fails if the process has ended.
+/// Returns the processor time of all current threads of a process. Fails if the process has ended.
 pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let folder = format!("/proc/{pid}/task");
     let mut sum = Duration::ZERO;

@@ -2,11 +2,11 @@
 //! bench without agents.
 //!
 //! ```text
-//! environment (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the baseline's)
-//! baseline    (the baseline's writes)      ── follow (a watch that decodes nothing), templates (copies of the agents' objects)
-//! controllers (the EndpointSlice controller beside kube-controller-manager's)
-//! import, churn, restart (measurements)     ── stages, table (time of a change by step)           ── report (JSON, targets)
-//! slices (the EndpointSlice library alone, in memory)
+//! environment (fleet, agents as processes) ── users (writes of users) ── world (namespaces and API group of the objects)
+//! baseline    (writes of the baseline)      ── follow (watch that decodes nothing), templates (copies of the agents' objects)
+//! import, churn, restart (measurements)     ── stages, table (time of each step of a change) ── report (JSON, targets)
+//! controllers (comparison of the EndpointSlice controller with the controller of kube-controller-manager)
+//! slices      (measurement of the EndpointSlice library alone, in memory)
 //! ```
 
 pub mod bare;

@@ -24,7 +24,7 @@ pub fn service(name: &str) -> Value {
     })
 }
 
-/// Returns a slice of a Service. The first endpoint has the marker as its address.
+/// Returns a slice of a Service. The address of the first endpoint contains the marker.
 #[must_use]
 pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value {
     json!({
@@ -39,14 +39,14 @@ pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value 
     })
 }
 
-/// Returns endpoints in the form of EndpointSlices. The first endpoint has the marker as its address.
+/// Returns endpoints in the form of EndpointSlices. The address of the first endpoint contains the marker.
 #[must_use]
 pub fn ready_endpoints(marker: u32, count: usize) -> Value {
     let endpoint = |address: String| json!({"addresses": [address], "conditions": {"ready": true}});
     addresses(marker, count).map(endpoint).collect()
 }
 
-/// Returns endpoints in the form of the slices in the hub. The first endpoint has the marker as its address.
+/// Returns endpoints in the form of the slices in the hub. The address of the first endpoint contains the marker.
 #[must_use]
 pub fn hub_endpoints(marker: u32, count: usize) -> Value {
     addresses(marker, count).map(|address| json!({"addresses": [address]})).collect()

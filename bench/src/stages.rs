@@ -23,11 +23,11 @@ pub struct Stages {
 pub struct Hops {
     /// Time from the user's patch until the source slice is observed in the exporter.
     pub change: Quantiles,
-    /// Time from that observation until the EndpointSliceExport is observed in the hub.
+    /// Time from the observation of the source slice until the EndpointSliceExport is observed in the hub.
     pub export: Quantiles,
-    /// Time from that observation until the EndpointSliceImport is observed in the hub.
+    /// Time from the observation of the EndpointSliceExport until the EndpointSliceImport is observed in the hub.
     pub distribute: Quantiles,
-    /// Time from that observation until the imported slice is observed in the importer.
+    /// Time from the observation of the EndpointSliceImport until the imported slice is observed in the importer.
     pub import: Quantiles,
 }
 

@@ -35,7 +35,7 @@ impl Users {
         Ok(Arc::new(Self { world, clients }))
     }
 
-    /// Returns the client for the cluster that has a kind.
+    /// Returns the client for the cluster that has the objects of this kind.
     #[must_use]
     pub fn client(&self, kind: Kind) -> &Bare {
         &self.clients[&kind.role()]

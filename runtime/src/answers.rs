@@ -136,8 +136,8 @@ const SERVERS_METADATA: [&str; 10] = [
 
 /// True if a PUT of `body` would not change `object`.
 ///
-/// True for an object with exactly the fields of `body`, apart from fields that a PUT cannot set. A PUT removes every field that
-/// `body` omits.
+/// This is so if the object has exactly the fields of `body`, apart from fields that a PUT cannot set. A PUT removes every field
+/// that `body` omits.
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let is_meant = uid(body).is_null() || uid(body) == uid(object);

@@ -415,6 +415,7 @@ fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 
 /// Parses headers as in MIME: one `Name: value` on each line. Blank lines are ignored.
 ///
+/// # Errors
 /// If a line is not a header, or is a header that the agent sets itself. The error message has the number of the line but never
 /// the value, which may be a secret.
 pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
@@ -454,7 +455,7 @@ mod tests {
 
     use super::*;
 
-    /// Test server that answers 200 with an empty object once the test allows it, and remembers the headers of each request.
+    /// Test server that responds with 200 and an empty object when the test allows it. Remembers the headers of each request.
     struct Server {
         url: String,
         seen: Arc<Mutex<Vec<HeaderMap>>>,

@@ -64,7 +64,7 @@ impl Demand {
     }
 }
 
-/// Waits until this subscription round is over. Returns false if the engine is gone.
+/// Waits until this subscription round is over. Returns false if the engine has ended.
 pub(crate) async fn ended(wanted: &mut Wanted, round: Round) -> bool {
     wanted.wait_for(|now| *now != Some(round)).await.is_ok()
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! watches --message--> versions --change--> Logic::observe --keys--> queue --plan--> held back? suppressed? slot? --> writer
 //!                         ^                                                                                                   |
-//!                         '------------------------------- outcome: the answer is an observation -----------------------------'
+//!                         '------------------------------- outcome: the response is an observation ---------------------------'
 //! ```
 //!
 //! The actions of the engine depend only on the order of its inputs. Maps are ordered, inputs have a fixed order of precedence,
@@ -53,7 +53,7 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Running lookups (GETs), one for each new fight: each finds the other writer of the object.
+    /// Running lookups (GETs) in fights. Each lookup finds the other writer that undoes this agent's writes to an object.
     pub(crate) inquiries: Inquiries<L>,
     /// Keys with creates in flight, and the number of these creates.
     pub(crate) creating: BTreeMap<L::Key, usize>,

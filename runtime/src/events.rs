@@ -35,7 +35,7 @@ use fleetnet_types::Timestamp;
 pub(crate) enum Occasion {
     /// A write succeeded, so each occurrence is a new change.
     Done,
-    /// A plan asked for the Event. Plans repeat, so equal Events are suppressed for a while.
+    /// A plan requested the Event. Plans repeat, so equal Events are suppressed for a while.
     Planned,
     /// A write failed. Its retry may fail again, so equal Events are suppressed for a while.
     NotDone,

@@ -88,7 +88,7 @@ impl Asked {
 #[derive(Debug)]
 pub(crate) struct Fights<K, S> {
     left: BTreeMap<Id<S>, Left>,
-    /// Times of the writes in `left`, oldest first, to drop old ones.
+    /// Time and object of each remembered write, oldest first. Used to drop writes older than a minute.
     written: VecDeque<(Instant, Id<S>)>,
     fights: BTreeMap<Id<S>, Fight<K, S>>,
 }

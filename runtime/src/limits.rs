@@ -132,7 +132,7 @@ pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
 /// Shortest delay that a plan can set for the next plan of its key.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Delay before the engine plans a key again after a plan of the key broke an invariant. Such a bug seldom goes away, so the
+/// Delay before the engine plans a key again after a plan of the key broke an invariant. Such a bug seldom disappears, so the
 /// retry is slow: two log lines a minute.
 pub const BROKEN_INVARIANT_DELAY: Duration = Duration::from_secs(30);
 /// Longest delay that a plan can set for the next plan of its key.

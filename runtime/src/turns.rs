@@ -176,7 +176,7 @@ impl<L: Logic> Engine<L> {
         true
     }
 
-    /// Sends the final writes of a leader, if the servers answer in time.
+    /// Sends the final writes of a leader, if the servers respond in time.
     async fn write_stop_announcement(&mut self) {
         if !self.leads {
             return;

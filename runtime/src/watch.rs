@@ -134,7 +134,7 @@ struct Watcher<L: Logic> {
     clock: Clock,
     jitter: Jitter,
     round: Round,
-    /// Version up to which every change has been reported. `None` if a list must come first.
+    /// Version up to which every change has been reported. `None` if the watch must start with a list.
     position: Option<u64>,
     /// True if the server supports `sendInitialEvents`, as far as known.
     streams_lists: bool,
@@ -143,7 +143,7 @@ struct Watcher<L: Logic> {
     page_objects: usize,
     /// Failures in a row, since the watch last received an event.
     failures: u32,
-    /// 403 and 404 answers in a row, since the watch last received an event.
+    /// Responses with 403 or 404 in a row, since the watch last received an event.
     denials: u32,
     /// True if the engine knows that the connection is lost, and does not know yet that the watch continues.
     lost_touch: bool,
@@ -198,7 +198,7 @@ struct Connection {
     /// Time at which the server should end the watch, by its `timeoutSeconds`.
     due: Instant,
     timeout_seconds: u64,
-    /// Time at which the initial list ended and live changes began. `None` while it lists.
+    /// Time at which the initial list ended and live changes began. `None` during the initial list.
     live_since: Option<Instant>,
     /// True if an event or bookmark has arrived since the watch was established.
     heard: bool,

@@ -1,4 +1,5 @@
-//! Command `cargo xtask mutants`: plants faults, and reports those that the tests do not detect.
+//! Command `cargo xtask mutants`: plants faults (deliberate errors) in the source, and reports those that the tests do not
+//! detect.
 //!
 //! Faults are planted in a copy of this tree below the target directory. The tree itself never changes. The copy is compiled once
 //! with all faults, and an environment variable switches one fault on while its tests run ([`switches`]). A few faults cannot
@@ -25,14 +26,14 @@ use std::sync::mpsc;
 use std::thread::available_parallelism;
 use switches::Switched;
 
-/// Fault to plant, with its tests as (folder of the package, `file::test`).
+/// Fault (a deliberate error) to plant in the source, with its tests as (folder of the package, `file::test`).
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) fault: Fault,
     pub(crate) tests: Vec<(String, String)>,
 }
 
-/// Plants the chosen faults.
+/// Plants the chosen faults (deliberate errors), and runs the tests that must detect them.
 ///
 /// # Errors
 /// If a test fails without a fault, a fault cannot be planted, or a fault survives.
@@ -90,7 +91,7 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     report.end(&planned, &journal, whole)
 }
 
-/// Outcomes of the faults.
+/// Outcomes of the planted faults so far.
 #[derive(Default)]
 struct Report<'a> {
     seen: usize,

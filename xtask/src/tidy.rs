@@ -75,7 +75,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Checks all rules and prints each place that breaks one.
+/// Checks all rules and prints each place that breaks a rule.
 pub(crate) fn run() -> anyhow::Result<()> {
     let tree = Tree::read(&root())?;
     let mut count = 0;
@@ -95,7 +95,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the faults that the source marks, each with its tests.
+/// Returns the faults (deliberate errors) that marks in the source describe, each with its tests.
 ///
 /// # Errors
 /// If a mark is malformed or has no test.

@@ -141,7 +141,7 @@ impl Cluster {
         Ok(Change { asked, made: Instant::now() })
     }
 
-    /// Returns the number of writes to EndpointSlices since a mark, by any user.
+    /// Returns the number of writes to EndpointSlices since a mark in the audit log, by any user.
     pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
         let ledger = self.control_plane.audit().since(mark).await?;
         Ok(ledger.filter(|entry| entry.resource == "endpointslices").count())

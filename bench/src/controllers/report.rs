@@ -42,7 +42,7 @@ pub struct Figures {
     pub memory: Memory,
     /// Processor time of the controller until after the rollouts.
     pub processor_seconds: f64,
-    /// Time from the start of the controller with existing slices until a pod's change at that time is published, in
+    /// Time from the restart of the controller until it has published a pod's change, in milliseconds. The slices exist before.
     /// milliseconds.
     pub restart_milliseconds: f64,
     /// Number of slice writes after a restart, without the write for the pod's change.

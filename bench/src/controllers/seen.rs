@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// State that a watch has shown so far.
+/// Slices that a watch has shown so far, and the state that the bench waits for.
 pub struct Seen {
     shown: Arc<Mutex<Shown>>,
     task: JoinHandle<()>,
@@ -90,7 +90,7 @@ impl Seen {
     }
 }
 
-/// Expected state of a watch, to wait for.
+/// Wait for the expected state of a watch.
 pub struct Expected {
     receiver: oneshot::Receiver<Instant>,
 }

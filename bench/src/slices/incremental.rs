@@ -78,7 +78,7 @@ fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     Some((&before[only(before, after)?], &after[only(after, before)?]))
 }
 
-/// Returns `pod` changed so that it matches `endpoint`, as the slices show it. `None` if the endpoint does not determine a pod.
+/// Returns a copy of `pod` that matches `endpoint` of a slice. `None` if the endpoint does not determine a pod.
 fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else { return None };
     let TargetRef { name, uid, .. } = &**target;

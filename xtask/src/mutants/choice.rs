@@ -1,4 +1,4 @@
-//! Choice of the faults to plant: arguments of `cargo xtask mutants`.
+//! Choice of the faults (deliberate errors in the source) to plant: arguments of `cargo xtask mutants`.
 
 use super::Planned;
 use super::mark::Fault;

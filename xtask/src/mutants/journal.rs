@@ -1,4 +1,4 @@
-//! Record of the faults that earlier runs on the same tree detected, for `cargo xtask mutants --resume`.
+//! Record of the faults (deliberate errors) that earlier runs on the same tree detected, for `cargo xtask mutants --resume`.
 
 use anyhow::Context as _;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Marks of faults in the source, and the change that each mark makes.
+//! Marks of faults (deliberate errors) in the source, and the change that each mark makes.
 //!
 //! A mark is a comment above the line that its fault changes:
 //!
@@ -15,7 +15,7 @@
 
 use anyhow::{Context as _, bail, ensure};
 
-/// Fault that can be planted in the source, parsed from its mark.
+/// Fault (a deliberate error) that can be planted in the source, parsed from its mark.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
     /// Id of the fault: the rule that it breaks, and its number in that rule, such as `S4.1`.
@@ -33,7 +33,7 @@ pub(crate) struct Fault {
 const BEGIN: &str = "// fault ";
 const BECOMES: &str = " ~>";
 
-/// True if a line of source is a fault's mark.
+/// True if a line of source is the mark of a fault (a deliberate error).
 pub(crate) fn is_mark(line: &str) -> bool {
     line.trim_start().starts_with(BEGIN)
 }

@@ -1,4 +1,4 @@
-//! Copy of the source tree in which faults are planted, the copy's test programs, and the outcome of a fault.
+//! Copy of the source tree in which faults (deliberate errors) are planted, the copy's test programs, and the outcome of a fault.
 
 use super::mark::Fault;
 use super::switches;
@@ -15,7 +15,7 @@ use std::process::{Command, Output, Stdio};
 /// Names of files and folders that are not copied, at any depth.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
-/// Outcome of planting a fault.
+/// Outcome of planting a fault (a deliberate error) in the source.
 pub(super) enum Outcome {
     /// One of the fault's tests failed, as it should.
     Seen,
@@ -206,7 +206,7 @@ impl Suites {
         Ok(Outcome::Survived)
     }
 
-    /// Runs tests, given as (folder, name). Returns those that fail.
+    /// Runs tests, given as (folder, name). Returns the tests that fail.
     pub(super) fn run_all(&self, tests: &BTreeSet<(&str, &str)>) -> anyhow::Result<Vec<String>> {
         let mut failed = Vec::new();
         let mut by_program: BTreeMap<&Path, (&Program, Vec<&str>)> = BTreeMap::new();

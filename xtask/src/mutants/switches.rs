@@ -1,4 +1,4 @@
-//! Source text of a file with all its faults. An environment variable switches one fault on.
+//! Source text of a file with all its faults (deliberate errors). An environment variable switches one fault on.
 //!
 //! The innermost block or closure around a fault gets a second copy of its code, with the fault:
 //!
@@ -28,7 +28,7 @@ pub(crate) fn planted_fault() -> u32 {
 }
 "#;
 
-/// Source text with switches.
+/// Source text in which an environment variable switches one of the faults on.
 #[derive(Debug)]
 pub(super) struct Switched {
     pub(super) text: String,
@@ -80,7 +80,7 @@ impl Switched {
     }
 }
 
-/// Code of blocks and closures that can have a copy, as bytes.
+/// Ranges of bytes with the code of blocks and closures that can have a copy.
 #[derive(Default)]
 struct Blocks(Vec<Range<usize>>);
 
@@ -157,7 +157,7 @@ impl Writer<'_> {
             let first = self.line();
             let place = fault.place(self.source)?;
             let faulty = fault.applied(self.source)?;
-            // The fault is inside of the block, so the rest of the file is as long as before.
+            // The fault is inside of the block, so the text after the block keeps its length.
             let end = faulty.len() - (self.source.len() - block.end);
             debug_assert!(contains(block, &place));
             writeln!(self.text, "{number} => {{ {} }}", &faulty[block.start..end])?;

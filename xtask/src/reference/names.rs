@@ -76,7 +76,7 @@ fn value(constant: &ItemConst) -> Option<String> {
     }
 }
 
-/// Returns the doc comment as one line. The items of a list are separated by semicolons.
+/// Returns the doc comment as one line. Each item of a list begins with `<br>`.
 fn description(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {

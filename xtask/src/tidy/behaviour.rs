@@ -1,4 +1,4 @@
-//! Checks that docs/behaviour.md and the marks of faults agree with the source tree.
+//! Checks that docs/behaviour.md and the marks of faults (deliberate errors) agree with the source tree.
 
 use super::source::{self, File, Tree};
 use crate::mutants::Planned;
@@ -69,7 +69,7 @@ pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns all faults that can be planted, each with its tests.
+/// Returns all faults (deliberate errors) that can be planted in the source, each with its tests.
 ///
 /// # Errors
 /// If a mark is malformed or has no test. The error is about the first such mark.
@@ -89,7 +89,7 @@ fn faults(tree: &Tree) -> anyhow::Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Returns the tests that must detect a fault, as (folder of the package, `file::test`).
+/// Returns the tests that must detect a fault (a deliberate error), as (folder of the package, `file::test`).
 ///
 /// If the mark names a test, returns this test. Otherwise returns the tests of the fault's rule that are in the fault's package.
 fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, String)>> {

@@ -38,7 +38,7 @@ pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns code blocks of commands that lack both markers (run by a test, or not run and why).
+/// Returns blocks of commands without a marker. A marker names the test that runs the block, or the reason why no test runs it.
 pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -96,7 +96,7 @@ fn is_variable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Returns what is wrong with the line before a block of commands, if anything.
+/// Returns the error in the line before a block of commands, if there is one.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
     marked(line, known).map(|wrong| match wrong.as_str() {
         UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
@@ -106,7 +106,7 @@ fn wrong(line: &str, known: &Tests) -> Option<String> {
 
 const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
 
-/// Returns what is wrong with a marker of a command, if anything.
+/// Returns the error in a marker of a command, if there is one.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
     let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (said(RUN_BY), said(NOT_RUN)) {
