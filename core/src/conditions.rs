@@ -255,12 +255,12 @@ impl DesiredCondition {
         Self { event_message: Some(event_message), ..self }
     }
 
-    /// Emits no Event for this condition.
+    /// Returns the same desired condition, but without an Event for the change.
     pub(crate) fn without_event(self) -> Self {
         Self { event_message: None, ..self }
     }
 
-    /// Emits the Event again for each new generation of the object.
+    /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition stays.
     pub(crate) fn event_per_generation(self) -> Self {
         Self { event_per_generation: true, ..self }
     }
@@ -296,8 +296,8 @@ pub(crate) fn change(
     (list != existing).then_some((list, events))
 }
 
-/// Returns the conditions with this condition set. It replaces the condition of the same type, or is appended.
-/// `lastTransitionTime` changes only if the status changes.
+/// Returns the conditions with a new value for one condition type. The new condition replaces the condition of the same type,
+/// or is appended. `lastTransitionTime` changes only if the status changes.
 #[must_use]
 pub fn set(
     conditions: &[Condition],

@@ -7,7 +7,7 @@
 use crate::model::{AddressType, Endpoint, ImportStatus, SessionAffinity, SliceContent};
 use std::borrow::Cow;
 
-/// Addition to the Go form that an agent can support.
+/// Addition to the objects as the Go agents write them. Each agent announces the features that it supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     IPv6,

@@ -46,7 +46,7 @@ pub struct Meta {
     /// resourceVersion, used as the precondition of writes. Only one rule reads this number: the order of claims that were
     /// created in the same second ([`crate::hub::claims`]).
     pub resource_version: u64,
-    /// `metadata.generation`; 0 for kinds without it (Service).
+    /// `metadata.generation`; 0 for kinds without a generation, such as Service.
     pub generation: i64,
     /// creationTimestamp, in whole seconds.
     pub created: Timestamp,
@@ -157,7 +157,7 @@ pub struct Service {
     pub dual_stack: bool,
     /// MultiClusterService that this Service is derived from, according to its two labels.
     pub derived_from: Option<ObjectName>,
-    /// True if another writer edited the labels of this derived Service; [`crate::member::View`] sets it.
+    /// True if another writer edited the labels of this derived Service. [`crate::member::View`] sets this field.
     pub relabelled: bool,
     /// True if the Service has the cloud provider's annotation for an internal load balancer.
     pub internal_load_balancer: bool,

@@ -31,7 +31,7 @@ pub(crate) fn is_member_namespace(namespace: &str) -> bool {
     cluster_of(namespace).is_some_and(|cluster| is_cluster_id(&cluster))
 }
 
-/// Number of hex digits at the end of a slice export's name.
+/// Number of hex digits at the end of an exported slice's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuffixLength {
     /// 5 hex digits, as many as the random suffix of the Go agents has.
@@ -40,9 +40,9 @@ pub enum SuffixLength {
     Long,
 }
 
-/// Returns the name of a slice export and of the slices distributed from it: `<cluster>-<namespace>-<slice>-<hex>`. Each part
-/// is cut to 81 characters, so the name is always a valid subdomain. The hex digits are the start of SHA-256 over the UIDs of
-/// the slice and of its ServiceExport. So a new export gets a new name.
+/// Returns the name of an exported slice and of its distributed slices: `<cluster>-<namespace>-<slice>-<hex>`. Each part is
+/// cut to 81 characters, so the name is always a valid subdomain. The hex digits are the start of a SHA-256 hash of the UIDs
+/// of the slice and of its ServiceExport. So a new export gets a new name.
 pub fn slice_export_name(
     cluster: &str,
     namespace: &str,
@@ -60,7 +60,7 @@ pub fn slice_export_name(
     format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
 }
 
-/// Returns a slice export's name without its hex digits.
+/// Returns the name of an exported slice without the hex digits at its end.
 fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     let [cluster, namespace, slice] = [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS));
     format!("{cluster}-{namespace}-{slice}-")

@@ -80,8 +80,8 @@ impl Logic for Hub {
         self.blocking_reasons.note(key, blocking_reasons);
     }
 
-    /// Returns the flow of a key. Slices share a flow with the other slices of their exporter, Services with the other
-    /// Services of their namespace. All MemberAgents share one flow.
+    /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all Services of a
+    /// namespace share one flow, and all MemberAgents share one flow.
     fn flow(&self, key: &Key) -> FlowId {
         match key {
             Key::Service(service) => FlowId::of(&service.namespace),

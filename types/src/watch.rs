@@ -18,7 +18,7 @@ pub enum WatchState {
 }
 
 impl WatchState {
-    /// All states, for a metric that shows each.
+    /// All states. A metric has one series for each state.
     pub const ALL: [Self; 5] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown, Self::Unwatched];
 
     /// Returns the state's name in lower case, for metrics and logs.

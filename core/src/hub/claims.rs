@@ -1,4 +1,4 @@
-//! Claims: which members may import a Service.
+//! Claims: the members' requests to import a Service. The rules decide which claims are granted.
 //!
 //! A Service has at most one granted exclusive claim (type LoadBalancer) in the fleet; a later exclusive claim does not
 //! replace it. Shared claims (type ClusterIP) are not limited. Neither type blocks the other type.

@@ -60,7 +60,7 @@ pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &ClusterId
     }
 }
 
-/// Policy of a namespace of the hub.
+/// Policy of a namespace of the hub: the members that may export from it and import from it.
 enum Policy<'a> {
     /// The annotations of this namespace decide.
     Of(&'a Namespace),

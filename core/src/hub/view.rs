@@ -42,7 +42,8 @@ pub enum Key {
 /// In-memory copy of all objects in the hub that the rules of the hub agent read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
-    /// Features and version that the hub agent announces to its members. Nothing is announced while the version is empty.
+    /// Features and version that the hub agent announces to the members. While the version is empty, the hub agent announces
+    /// nothing.
     pub announces: Announcement,
     /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
     pub namespace_policy: NamespacePolicy,

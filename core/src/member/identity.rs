@@ -29,7 +29,7 @@ pub enum Ownership {
     Foreign {
         /// UID of the namespace `kube-system` of the cluster that owns the id.
         cluster: Uid,
-        /// Time at which the id becomes vacant if its owner does not renew.
+        /// Time at which the id becomes vacant if its owner does not renew the MemberAgent.
         until: Timestamp,
     },
     Unknown,
@@ -67,7 +67,7 @@ pub struct Owner {
     pub stopped: bool,
 }
 
-/// Decides the ownership of the id for the cluster `own`. `record` is `None` until the hub's MemberAgents are listed.
+/// Returns the ownership of the id, as the cluster `own` sees it. `record` is `None` until the hub's MemberAgents are listed.
 pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, takeover_after_micros: i64) -> Ownership {
     let Some(record) = record else { return Ownership::Unknown };
     let own = match own {

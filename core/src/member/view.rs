@@ -313,8 +313,9 @@ impl View {
 
     /// True if a slice of this cluster is an imported slice, even if its labels were edited.
     ///
-    /// Our finalizer on the distributed slice with the same name shows this, because a distributed slice gets the finalizer
-    /// before it is imported. It gets no finalizer while its name belongs to a slice that was not imported.
+    /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the same
+    /// name. A distributed slice gets this finalizer before it is imported. It gets no finalizer while a slice that was not
+    /// imported has its name.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let distributed = || {

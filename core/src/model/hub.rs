@@ -146,16 +146,18 @@ pub struct Renewal {
     pub stopped: Option<Timestamp>,
 }
 
-/// MemberAgent: heartbeat and announcement of a member. There is one for each member, in its member namespace, named by its
-/// cluster id.
+/// MemberAgent: heartbeat and announcement of a member. Each member has one MemberAgent, in its member namespace and with its
+/// cluster id as the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAgent {
     pub meta: Meta,
     /// Announcement of the member agent.
     pub member: Announcement,
-    /// UID of the namespace `kube-system` of the cluster that owns the id. `None` with an older agent or CRD.
+    /// UID of the namespace `kube-system` of the cluster that owns the id. `None` if the member agent or the hub's CRD is
+    /// older than this field.
     pub cluster_uid: Option<Uid>,
-    /// Identity of the process that wrote the last renewal, as in its Leases. `None` with an older agent or CRD.
+    /// Identity of the process that wrote the last renewal, as in its Leases. `None` if the member agent or the hub's CRD is
+    /// older than this field.
     pub leader: Option<Text>,
     /// Time of the last renewal, on the member's wall clock.
     pub renewed: Option<Timestamp>,

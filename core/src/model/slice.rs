@@ -55,7 +55,7 @@ pub struct EndpointSlice {
     pub service: Option<Text>,
     /// True if the managed-by label shows that a member agent (this one or a Go agent) imported the slice.
     pub imported: bool,
-    /// True if another writer edited the managed-by label; [`crate::member::View`] sets it.
+    /// True if another writer edited the managed-by label of this imported slice. [`crate::member::View`] sets this field.
     pub relabelled: bool,
     pub content: SliceContent,
     /// Hash of excess content in an imported slice; 0 if there is none. Excess is content of the fields that the agent owns,

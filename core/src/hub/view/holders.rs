@@ -68,8 +68,8 @@ impl Holders {
 }
 
 impl View {
-    /// Computes the rank of the exports with these names again. If a source slice gets another holder, requeues all exports
-    /// that claim the source slice, and all slices whose removal waits for such an export.
+    /// Updates the rank of the exports with these names. If a source slice gets another holder, requeues all exports that
+    /// claim the source slice, and all slices whose removal waits for such an export.
     pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, requeue: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
@@ -96,7 +96,7 @@ impl View {
         self.requeue_waiting_slices(rivals.into_iter().flat_map(|name| self.replacing_under(name)).collect(), requeue);
     }
 
-    /// Computes the rank of all exports again.
+    /// Updates the rank of all exports.
     pub(super) fn rank_all_exports(&mut self, requeue: &mut Vec<Key>) {
         let names: Vec<Text> = self.slice_exports_named.keys().cloned().collect();
         self.rank_exports(&names, requeue);

@@ -87,7 +87,7 @@ fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Desi
     set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
 
-/// Returns the desired condition `Valid` with this content.
+/// Returns the desired condition `Valid` with this status, reason and message.
 fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }

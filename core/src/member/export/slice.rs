@@ -269,7 +269,7 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 
 fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
-    // The latency of a change counts from its observation, but not from before the slice became exportable.
+    // The latency of a change starts when the agent sees the change, or later, when the slice becomes exportable.
     let exportable_since = view.stamps.exportable.get(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));

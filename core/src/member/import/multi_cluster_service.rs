@@ -23,8 +23,8 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         return Plan::default();
     }
     match view.multi_cluster_services.get(name) {
-        // A MultiClusterService disappears only without finalizer, so its objects are already removed. A Service that lost
-        // its labels is not a derived Service any more and stays.
+        // The MultiClusterService is gone, so its finalizer was removed, and its objects before that. A Service that lost its
+        // labels is not a derived Service any more and stays.
         None => Plan::default(),
         Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
         // fault M6.1: mcs.import_name.is_empty() ~> false
@@ -257,7 +257,7 @@ fn show_rejection(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Opt
     }
 }
 
-/// Returns the desired condition `Valid` with this content.
+/// Returns the desired condition `Valid` with this status, reason and message.
 fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }

@@ -51,8 +51,8 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
 
 /// True if `present`, the EndpointSlice with the name of the distributed slice, was imported by this agent.
 ///
-/// The managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough that
-/// the distributed slice has our finalizer and that `present` belongs to the derived Service.
+/// Normally the managed-by label identifies an imported slice. Another writer may have edited this label while no agent ran.
+/// So it is also enough that the distributed slice has our finalizer and that `present` belongs to the derived Service.
 fn is_ours(view: &View, distributed: &HubSlice, present: &EndpointSlice) -> bool {
     let bound_to = || binding(view, &distributed.spec.owner).map(|service| &service.meta.name.name);
     present.imported

@@ -1,6 +1,6 @@
-//! Exports and imports that wait for a name, because other objects have all possible names in the hub (B3 in
-//! docs/behaviour.md) or the name of an imported slice. The conditions of these exports and imports show that they wait. When
-//! an object with such a name is gone, they are requeued.
+//! Exports and imports that wait for a free name. Other objects have all possible names of the counterpart in the hub (B3 in
+//! docs/behaviour.md), or the name of an imported slice. The condition `Valid` shows that the export or import waits. When an
+//! object with such a name is gone, the waiting exports and imports are requeued.
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
@@ -17,13 +17,13 @@ pub(super) struct Nameless {
 }
 
 impl View {
-    /// Updates the entry of a ServiceExport after the ServiceExport changed or was deleted.
+    /// Records whether a ServiceExport waits for a name, after the ServiceExport changed or was deleted.
     pub(super) fn update_nameless_export(&mut self, name: &ObjectName) {
         let conditions = self.exports.get(name).map(|export| &export.conditions);
         note(&mut self.nameless.exports, name, conditions);
     }
 
-    /// Updates the entry of a MultiClusterService after the MultiClusterService changed or was deleted.
+    /// Records whether a MultiClusterService waits for a name, after the MultiClusterService changed or was deleted.
     pub(super) fn update_nameless_mcs(&mut self, name: &ObjectName) {
         let conditions = self.multi_cluster_services.get(name).map(|mcs| &mcs.conditions);
         note(&mut self.nameless.mcs, name, conditions);
