@@ -119,7 +119,7 @@ impl ConditionValue {
     }
 
     /// Condition `Conflict` True: the hub agent did not accept the export, because another cluster exported the Service
-    /// earlier with other ports.
+    /// earlier with other ports, or only one of the two Services is headless.
     pub fn conflict(service: &ObjectName) -> Self {
         let message = format!("service {service} is in conflict with other exported services");
         Self::new(ConditionStatus::True, Reason::ConflictFound, message)

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 /// Address of an endpoint, parsed once when the object is decoded. When the address is written again, its text is byte for
 /// byte the same.
 ///
-/// A text that is no IP address is kept too: the hub agent distributes the text unchanged, and the importer rejects the
-/// endpoint and names the text.
+/// A text that is no IP address is kept too: the hub agent distributes the text unchanged. The importer does not import this
+/// address and names the text in an Event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(Form);
 

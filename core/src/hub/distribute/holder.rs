@@ -45,7 +45,8 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// Returns the first export with this name, even if another export is the holder of its source slice.
+/// Returns the holder of this name: the first export, by `by_name`, whose member may export. It may not be the holder of
+/// its source slice.
 pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))

@@ -1,5 +1,5 @@
-//! Times at which the agent observed changes. They measure latencies and grace periods. `export/slice.rs` writes the time of
-//! a slice's change to its EndpointSliceExport as `exportedSince`.
+//! Times at which the agent observed changes. Latencies and grace periods start at these times. `export/slice.rs` writes the
+//! time of a slice's change to the EndpointSliceExport as `exportedSince`.
 
 use crate::limits::PENDING_CHANGES_MAX;
 use crate::member::import::admission::NotImported;
