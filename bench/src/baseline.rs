@@ -158,7 +158,8 @@ impl Baseline {
         Ok(Passed { sent, changed, exported, distributed, imported })
     }
 
-    /// Patches one object of a step, and waits until a watch shows the patch. Returns the time at which the watch showed the
+    /// Patches the object of one step of a change, and waits until a watch shows the patch. Returns the time at which the watch
+    /// showed it.
     /// patch.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (baseline, named) = (Arc::clone(self), name.to_owned());

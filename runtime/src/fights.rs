@@ -24,10 +24,11 @@ use crate::slots::Target;
 /// UID and resourceVersion of the object as the agent knows it. `None` if the object does not exist.
 pub(crate) type State = Option<(Uid, u64)>;
 
-/// Source of an object and hash of its name. Small, because every write is remembered for a minute.
+/// Id of an object: its source (cluster and kind) and a hash of its name. Small, because the agent remembers every write for a
+/// minute.
 type Id<S> = (S, u64);
 
-/// Content of this agent's last writes to an object, and the object's state after them.
+/// Content of this agent's last writes to an object, and the object's state after these writes.
 #[derive(Debug)]
 struct Left {
     at: Instant,
@@ -41,7 +42,7 @@ struct Left {
 struct Fight<K, S> {
     key: K,
     target: Target<S>,
-    /// Repairs in a row that were undone within a minute each, at most [`FIGHT_REPAIRS`].
+    /// Number of repairs in a row that another writer undid within a minute each, at most [`FIGHT_REPAIRS`].
     repairs: usize,
     /// Time of the last repair.
     last: Instant,
@@ -51,7 +52,7 @@ struct Fight<K, S> {
     is_reported: bool,
 }
 
-/// Fight whose start or end the engine must report, and the key that writes the object.
+/// Fight with another writer over an object, whose start or end the engine must report, and the key that writes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
@@ -100,7 +101,7 @@ impl<K, S> Default for Fights<K, S> {
 }
 
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
-    /// Returns the time until which a write must wait, if the write is one more repair in a fight.
+    /// Returns the time until which a write must wait, if the write is one more repair that another writer will probably undo.
     pub(crate) fn held_until(
         &mut self,
         target: &Target<S>,
@@ -118,7 +119,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (next > now).then_some(next)
     }
 
-    /// Returns the fight over an object if the engine must report the fight now: once, when the first repair waits.
+    /// Returns the fight with another writer over an object, if the engine must report the fight now: once, when the first repair
+    /// waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
         let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_reported)?;
         fight.is_reported = true;
@@ -165,7 +167,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (fight.last, fight.is_undone) = (now, false);
     }
 
-    /// Drops remembered writes older than a minute. Returns the fights that are over.
+    /// Drops remembered writes older than a minute. Returns the fights with other writers that are over.
     pub(crate) fn tidy(&mut self, now: Instant) -> Vec<Turn<K, S>> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {

@@ -78,8 +78,8 @@ impl LeaseConfig {
     /// Checks the settings by the rules of client-go.
     ///
     /// # Errors
-    /// If a Lease name or the identity is missing, or the retry period is zero. If the renew deadline is at most 1.2 times the retry
-    /// period, or the lease duration is at most the renew deadline.
+    /// If a Lease name or the identity is missing, or the retry period is zero. If the renew deadline is at most 1.2 times the
+    /// retry period, or the lease duration is at most the renew deadline.
     pub fn validate(&self) -> Result<(), LeaseError> {
         if self.names.is_empty() || self.names.iter().any(String::is_empty) {
             return Err(LeaseError::Settings("a Lease needs a name"));

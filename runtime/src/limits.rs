@@ -59,13 +59,15 @@ pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
 pub const FIGHT_REPAIRS: usize = 10;
 /// Time between repairs of an object that another writer keeps undoing.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
-/// Most writers named in a message about a fight, the latest first.
+/// Most writers named in a message about a fight with another writer, the latest first.
 pub const RIVALS_NAMED: usize = 3;
-/// Most fields named for each writer in a message about a fight.
+/// Most fields named for each writer in a message about a fight with another writer.
 pub const RIVAL_FIELDS_NAMED: usize = 5;
-/// Longest quoted name of a writer in a message about a fight, in bytes. The API server allows 128 characters.
+/// Longest quoted name of a writer in a message about a fight with another writer, in bytes. The API server allows 128
+/// characters.
 pub const RIVAL_NAME_BYTES: usize = 128;
-/// Longest field name in a message about a fight, in bytes. Longer than every field of the kinds that the agents write.
+/// Longest field name in a message about a fight with another writer, in bytes. Longer than every field of the kinds that the
+/// agents write.
 pub const RIVAL_FIELD_BYTES: usize = 63;
 /// Most GETs in flight per cluster that look up the other writer of a fight.
 ///

@@ -17,10 +17,10 @@ use crate::slots::{ClusterIndex, Target};
 use crate::tasks::unless_panicked;
 use crate::writer;
 
-/// Result of a lookup: the cluster, the fight that has begun, and the name of the other writer.
+/// Result of a lookup: the cluster, the fight with another writer that has begun, and the name of this writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Fight that waits for the lookup of its other writer.
+/// Fight with another writer, whose name the agent has not looked up yet.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
 /// Lookups (GETs) of objects in a fight. Each cluster has a limit of lookups, because each GET needs a connection.
@@ -31,7 +31,7 @@ pub(crate) struct Inquiries<L: Logic> {
 
 struct OfCluster<L: Logic> {
     under_way: usize,
-    /// Fights that wait for their GET, at most one entry for each object.
+    /// Fights whose GET, which finds the other writer, has not started. At most one entry for each object.
     waiting: BTreeMap<Target<L::Source>, Waiting<L>>,
 }
 
@@ -66,7 +66,8 @@ impl<L: Logic> Inquiries<L> {
         self.begin(cluster);
     }
 
-    /// Cancels the lookup for a fight that is over. Returns true if the lookup had not started, so that the fight was never
+    /// Cancels the lookup of the other writer in a fight that is over. Returns true if the lookup had not started, so that the
+    /// fight was never reported.
     /// reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
@@ -92,7 +93,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports the end of fights whose start was reported.
+    /// Reports the end of fights with other writers, if their start was reported.
     pub(crate) fn fights_are_over(&mut self, over: Vec<Turn<L::Key, L::Source>>) {
         for turn in over {
             let cluster = self.sources.get(&turn.target.source).map(|source| source.cluster);
@@ -102,7 +103,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports to the agent that a fight has begun (`by` names the other writer) or is over (`by` is `None`).
+    /// Reports to the agent that a fight with another writer has begun (`by` is the name of this writer) or is over (`by` is
+    /// `None`).
     fn report_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, name } = target;

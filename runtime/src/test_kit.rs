@@ -42,7 +42,8 @@ use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// Sources of the toy agent. Member cluster: requested copies (`Wish`) and `Local` copies. Hub: `Copy` and `Namespace`.
+/// Kinds that the toy agent watches. Member cluster: `Wish`, which requests a copy, and `Local`, which is a copy. Hub: `Copy` and
+/// `Namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Wish,

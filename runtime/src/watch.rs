@@ -147,8 +147,8 @@ struct Watcher<L: Logic> {
     denials: u32,
     /// True if the engine knows that the connection is lost, and does not know yet that the watch continues.
     lost_touch: bool,
-    /// True if the server may have been restored from a backup since the position was read. The watch then compares the
-    /// server's revision with the position before it continues.
+    /// True if the server may have been restored from a backup since the watch last received a version. The watch then compares
+    /// the server's revision with its position before it continues.
     unchecked: bool,
 }
 

@@ -93,7 +93,7 @@ pub(super) fn missing_paths(tree: &Tree) -> Vec<String> {
 struct Known<'a> {
     /// Every path, also without its first folders.
     paths: BTreeSet<&'a str>,
-    /// Folders of the root.
+    /// Folders directly below the root.
     roots: BTreeSet<&'a str>,
 }
 
