@@ -308,7 +308,7 @@ pub fn set(
 ) -> Vec<Condition> {
     let before = find(conditions, condition_type);
     let last_transition = match before {
-        // fault S18.1: status == value.status ~> message == *value.message
+        // fault S18.1: status == value.status ~> message[..] == value.message[..]
         // fault S18.2: if existing ~> if existing.observed_generation == generation && existing
         Some(existing) if existing.status == value.status => existing.last_transition,
         _ => now.whole_seconds(),
