@@ -1,4 +1,7 @@
-//! Command-line flags of both agents. A wrong flag ends the process with exit code 2 and one line that names the flag.
+//! Command-line flags that both agents have. The other flags are in `hub-agent/src/flags.rs`, `member-agent/src/flags.rs` and
+//! `member-agent/src/endpoints/flags.rs`.
+//!
+//! A wrong flag ends the process with exit code 2 and one line that names the flag.
 
 use crate::go_flags::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};

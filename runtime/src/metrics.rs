@@ -1,4 +1,6 @@
 //! Metrics of the runtime, `fleetnet_…`. Labels are few and fixed: clusters, kinds, verbs, results.
+//!
+//! The metrics of the agents are in the `metrics.rs` of `agent`, `member-agent` and `endpointslice`.
 
 mod definition;
 

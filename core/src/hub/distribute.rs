@@ -3,6 +3,9 @@
 //! Each importer with a granted claim of the slice's Service gets an EndpointSliceImport in its member namespace. The
 //! EndpointSliceImport has the name of the exported slice, and its content is reduced to the importer's features
 //! (`feature_set.rs`).
+//!
+//! A new EndpointSliceImport also requires that the exporting member has the right to export the Service (`rights.rs`), and
+//! that conflict resolution accepted its export (`conflict.rs`).
 
 mod holder;
 mod leaving;

@@ -4,172 +4,21 @@
 //! A ServiceExport requests the export of the Service with the same name. The member agent creates an InternalServiceExport
 //! in the hub. After the hub agent has accepted the export, the member agent creates an EndpointSliceExport for each slice of
 //! the Service.
+//!
+//! The module `eligibility` decides which Services and slices are exported, `slice` writes the exported slices, and
+//! `withdrawal` removes them.
+//!
 //! The UID in the reference of the EndpointSliceExport identifies the source slice. So edits of labels and annotations have
 //! no effect (B1b in docs/behaviour.md).
 
 mod earlier_versions;
+mod eligibility;
+mod recorded;
 mod service;
 mod slice;
 mod withdrawal;
 
-use crate::conditions::{self, CONFLICT, VALID};
-use crate::features::Feature;
-use crate::limits::{PORTS_MAX, WEIGHT_MAX};
-use crate::member::View;
-use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
-use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
-
+pub(crate) use eligibility::{Eligibility, denial, eligibility, exportable, is_undecided};
+pub(crate) use recorded::{is_being_withdrawn, shows_outcome};
 pub use service::plan_service;
 pub use slice::plan_slice;
-pub(crate) use withdrawal::{is_being_withdrawn, shows_outcome};
-
-/// Eligibility of a Service for export.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Eligibility<'a> {
-    /// The Service does not exist or is being deleted.
-    NotFound,
-    /// The Service is of type ExternalName, or the Service is headless and the ServiceExport has no annotation that requests
-    /// the export of a headless Service.
-    Ineligible(&'a Service),
-    /// The user requests the export of a headless Service, but the hub agent does not announce support for headless Services.
-    NotSupported(&'a Service),
-    /// The Service has more ports than the hub accepts. The agent only sets the condition `Valid`; an existing export stays
-    /// unchanged.
-    TooManyPorts(&'a Service),
-    /// The user requests the export of a headless Service, but the hub's features are not known yet. Until then, the agent
-    /// neither creates nor withdraws the export.
-    Undecided,
-    /// The weight annotation is malformed. The agent sets the condition `Valid`; an existing export continues (B8 in
-    /// docs/behaviour.md).
-    InvalidWeight(&'a Service, String),
-    /// The weight is 0, which withdraws the export and its slices (B8 in docs/behaviour.md).
-    WeightZero(&'a Service),
-    Eligible(&'a Service),
-}
-
-/// Returns the eligibility of the Service that a ServiceExport names.
-pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
-    // fault S2.1: live ~> get
-    let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
-    // fault F5.1: !export.headless ~> false
-    // fault S3.1: service.service_type == ServiceType::ExternalName || ~>
-    if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
-        return Eligibility::Ineligible(service);
-    }
-    if service.headless {
-        match supports_headless(view, service, now) {
-            None => return Eligibility::Undecided,
-            Some(false) => return Eligibility::NotSupported(service),
-            Some(true) => {}
-        }
-    }
-    // fault S23.1: service ~> false && service
-    if service.ports.len() > PORTS_MAX {
-        return Eligibility::TooManyPorts(service);
-    }
-    match weight(export.weight.as_deref()) {
-        Err(error) => Eligibility::InvalidWeight(service, error),
-        // fault S4.1: Ok(0) => Eligibility::WeightZero(service), ~>
-        Ok(0) => Eligibility::WeightZero(service),
-        Ok(_) => Eligibility::Eligible(service),
-    }
-}
-
-/// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not support
-/// them, the result is true for a Service that already has a headless export, so that the export stays.
-fn supports_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
-    let hub = view.hub_features(now)?;
-    if hub.has(Feature::Headless) || !hub.is_assumed() {
-        return Some(hub.has(Feature::Headless));
-    }
-    let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    // fault U13.6: .watches.complete(&[Kind::InternalServiceExport]) && view ~>
-    let is_known = view.watches.complete(&[Kind::InternalServiceExport])
-        && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
-    // fault U13.5: then(|| internal_exports(view, service).any(|it| it.headless) ~> then_some(false
-    is_known.then(|| internal_exports(view, service).any(|it| it.headless))
-}
-
-/// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
-fn weight(annotation: Option<&str>) -> Result<i64, String> {
-    // fault S6.2: 1 ~> 0
-    let Some(written) = annotation else { return Ok(1) };
-    match written.parse::<i64>() {
-        Err(_) => Err(format!("the weight annotation is not a valid integer: {written}")),
-        Ok(weight) if !(0..=WEIGHT_MAX).contains(&weight) => {
-            Err(format!("the weight annotation is not in the range [0, {WEIGHT_MAX}]: {written}"))
-        }
-        Ok(weight) => Ok(weight),
-    }
-}
-
-/// Returns the condition by which the hub agent denies this cluster the right to export the Service. If the
-/// InternalServiceExport has no outcome yet, the copy of this condition in the ServiceExport counts.
-pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
-    let has_answer =
-        |it: &&InternalServiceExport| it.has_outcome() || conditions::find(&it.conditions, VALID).is_some();
-    // fault T13.1: , |it| &it.conditions ~> [..0], |it| &it.conditions[..]
-    let outcome = internal_exports(view, service).find(has_answer).map_or(&export.conditions, |it| &it.conditions);
-    conditions::find_denial(outcome)
-}
-
-/// Returns the InternalServiceExports of this Service (same UID) that are not being deleted.
-fn internal_exports<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
-    let internal_exports =
-        view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
-    internal_exports.filter(|it| it.reference.uid == service.meta.uid)
-}
-
-/// Returns the ServiceExport with which the slices of a Service are exported; `None` if the slices must not be exported.
-///
-/// The slices are exported if conflict resolution accepted the export. The outcome is read from the InternalServiceExport in
-/// the hub, because users can edit the copy in the ServiceExport.
-/// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
-/// earlier Service with the same name, no outcome counts (B9 in docs/behaviour.md).
-pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
-    // fault E2.3: live ~> get
-    let export = view.exports.live(service)?;
-    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
-        eligibility(view, export, now)
-    else {
-        return None;
-    };
-    let all = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
-    // fault T11.2: || denial(view, export, source).is_some() ~>
-    if all.into_iter().any(|it| it.reference.uid != source.meta.uid) || denial(view, export, source).is_some() {
-        return None;
-    }
-    let resolved = internal_exports(view, source).find(|it| it.has_outcome());
-    // fault S20.1: .or_else(|| shows_outcome(export).then_some(&export.conditions)) ~>
-    let outcome = resolved.map(|it| &it.conditions).or_else(|| shows_outcome(export).then_some(&export.conditions))?;
-    // fault S15.1: is_some_and(|found| found.status == ConditionStatus::False ~> is_some(
-    conditions::find(outcome, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
-}
-
-/// True if the Service is headless and it is not known yet whether the hub supports headless Services.
-pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
-    let export = view.exports.live(service);
-    export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_are_integers_from_0_to_1000() {
-        let table = [
-            (None, Ok(1)),
-            (Some("0"), Ok(0)),
-            (Some("1000"), Ok(1000)),
-            (Some("+7"), Ok(7)),
-            (Some("1001"), Err("the weight annotation is not in the range [0, 1000]: 1001".to_owned())),
-            (Some("-1"), Err("the weight annotation is not in the range [0, 1000]: -1".to_owned())),
-            (Some("1.5"), Err("the weight annotation is not a valid integer: 1.5".to_owned())),
-            (Some(""), Err("the weight annotation is not a valid integer: ".to_owned())),
-        ];
-        for (written, expected) in table {
-            assert_eq!(weight(written), expected, "{written:?}");
-        }
-    }
-}

@@ -1,5 +1,6 @@
 //! Export of one slice: writes the EndpointSliceExport of a source slice, reduced to the hub's features.
 
+use super::withdrawal::{replacement_pending, withdraw_all};
 use super::{exportable, is_undecided};
 use crate::feature_set::FeatureSet;
 use crate::handover;
@@ -43,15 +44,15 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
 
 /// Feature set of the hub at the time of the plan.
 #[derive(Clone, Copy)]
-struct Hub {
-    features: FeatureSet,
-    now: Timestamp,
+pub(super) struct Hub {
+    pub(super) features: FeatureSet,
+    pub(super) now: Timestamp,
 }
 
 /// Source slice, with its content reduced to the hub's features.
-struct Source<'a> {
-    slice: &'a EndpointSlice,
-    content: Cow<'a, SliceContent>,
+pub(super) struct Source<'a> {
+    pub(super) slice: &'a EndpointSlice,
+    pub(super) content: Cow<'a, SliceContent>,
 }
 
 /// True if it is unknown whether this slice must be exported, because an object is undecodable or the hub's features are
@@ -77,14 +78,14 @@ fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
 
 /// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an imported
 /// slice.
-fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
+pub(super) fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
     // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
 /// Returns the slice with this name if it would be exported, but the hub does not support its content.
-fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
+pub(super) fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
     exportable(view, &View::service_of(slice)?, hub.now)?;
     Some(slice)
@@ -120,38 +121,6 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
         source.content.ports.len()
     );
     BlockingReason { reason: Reason::TooManyPorts, message }
-}
-
-fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
-    let mut plan = Plan::default();
-    // If the agent only assumes that the hub does not support this slice, the existing export stays.
-    let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
-    let kept = kept.map(|slice| &slice.meta.uid);
-    let stays = |export: &&HubSlice| {
-        let is_kept = kept == Some(&export.spec.reference.uid);
-        // fault U13.2: export.meta.deleting || is_kept || replacement_pending(view, export, hub) ~> { let _ = is_kept; export.meta.deleting || replacement_pending(view, export, hub) }
-        // fault E12.1: || replacement_pending(view, export, hub) ~>
-        export.meta.deleting || is_kept || replacement_pending(view, export, hub)
-    };
-    for export in exports_of(view, slice).filter(|export| !stays(export)) {
-        plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
-    }
-    plan
-}
-
-/// True if the export `removed` must stay until its replacement, another slice of the Service, is exported. Always false if
-/// the Service is not exported any more.
-fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
-    let service = &removed.spec.owner;
-    let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
-    // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
-    if exportable(view, service, hub.now).is_none() && !may_be_exported() {
-        return false;
-    }
-    view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
-        let present = best(view, source.slice).map(|export| &export.spec.content);
-        handover::replacement_pending(present, &source.content, &removed.spec.content)
-    })
 }
 
 /// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
@@ -200,7 +169,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
 
 /// Returns the export of this slice to keep: the export with the newest generation that is not being deleted. Its name does
 /// not matter (B1b and B2 in docs/behaviour.md).
-fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
+pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
         // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
@@ -291,6 +260,6 @@ fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Optio
     }
 }
 
-fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
+pub(super) fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
     view.slice_exports_of.get(slice).filter_map(|name| view.slice_exports.get(name))
 }

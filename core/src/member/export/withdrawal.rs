@@ -1,84 +1,52 @@
-//! State of a ServiceExport that must survive a restart of the agent. Does the outcome in the status belong to the current
-//! export? Is a withdrawal unfinished?
+//! Withdrawal: when is an exported slice removed from the hub?
 //!
-//! The reason of the condition `Valid` answers both questions, except for weight 0: a ServiceExport with weight 0 has the
-//! reason `ServiceIsValid`, as with the Go agents. So the condition `Withdrawn` shows weight 0. The same status write sets
-//! `Valid` and `Withdrawn`.
+//! The member agent deletes the EndpointSliceExport of a source slice if one of these is true:
 //!
-//! This module does not withdraw slices. The module `slice` withdraws them when `exportable` of the module `export` returns
-//! `None`.
+//! - The source slice was deleted or became an imported slice, or its content is not supported by the hub.
+//! - The slices of its Service must not be exported: [`exportable`] returns `None`, for example after the ServiceExport was
+//!   deleted, its weight was set to 0, or the export lost a conflict.
+//!
+//! Two cases delay the deletion: another slice of the Service replaces this slice and is not exported yet (handover), or the
+//! agent only assumes that the hub does not support the content.
+//! The hub agent then deletes the EndpointSliceImports, and the importing members delete the imported slices.
 
-use super::earlier_versions;
-use crate::conditions::{self, ConditionValue, DesiredCondition, VALID, WITHDRAWN};
-use crate::model::{Condition, ServiceExport};
-use crate::reasons::Reason;
-use fleetnet_types::ConditionStatus;
+use super::slice::{Hub, best, exports_of, source, unsupported_slice};
+use super::{exportable, is_undecided};
+use crate::handover;
+use crate::member::View;
+use crate::model::{HubSlice, Kind};
+use crate::plan::{Plan, Write};
+use fleetnet_types::ObjectName;
 
-/// Reasons of the condition `Valid` while the Service is exported. `ServiceIsValid` is also the reason if the weight is 0 and
-/// the export is withdrawn.
-const EXPORTED: [Reason; 5] = [
-    Reason::ServiceIsValid,
-    Reason::ServiceExportInvalidWeightAnnotation,
-    Reason::TooManyPorts,
-    Reason::NameHeldByAnother,
-    Reason::WriteRefused,
-];
-
-/// Reasons of the condition `Valid` after the Service was withdrawn.
-const NOT_EXPORTED: [Reason; 2] = [Reason::ServiceNotFound, Reason::ServiceIneligible];
-
-/// True if the outcome of conflict resolution in a ServiceExport's status belongs to the current export: the ServiceExport
-/// has the cleanup finalizer, and its Service is not withdrawn (B9 in docs/behaviour.md).
-pub(crate) fn shows_outcome(export: &ServiceExport) -> bool {
-    // fault S10.1: export.meta.finalizers.ours ~> true
-    let Some(valid) = valid(export).filter(|_| export.meta.finalizers.ours) else { return false };
-    // fault S10.3: has_any(valid, &EXPORTED) ~> (valid, true).1
-    // fault S10.4, S24.1: && !has_weight_zero(export) ~>
-    has_any(valid, &EXPORTED) && !has_weight_zero(export)
-}
-
-/// True while the withdrawal of an export is unfinished: the conditions show a withdrawal, and the cleanup finalizer still
-/// exists.
-pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
-    // fault S24.2: || has_weight_zero(export) ~>
-    let is_withdrawn = |valid: &Condition| has_any(valid, &NOT_EXPORTED) || has_weight_zero(export);
-    export.meta.finalizers.ours && valid(export).is_some_and(is_withdrawn)
-}
-
-/// Returns the desired condition `Withdrawn` of an export with weight 0. `None` if fleetnet 0.1.0 or a Go agent already
-/// recorded weight 0 in the condition `Valid`, so that an upgrade costs no write.
-pub(super) fn started(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
-    let earlier = |valid: &Condition| earlier_versions::is_weight_zero(&export.meta.name, valid);
-    // fault S24.3: valid(export).is_some_and(earlier) ~> { let _ = earlier; false }
-    if valid(export).is_some_and(earlier) && !is_marked(export) {
-        return None;
+/// Plans the removal of all exports of a source slice, except those that must stay for now.
+pub(super) fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
+    let mut plan = Plan::default();
+    // If the agent only assumes that the hub does not support this slice, the existing export stays.
+    let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
+    let kept = kept.map(|slice| &slice.meta.uid);
+    let stays = |export: &&HubSlice| {
+        let is_kept = kept == Some(&export.spec.reference.uid);
+        // fault U13.2: export.meta.deleting || is_kept || replacement_pending(view, export, hub) ~> { let _ = is_kept; export.meta.deleting || replacement_pending(view, export, hub) }
+        // fault E12.1: || replacement_pending(view, export, hub) ~>
+        export.meta.deleting || is_kept || replacement_pending(view, export, hub)
+    };
+    for export in exports_of(view, slice).filter(|export| !stays(export)) {
+        plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
     }
-    Some(DesiredCondition::new(WITHDRAWN, ConditionValue::withdrawn(&export.meta.name), component).without_event())
+    plan
 }
 
-/// Returns the desired condition `Withdrawn` False of an export whose weight is no longer 0. `None` if the condition is not
-/// True.
-pub(super) fn ended(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
-    let value = is_marked(export).then(|| ConditionValue::not_withdrawn(&export.meta.name))?;
-    Some(DesiredCondition::new(WITHDRAWN, value, component).without_event())
-}
-
-/// True if the condition `Valid` was set while the weight was 0.
-fn has_weight_zero(export: &ServiceExport) -> bool {
-    // fault S24.6: is_marked(export) || ~>
-    let is_zero = |valid: &Condition| is_marked(export) || earlier_versions::is_weight_zero(&export.meta.name, valid);
-    valid(export).is_some_and(|valid| conditions::has_reason(valid, Reason::ServiceIsValid) && is_zero(valid))
-}
-
-/// True if the condition `Withdrawn` has status True.
-fn is_marked(export: &ServiceExport) -> bool {
-    conditions::find(&export.conditions, WITHDRAWN).is_some_and(|condition| condition.status == ConditionStatus::True)
-}
-
-fn valid(export: &ServiceExport) -> Option<&Condition> {
-    conditions::find(&export.conditions, VALID)
-}
-
-fn has_any(condition: &Condition, reasons: &[Reason]) -> bool {
-    reasons.iter().any(|reason| conditions::has_reason(condition, *reason))
+/// True if the export `removed` must stay until its replacement, another slice of the Service, is exported. Always false if
+/// the Service is not exported any more.
+pub(super) fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
+    let service = &removed.spec.owner;
+    let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
+    // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
+    if exportable(view, service, hub.now).is_none() && !may_be_exported() {
+        return false;
+    }
+    view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
+        let present = best(view, source.slice).map(|export| &export.spec.content);
+        handover::replacement_pending(present, &source.content, &removed.spec.content)
+    })
 }
