@@ -101,13 +101,14 @@ fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_th
         let plan = planned(view, &key(given));
         events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
-    // The current generation is already imported with an address that is now forbidden. For example, an operator has configured
-    // address ranges since then.
+    // The agent imported this generation while the address was permitted. Now the address is forbidden, for example because an
+    // operator has configured address ranges.
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(imported_as(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
-    // Somebody forged a slice in the hub with the credentials of another member. So its content changes without a new generation.
+    // Another writer changed the addresses of the distributed slice, but not its source generation. The agent must check the
+    // addresses although it has already imported this generation.
     let first = given(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     let forged = given(&["10.0.0.2", "127.0.0.1"], 4);
@@ -232,7 +233,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
     let table = [
         (Number(8080.into()), true),
         (Name("http".into()), true),
-        (Number(0.into()), false), // the API server would complete it to another number each time
+        (Number(0.into()), false), // the API server would replace 0 by another number each time
         (Number((-1).into()), false),
         (Number(65_536.into()), false),
         (Name("".into()), false),

@@ -1,5 +1,5 @@
-//! Tests of random histories in which finalizers of other controllers keep deleted objects, and namespaces are deleted and
-//! created again. After these faults end, fleets settle as in every other history.
+//! Tests of random histories with two faults: finalizers of other controllers keep objects that are being deleted, and namespaces
+//! are deleted and created again. After the faults end, each fleet settles as in a history without faults.
 
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};

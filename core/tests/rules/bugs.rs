@@ -44,8 +44,8 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// Adds a finalizer of another controller to an object, so that a deleted object stays. If `held` is false, removes the
-/// finalizer.
+/// Adds a finalizer of another controller to an object, so that a deletion of the object does not complete. If `held` is false,
+/// removes the finalizers of other controllers.
 fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -341,7 +341,7 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
     let kinds: Vec<Kind> = planned.iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "its stamp, and nothing about the import: {planned:#?}");
-    // A ServiceImport without exports is deleted.
+    // If the Service has no export, the plan deletes the ServiceImport.
     let import = service_import("work/app");
     let view = hub_view([import.clone().object()]);
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
@@ -401,14 +401,15 @@ fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alon
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
-    // The MultiClusterService `late`, which does not control the ServiceImport, is deleted.
+    // The MultiClusterService `late` is being deleted. `late` does not control the ServiceImport, so the plan does not change the
+    // ServiceImport.
     let dying = loser.deleting();
     let view = member_view(others.iter().cloned().chain([dying.object()]));
     let kinds: Vec<(Kind, ObjectName)> =
         writes(&view, &key).into_iter().map(|write| (write.kind(), write.at)).collect();
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
-    // The MultiClusterService `late` now requests another Service.
+    // The MultiClusterService `late` now requests another Service (`web`). The plan does not change the ServiceImport of `app`.
     let turned = mcs("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
@@ -471,8 +472,8 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
 
 #[test]
 fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
-    // The agent removed the finalizer together with an earlier export, but the ServiceExport's status still shows the outcome of
-    // that export.
+    // The agent has withdrawn an earlier export of the Service and has removed the finalizer from the ServiceExport. The status
+    // of the ServiceExport still shows the outcome of conflict resolution for that earlier export.
     let export = service_export("work/app").with_conditions(&[valid("work/app"), no_conflict("work/app")]);
     let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);

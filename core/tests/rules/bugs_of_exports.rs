@@ -44,7 +44,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
         assert_eq!(world.lines_since(mark), ["member-1 patches conditions of ServiceExport"], "{weight:?}");
         assert_eq!(export_condition(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "{weight:?}");
         assert_eq!(imported(&world, 1), EXPORTED, "{weight:?}");
-        // The agent continues to update the existing export, even after a restart.
+        // While the weight is invalid, the agent still updates the existing export, even after a restart.
         world.restart(Who::Member(0));
         set_endpoints(&mut world, "work/app-1", &["10.0.0.7"]);
         edit_service(&mut world, 0, &named("work/app"), |service| service.ports = vec![port("http", 81)]);
@@ -286,7 +286,8 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
     let unfit = condition("Valid", "False", "ServiceIneligible", "service work/app is not eligible for export", 1);
     for withdrawn in [vec![weight_of_zero, because_of_it], vec![missing], vec![unfit]] {
         let case = withdrawn[0].message.clone();
-        // The InternalServiceExport is gone from the hub, but the ServiceExport still has our finalizer.
+        // The InternalServiceExport is gone from the hub. The ServiceExport still has our finalizer, and the outcome of conflict
+        // resolution for the removed InternalServiceExport.
         let said: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
         let export = service_export("work/app").marked().with_conditions(&said);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
@@ -305,8 +306,9 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
     }
 }
 
-/// Returns a fleet in which two members export the same ports. Member-2's Service is deleted, and the agent of member-2 crashes
-/// after `writes` writes. When the agent restarts, the Service exists again, with other ports.
+/// Returns a fleet in which two members export the same ports. Then the Service of member-2 is deleted and created again with
+/// other ports: before the agent of member-2 crashes if `at_once` is true, otherwise after the crash. The agent crashes after
+/// `writes` writes, and restarts at the end.
 fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u64) -> World {
     let anew = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);

@@ -61,8 +61,8 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
         world.restart_all();
         world.run();
         assert_eq!(world.lines_since(mark), [""; 0], "seed {seed}: nobody fights for a name");
-        // If one of the two Services is removed, the other Service does not change, even if the removed Service has the name
-        // without a suffix.
+        // If export and import of one Service are removed, the import of the other Service does not change. In one of the two
+        // cases, the removed derived Service is the one whose name has no suffix.
         for gone in 0..2 {
             let mut world = world.clone();
             world.delete(Who::Member(0), Kind::ServiceExport, &named(ALIKE[gone]));

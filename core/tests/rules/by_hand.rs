@@ -38,8 +38,8 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let first = claim("member-1", &import).marked().with_status(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
-    // The agent ignores the status of the second claim. Otherwise the status of both claims would overwrite each other in the
-    // ServiceImport.
+    // The second claim has either the same status as the first claim, or none. In both cases the agent only deletes the second
+    // claim. If the agent copied the status of both claims to the ServiceImport, each status would overwrite the other.
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };
         let view = member_view([
@@ -71,8 +71,8 @@ fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_addres
     }
 }
 
-/// A Go hub agent reads the cluster id from the reference of an export, so the member agent repairs an edited cluster id. Our hub
-/// agent reads the cluster id from the namespace.
+/// A Go hub agent reads the exporter's cluster id from the reference in the InternalServiceExport. So the member agent repairs
+/// the cluster id there, although our hub agent reads it from the namespace.
 #[test]
 fn the_cluster_that_an_export_names_is_mended() {
     for seed in 0..10 {

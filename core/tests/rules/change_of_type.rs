@@ -290,8 +290,9 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
     assert_exclusive(&world, "the version before");
 }
 
-/// The hub agent of the previous version grants the second claim of member-2, although member-3 has the exclusive claim. So
-/// member-2 loses its import, as with the previous version. Member-2 imports again after member-3 stops importing.
+/// Member-3 has the exclusive claim, but a hub agent of the previous version also grants the second claim of member-2. So
+/// member-2 deletes its first claim, which was shared, and loses its import. Member-2 imports again after member-3 stops
+/// importing.
 #[test]
 fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_holds_loadbalancer() {
     let mut world = with_a_rival();
@@ -350,8 +351,8 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
-    // If the user changes the type back to ClusterIP, the newer claim stays: the agent may already have sent the deletion of the
-    // older claim.
+    // The user has changed the type back to ClusterIP. The agent keeps the newer claim and changes its type: the older claim
+    // cannot stay instead, because the agent may already have sent its deletion.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
     assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
@@ -404,16 +405,16 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
-    // A later claim of another member is not granted. When the shared claim is gone, member-2 is the only importer. So the
-    // ServiceImport's record of claims no longer names the exclusive importer.
+    // A later claim of another member is not granted. When the shared claim is gone, member-2 is the only importer. A
+    // ServiceImport with a single importer has the Go form, so it no longer names the exclusive importer.
     let granted = second.clone().with_status(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);
     assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
     assert_eq!(planned(&alone, &[&granted]), []);
 
-    // Another cluster has the exclusive claim. So the hub agent clears the status that a hub agent of the previous version wrote
-    // to this claim.
+    // Member-3 has the exclusive claim. A hub agent of the previous version wrote a status to the second claim of member-2, so
+    // our hub agent clears this status.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
     let held = both.claimed_alone_by("member-3");
     let holder = claim("member-3", &service_import("work/app")).marked().with_status(status());

@@ -78,7 +78,8 @@ pub(crate) enum Later {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) offers: Vec<Offer>,
-    /// ServiceImport that exists at the start: the clusters in its status, and the index of their list of ports.
+    /// ServiceImport that exists at the start: the clusters in its status, and the index of the list of ports in its status (see
+    /// [`ports`]).
     pub(crate) import: Option<(Vec<usize>, usize)>,
     /// Events after the start of the hub agent, at most one for each cluster.
     pub(crate) later: BTreeMap<usize, Later>,
@@ -160,7 +161,8 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
 /// True if the outcome depends on the order of two events. There are two such cases:
 ///
 /// - A cluster creates an export again. The create succeeds only after the old export with this name is gone.
-/// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted.
+/// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted. The agent may
+///   see the export for the first time before or after this change.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
     let first = || case.offers.iter().filter(|offer| offer.cluster == cluster && !offer.second);
     let turned = match later {

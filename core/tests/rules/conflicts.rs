@@ -92,7 +92,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
         match offer.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
-            // The export's ports changed while a Go hub agent ran, and the Go hub agent accepted the new ports.
+            // The annotation is of earlier ports: the ports changed while a Go hub agent ran, and the Go hub agent accepted the
+            // new ports. So the start time in the annotation still counts.
             Stamp::Stale(since) if !turned && by_go && offer.conflict_before == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
@@ -103,8 +104,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Asserts that each outcome of conflict resolution that the hub agent is about to write follows from all objects that it has
-/// seen.
+/// Asserts that the outcomes of conflict resolution in the next writes of the hub agent are correct for all objects in its view.
 fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -115,7 +115,7 @@ fn assert_new_verdicts_are_true(world: &World) {
     };
     let is_accepted = |export: &InternalServiceExport| verdict_of(export) == Some("False");
     let since = |cluster: &ClusterId, export: &InternalServiceExport| match &export.offered {
-        // A start time before the creation of the export does not count: the creation time replaces it.
+        // If the start time in the annotation is before the creation of the export, the creation time counts instead.
         Some(offered)
             if offered.ports == names::ports_fingerprint(&export.ports)
                 || is_accepted(export) && shown(cluster, export) =>
@@ -381,8 +381,8 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // Start times of the exports' port sets in seconds. The clock starts at second 1000, so all exports are older than these
-    // times. A start time that is older than its export does not count.
+    // For each export: its cluster, its list of ports, and the start time of its port set in seconds. The clock starts at second
+    // 1000, so each start time is later than the creation of its export. An earlier start time would not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());

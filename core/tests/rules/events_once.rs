@@ -1,5 +1,5 @@
 //! Tests that an agent emits an Event only if something changed, also in random histories with restarts. The agent reports a
-//! blocking reason once, and the report ends with its cause.
+//! blocking reason once, and stops reporting it when its cause is gone.
 
 use crate::fleet::{edit_mcs, mcs_of};
 use crate::histories::{MEMBERS, an_event, happen, prelude};

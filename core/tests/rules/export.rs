@@ -28,7 +28,7 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
-/// Returns the condition with a last transition at the time at which the tests plan.
+/// Returns the condition with second 20 as its last transition. The tests plan in this second.
 fn now(condition: Condition) -> Condition {
     Condition { last_transition: seconds(20), ..condition }
 }
@@ -152,7 +152,7 @@ fn an_ineligible_service_is_withdrawn_and_reported() {
         let view = member_view(objects().chain([export.clone().object(), internal.clone().object()]));
         let mut verdict = condition("Valid", status, reason, message, 1);
         if status == "False" {
-            verdict = now(verdict); // the status of the condition was the same for weight 0, so its transition time stays
+            verdict = now(verdict); // with weight 0 the status stays `True`, so the transition time does not change
         }
         let mut expected = vec![verdict, no_conflict("work/app")];
         if case == "weight 0" {
@@ -409,8 +409,8 @@ fn a_slice_whose_short_name_is_held_by_another_source_gets_the_long_one() {
     assert_eq!(name, "member-1-work-app-1-e095fccc09");
 }
 
-/// Returns the `exportedSince` of the planned export in seconds, after these changes of the source slice: each at this second,
-/// with this generation and these endpoints.
+/// Returns the `exportedSince`, in seconds, of the export that the agent plans after these changes of the source slice. Each
+/// change has a second, a generation and endpoints.
 fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
     let source = slice("work/app-1");
     let mut view = member_view([

@@ -28,7 +28,7 @@ fn app() -> Key {
     Key::Export(named("work/app"))
 }
 
-/// Returns the view of an exporter. Its hub agent announces these features.
+/// Returns the view of an exporting member's agent. The hub agent announces these features.
 fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
     member_view([
         service.clone().object(),
@@ -352,8 +352,8 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, given_six);
 
-        // The result depends only on the current features, not on earlier features. After the fleet has settled, restarted agents
-        // write nothing.
+        // The import depends only on the current features, not on the features announced before. After the fleet has settled,
+        // restarted agents write nothing.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));

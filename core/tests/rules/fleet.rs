@@ -124,8 +124,8 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// Adds a finalizer of another controller to an object, so that a deleted object stays. If `held` is false, removes the
-/// finalizer.
+/// Adds a finalizer of another controller to an object, so that a deletion of the object does not complete. If `held` is false,
+/// removes the finalizers of other controllers.
 pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };

@@ -1,6 +1,7 @@
 //! Tests of random histories in which agents announce other features, or stop announcing features. Meanwhile users make a Service
 //! headless and back, change the type of imports, and create and delete slices, and agents crash. At the end every importer has
-//! what exporter, hub and importer support. Agents write for a peer only what the peer announced, and a restart writes nothing.
+//! everything that exporter, hub and importer all support. Agents write for a peer only what the peer announced, and a restart
+//! writes nothing.
 //!
 //! The test counts the classes of situations that its cases cover, and fails if a class is rare.
 
@@ -121,8 +122,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // Half of the cases have no session affinity. In these cases a change of features does not change a claim, so only
-            // the slice's own plan updates a slice.
+            // In half of the cases the Service has no session affinity. Then a change of features changes no claim, so the slices
+            // cannot be updated as the result of a changed claim.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -133,8 +134,9 @@ impl Fleet {
         fleet.world.create(Who::Member(0), export.object());
         (0..2).for_each(|index| fleet.set_slice(index, true));
         for importer in IMPORTERS {
-            // A member that imports with type ClusterIP keeps its import when its user requests LoadBalancer. So some members
-            // request LoadBalancer from the start.
+            // In some cases all members request LoadBalancer from the start, so that members without an import wait for the
+            // exclusive claim. A member that first requests ClusterIP never waits without an import: it keeps its import when the
+            // type changes.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
             let mcs = mcs("work/app").consumed_as(consumer);
             fleet.world.create(Who::Member(importer), mcs.object());
@@ -232,8 +234,8 @@ impl Fleet {
         sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
     }
 
-    /// Asserts that an importer has everything exported that hub and importer support. Returns the classes of situations that it
-    /// shows.
+    /// Asserts that an importer has every part of the export that both hub and importer support. Returns the classes of
+    /// situations that this importer shows.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
         let derived = mcs.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
@@ -286,7 +288,8 @@ impl Fleet {
                 _ => false,
             })
         };
-        // A member that imported with type ClusterIP keeps its import when its user requests LoadBalancer.
+        // Members with the exclusive claim: they import and have no shared claim. A member with a shared claim keeps this import
+        // while it waits for the exclusive claim.
         let holds = asks.iter().filter(|(importer, mcs)| mcs.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
@@ -322,7 +325,7 @@ impl Fleet {
         assert_eq!(self.world.lines_since(mark), Vec::<String>::new(), "it is back");
     }
 
-    /// Asserts that no object in the hub uses a feature that its writer or its reader did not announce.
+    /// Asserts that no object in the hub uses a feature that the writer or the reader of the object did not announce.
     fn assert_nothing_unannounced_is_said(&self) {
         for object in self.world.hub.all() {
             let name = &object.meta().name;

@@ -27,8 +27,8 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// Returns the view of a member that announces features. Four seconds before the tests' plans, the view received these objects
-/// and the member renewed its MemberAgent.
+/// Returns the view of a member that announces features. The view received these objects, and the member renewed its MemberAgent,
+/// four seconds before [`NOW`], the time at which the tests plan.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }

@@ -58,14 +58,15 @@ pub(crate) enum Event {
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// A user scales a Deployment to zero and back: kube-controller-manager empties and fills a slice with the same name and UID.
+    /// A user scales a Deployment to zero and back. kube-controller-manager removes all endpoints of a slice and later adds new
+    /// ones; name and UID of the slice stay the same.
     RecycleSlice {
         member: usize,
         app: usize,
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// A slice changes in a way that importers cannot see: a pod that is not ready comes or goes.
+    /// A slice changes in a way that importers cannot see: a pod that is not ready is added or removed.
     TouchSlice {
         member: usize,
         app: usize,

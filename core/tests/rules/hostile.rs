@@ -1,5 +1,5 @@
-//! Tests of a hostile member that writes any object in its own namespace of the hub. The other members must still get the same
-//! from each other. Each history runs with and without hostile writes, and both results must be equal.
+//! Tests of a hostile member that writes any object in its own namespace of the hub. The other members must still import the same
+//! from one another. Each history runs with and without hostile writes, and both results must be equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::undecodable_change;
@@ -240,7 +240,8 @@ fn overwrite(held: &mut Object, by: Object) {
     *held.meta_mut() = meta;
 }
 
-/// Returns all objects except the hostile member's objects and ServiceImports outside namespace `work`.
+/// Returns all objects, without the objects of the hostile member, and without the hub's ServiceImports outside the namespace
+/// `work`.
 fn others(world: &World) -> BTreeMap<String, Object> {
     let mut state = state(world);
     let prefix = format!("{}/", names::member_namespace(HOSTILE));
@@ -276,7 +277,8 @@ fn given_by_others(world: &World) -> BTreeMap<String, Object> {
             _ => {}
         }
     }
-    // A ServiceImport without exporters belongs to a Service that only the hostile member exports, so it is not compared.
+    // If a ServiceImport has no other exporter than the hostile member, the other members do not export its Service. So the
+    // ServiceImport is not compared.
     state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
     state
 }
@@ -289,14 +291,13 @@ fn world() -> World {
     world
 }
 
-/// True for events with the same effect in both fleets. `Run` makes a number of steps, and `Meddle` deletes an object by index.
-/// Their effect differs, because the hostile member causes additional steps and objects.
+/// True for events that have the same effect with and without the hostile member. Excluded are `Run`, which makes a fixed number
+/// of steps, and `Meddle`, which deletes an object by index: the hostile member causes additional steps and objects.
 fn of_honest(event: &Event) -> bool {
     !matches!(event, Event::Run { .. } | Event::Meddle { .. })
 }
 
-/// Plays the same event in two fleets, with hostile acts in the second, and asserts that the outcomes are equal. Returns the
-/// acts.
+/// Applies the same event to two fleets, the second with hostile acts, and asserts that the outcomes are equal. Returns the acts.
 fn play(
     worlds: &mut [World; 2],
     event: &Event,
@@ -332,8 +333,8 @@ fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     classes(&without)
 }
 
-/// Returns the classes that must occur in tests of [`established`] fleets: without conflicts and waiting claims, with all hostile
-/// acts.
+/// Returns the classes that must occur in tests of [`established`] fleets: all hostile acts, and the classes of situations
+/// without conflicts and without waiting claims.
 fn established_and_acts() -> Vec<&'static str> {
     let established = ["endpoints are imported", "two exporters are accepted", "two importers share"];
     [&established[..], &ACTS].concat()

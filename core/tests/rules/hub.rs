@@ -77,7 +77,7 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent led: it accepted the current ports and put
-    // other exports in conflict.
+    // other exports in conflict. So the start time in the annotation now counts for the current ports.
     let turned = InternalServiceExport {
         offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
         ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))
@@ -88,8 +88,8 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     let planned = writes(&view, &app());
     assert_eq!(planned[..2], [stamped(&loser, NOW), stamped(&turned, seconds(4))]);
 
-    // The status of this export has no outcome of conflict resolution. So the start time of its ports is now, although the
-    // ServiceImport lists its cluster.
+    // The status of this export has no outcome of conflict resolution, so no hub agent has accepted its current ports. The start
+    // time of these ports is now, although the ServiceImport lists the cluster of the export.
     let untold = InternalServiceExport { conditions: Vec::new(), ..turned };
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     let view = hub_view([untold.clone().object(), import.object()]);
@@ -476,7 +476,7 @@ fn stamps_that_differ_below_the_second_are_equal() {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
     let mut copy = distributed_slice("member-2", &export);
-    copy.spec.reference.exported_since = Some(seconds(5)); // as a Go hub cuts it to seconds
+    copy.spec.reference.exported_since = Some(seconds(5)); // a Go hub agent cuts the time to seconds
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let with = |copy: &HubSlice| {
         claimed_hub_view([

@@ -320,7 +320,8 @@ fn what_the_hub_answers_is_shown_and_what_the_multi_cluster_service_wants_is_sai
     let shows = Write::patch(&held.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
-    // After the MultiClusterService changes to another Service, it has no effect on the claim of the first import.
+    // The MultiClusterService now requests another Service. So its type and the status of the claim no longer matter for the
+    // first import.
     let turned = mcs.importing("web");
     let answered = answered.with_status(ImportStatus::default());
     let view = member_view([turned.object(), held.object(), answered.object()]);
@@ -564,11 +565,11 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     let delete = Write::delete(Kind::EndpointSlice, &held.meta);
     assert_eq!(view.plan(&key(&given), until).writes, std::slice::from_ref(&delete));
 
-    // If the hub agent distributes the slice again within the grace period, the imported slice stays.
+    // If the hub agent distributes the slice again before the end of the grace period, the imported slice stays.
     observe_change(&mut view, Object::EndpointSliceImport(given.clone()));
     assert_eq!(view.plan(&key(&given), until), Plan::default());
 
-    // Without its derived Service the imported slice is removed at once.
+    // If its derived Service is gone, the imported slice is removed at once, without a grace period.
     objects.pop();
     assert_eq!(writes(&view_of(None, Some(&held), &objects), &key(&given)), [delete]);
 }

@@ -1,5 +1,5 @@
-//! Tests of decisions that depend on several objects in the hub. The views of these decisions may lack the last write to any
-//! of the objects.
+//! Tests of decisions of the hub agent that depend on several objects. The view from which the hub agent decides may lack the
+//! last write to any of these objects.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export,
@@ -113,8 +113,8 @@ fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome
     outcomes
 }
 
-/// Returns the outcome in which `holder` is recorded and its claim has finalizer and status, but the claim of `other` has
-/// neither.
+/// Returns the outcome in which the ServiceImport records only `holder` as importer. The claim of `holder` has finalizer and
+/// status, the claim of `other` has neither.
 fn held_by(holder: &str, other: &str) -> Outcome {
     let namespace = |cluster: &str| Text::from(format!("fleet-member-{cluster}"));
     (vec![holder.into()], [(namespace(holder), (true, true)), (namespace(other), (false, false))].into())
@@ -134,8 +134,8 @@ fn of_two_exclusive_claims_of_one_second_the_first_holds_in_every_interleaving()
     assert_eq!(outcomes(exported(&[]), first_by_name, true), [held_by("member-3", "member-2")]);
 }
 
-/// A watch delivers new objects in the order of their creation. If a view gets them in another order, no granted claim may be
-/// lost either.
+/// A watch delivers new objects in the order of their creation. Even if a view receives the claims in another order, no granted
+/// claim may be lost.
 #[test]
 fn in_whatever_order_claims_become_visible_one_holds_and_nothing_that_was_granted_is_taken_away() {
     let changes: Vec<Change> = vec![
@@ -274,8 +274,8 @@ fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
     copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
 }
 
-/// Explores the exports of one source slice by two members. The export of member-2 is the holder. Returns the distributed slices
-/// of each outcome.
+/// Explores these changes in all orders: two members export one source slice. Asserts that no distributed slice of member-2 is
+/// lost, and returns the distributed slices of each outcome.
 fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, ClusterId)>> {
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {

@@ -223,7 +223,7 @@ fn a_reference_without_uid_is_nobodys() {
 
 #[test]
 fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
-    // member-2 created an export with this name before member-1 exported the slice.
+    // member-2 created an export with the name of member-1's export, before member-1 exported the slice.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
     assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocking_reasons.len(), 1);
@@ -231,13 +231,15 @@ fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
 
 #[test]
 fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
-    // member-2 knows the UID of member-1's slice, because member-2 imported the slice. member-2 exports it before member-1 does.
+    // member-2 imported member-1's slice, so it knows the UID of the slice. member-2 exports the slice under this UID before
+    // member-1 does.
     let squatter = second_of_slice().created(seconds(1)).marked();
     let mut view = view_of([squatter.clone()]);
     assert_eq!(writes(&view, &slice_key(&squatter)), []);
     assert_eq!(writes(&view, &slice_key(&distributed())), [], "member-1's copy stays");
 
-    // If both members are accepted exporters, the member with the older export is the holder of the slice.
+    // If both members are accepted exporters of the Service, the older of the two exports is distributed. So the distributed
+    // slice of member-1 is deleted.
     let requeue = observe_change(&mut view, shared().version(2).object());
     assert!(requeue.contains(&slice_key(&squatter)) && requeue.contains(&slice_key(&distributed())), "{requeue:?}");
     let planned = writes(&view, &slice_key(&distributed()));
@@ -246,7 +248,8 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
 
 #[test]
 fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
-    // member-2 is accepted as an exporter of its own Service, and claims that one of member-1's slices belongs to that Service.
+    // member-2 is an accepted exporter of its own Service `other/app`. It exports one of member-1's slices as a slice of this
+    // Service.
     let mut squatter = second_of_slice().created(seconds(1)).marked();
     squatter.spec.owner = named("other/app");
     let own = service_import("other/app").showing(resolved(&["member-2"]));
@@ -258,7 +261,8 @@ fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
 
 #[test]
 fn an_export_without_its_name_holds_no_slice_of_others() {
-    // member-2's export has the name of one of member-1's exports, and claims another of member-1's slices as its own.
+    // member-2's export has the name of one of member-1's exports (`work/app-1`), and the source reference of another
+    // (`work/app-2`).
     let other = slice_export("member-1", &slice("work/app-2")).marked().created(seconds(3));
     let mut squatter = second_of_name().created(seconds(1)).marked();
     squatter.spec.reference = other.spec.reference.clone();
@@ -299,7 +303,8 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
     let at = |importer: &str| in_hub_of(importer, &held.meta.name.name);
     assert_eq!(planned(Vec::new()), [at("member-3")]);
 
-    // A distributed slice stays until the ServiceImport no longer records the claim of the importer.
+    // An importer without a claim keeps a slice that was already distributed to it, until the ServiceImport no longer records the
+    // importer.
     let copy = distributed_slice("member-2", &held);
     assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
 
@@ -353,7 +358,7 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
 fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
     let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
     // member-2 removes the hub agent's finalizer and `ports-offered-since` from its export again and again, or fills the object
-    // so that they do not fit.
+    // up to the size limit, so that the hub agent cannot add them.
     let bare = accepted("member-2");
     let joins = internal_export("member-3", &service("work/app")).offered_since(seconds(9));
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
@@ -391,7 +396,8 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
-    // If member-2 is not an accepted exporter, its deleted slice does not wait for a replacement. Otherwise the slice waits.
+    // A slice of member-2 is being deleted. If member-2 is an accepted exporter, the slice waits for its replacement. Otherwise
+    // the slice does not wait.
     let (going, copy) = (given.clone().deleting(), distributed_slice("member-3", &given));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
@@ -426,7 +432,8 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
     let struck = Patch::Claims { importers: sole, load_balancer: None, finalizers: import.meta.finalizers.clone() };
     assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(&import.meta, struck)]);
 
-    // If a member shares the import and adds a second claim, older claims that wait come first.
+    // Member-2 shares the import and adds a second claim, of type LoadBalancer. The older claim of member-3, which already waits,
+    // is granted first.
     let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let waiting = |cluster: &str, at: i64| claim(cluster, &service_import("work/app")).created(seconds(at));
     let (mut second, waits) = (waiting("member-2", 9), waiting("member-3", 5));

@@ -78,7 +78,7 @@ fn an_export_that_cannot_be_decoded_holds_up_its_own_copies_only() {
         assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
     }
 
-    // Meanwhile, an export of another member with the same name must not take over the distributed slices.
+    // While member-1's export is undecodable, an export of member-3 with the same name must not take over the distributed slices.
     let mut thief = changed.uid("thief");
     thief.meta.name = in_hub_of("member-3", &export.meta.name.name);
     let mut view = claimed_hub_view([
@@ -172,7 +172,8 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     undecodable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
 
-    // The ServiceImport was deleted and created again, so it records no claim.
+    // The ServiceImport was deleted and created again, so it records no claim. The undecodable claim of member-2 exists, so the
+    // slices of member-2 stay.
     observe_change(&mut view, claimed_import(&[]).object());
     let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();

@@ -1,5 +1,5 @@
-//! Tests of the agents' views. A view depends only on the objects that it received, not on their order. An incomplete view makes
-//! no decision that depends on missing objects.
+//! Tests of the agents' views. A view depends only on the objects that it received, not on their order. While a view is
+//! incomplete, agents do not conclude from it that an object does not exist.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
@@ -168,7 +168,7 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     });
 }
 
-/// Returns a view that lacks some objects of the kind `hidden`. The watch of this kind is in the state `state`.
+/// Returns a copy of a view that lacks some objects of the kind `hidden`. The watch of this kind is in the state `state`.
 fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Rng) -> V {
     let mut half = view.forgetful();
     for object in view.objects() {

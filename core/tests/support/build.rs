@@ -379,7 +379,8 @@ impl BuildImport for ServiceImport {
     }
 }
 
-/// Returns the reference with which an object in the hub names its source object in a member, as of the first export.
+/// Returns the reference with which an object in the hub names its source object in a member, with the source object's current
+/// version and generation.
 pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Timestamp>) -> Reference {
     Reference {
         cluster: cluster.into(),

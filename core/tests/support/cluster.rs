@@ -1,4 +1,5 @@
-//! Simulated API server, with the behaviour that rules can observe: UIDs, versions, generations, finalizers and preconditions.
+//! Simulated API server, with the behaviour that affects the agents' rules: UIDs, versions, generations, finalizers and
+//! preconditions.
 
 use super::agent::{KindChange, applied, removed};
 use super::server::{made, merge, specification, without_status};

@@ -36,7 +36,8 @@ pub(crate) struct Exploration {
     pub(crate) changes: Vec<Change>,
     /// True if the view receives new objects of one kind in the order of their creation, as from a single watch.
     pub(crate) in_order: bool,
-    /// Check of a step. From the cluster before and after the step, it returns the error, or `None` if the step is correct.
+    /// Check of a step. The arguments are the cluster before and after the step. The result is an error text, or `None` if the
+    /// step is correct.
     pub(crate) wrong: fn(&Cluster, &Cluster) -> Option<String>,
 }
 

@@ -54,7 +54,8 @@ fn status_of(conditions: &[Condition], condition_type: &str) -> Option<&'static 
     conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.as_str())
 }
 
-/// Returns the exports of a Service that users request, if they are eligible: ServiceExport and ports by cluster id.
+/// Returns the exports that users request for a Service and that are eligible: for each cluster id, the ServiceExport and the
+/// Service's ports.
 fn wanted_exports<'a>(
     world: &'a World,
     service: &ObjectName,
@@ -163,7 +164,7 @@ fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     all
 }
 
-/// Returns the MultiClusterService through which a member imports a Service.
+/// Returns the MultiClusterService that controls a member's ServiceImport of a Service.
 fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<&'a MultiClusterService> {
     let cluster = &world.members[index].cluster;
     let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;

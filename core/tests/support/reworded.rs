@@ -21,7 +21,8 @@ pub(crate) fn compared() -> u64 {
     COMPARED.get()
 }
 
-/// Runs a test about messages of earlier versions without this check. A decision may depend on such messages, but on no others.
+/// Runs a test without the check of this file. Such a test is about messages of earlier versions, which are the only messages
+/// that a decision may read.
 pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> R {
     READS_EARLIER_VERSIONS.set(true);
     let result = work();

@@ -108,7 +108,7 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
     }
     service.ports = derived.ports;
     for port in &mut service.ports {
-        port.target_port.get_or_insert(TargetPort::Number(port.port)); // as the API server completes it
+        port.target_port.get_or_insert(TargetPort::Number(port.port)); // default of the API server
     }
     service.derived_from = Some(derived.derived_from);
     service.internal_load_balancer = derived.internal_load_balancer;
@@ -246,10 +246,10 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::MultiClusterService(mcs) => {
             mcs.import_label = None;
             mcs.derived_label = None;
-            mcs.internal_load_balancer = false; // an annotation
+            mcs.internal_load_balancer = false; // stored in an annotation
         }
         Object::InternalServiceExport(export) => export.offered = None,
-        Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // an annotation
+        Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
         Object::Service(_) | Object::Namespace(_) | Object::MemberAgent(_) => {}
     }

@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    // === Running the world ===
+    // === Steps of the fleet ===
 
     /// Makes the next step. Returns false if no step is possible.
     pub(crate) fn step(&mut self) -> bool {
