@@ -1,5 +1,5 @@
-//! Client of one cluster that does no work besides its requests, such as decoding or caching. The bench uses this client for the
-//! writes of users and of the baseline.
+//! Client of one cluster that only sends requests: it decodes and caches nothing. The bench uses this client for the writes of
+//! users and of the baseline.
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use anyhow::Context as _;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
-/// Client of one cluster, with the connector of the agents. So the connections of the baseline are as fast as the agents'
+/// Client of one cluster. Uses the same connector as the agents, so the connections of the baseline are as fast as the agents'
 /// connections.
 pub struct Bare {
     cluster: Cluster,

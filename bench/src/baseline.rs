@@ -159,8 +159,7 @@ impl Baseline {
     }
 
     /// Patches the object of one step of a change, and waits until a watch shows the patch. Returns the time at which the watch
-    /// showed it.
-    /// patch.
+    /// showed the patch.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (baseline, named) = (Arc::clone(self), name.to_owned());
         let write = tokio::spawn(async move { baseline.users.patch(kind, &named, "", &body).await });
@@ -202,7 +201,8 @@ impl Baseline {
 fn of_baseline(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
     definition.metadata.name = Some(format!("{plural}.{BASELINE_GROUP}"));
-    // Remove short names and categories: kubectl cannot distinguish them if two API groups define the same ones.
+    // Remove short names and categories. If two API groups define the same short name, kubectl cannot know which group a command
+    // means.
     definition.spec.names.short_names = None;
     definition.spec.names.categories = None;
     definition.spec.group = BASELINE_GROUP.to_owned();

@@ -1,4 +1,4 @@
-//! Measurement of changes at a steady rate over all slices, alternately through the agents and through the baseline.
+//! Measurement of changes of slices at a steady rate. The agents and the baseline distribute the changes in turns.
 
 use crate::baseline::{Baseline, Passed};
 use crate::environment::{Environment, Memory, Role, agents_writes};
@@ -22,17 +22,17 @@ use tokio::time::{Instant, interval, timeout};
 /// Results of the measurement of changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Churn {
-    /// Number of changes by users. The baseline makes as many.
+    /// Number of changes by users. The baseline makes the same number of changes.
     pub changes: usize,
-    /// Number of changes that the importer never showed, because a later change of the same slice came first.
+    /// Number of changes that the importer never showed, because a later change of the same slice replaced them.
     pub overtaken: usize,
-    /// Time through the agents, from the user's patch until the watch shows the imported slice.
+    /// Time from the user's patch until the watch shows the imported slice. For changes that the agents distribute.
     pub agents: Quantiles,
-    /// Time for the same steps in the baseline.
+    /// Time from the patch until the watch shows the imported slice. For changes that the baseline distributes.
     pub baseline: Quantiles,
-    /// Median time through the agents, divided by the median time in the baseline.
+    /// Median time of the agents divided by the median time of the baseline.
     pub p50_ratio: f64,
-    /// 99th percentile of the times through the agents, divided by the 99th percentile in the baseline.
+    /// 99th percentile of the agents' times divided by the 99th percentile of the baseline's times.
     pub p99_ratio: f64,
     /// Number of writes by agents, without Leases and Events.
     pub agents_writes: usize,
@@ -60,8 +60,8 @@ impl Changes {
         Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
     }
 
-    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it within
-    /// [`CHANGE`], for example because a later change overtook this change.
+    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it within the
+    /// time limit [`CHANGE`], for example because a later change of the slice replaced this change.
     pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let body = json!({"endpoints": ready_endpoints(marker, self.size.endpoints)});

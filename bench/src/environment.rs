@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Agent of the measured fleet, in the order in which the agents handle a change.
+/// Agents of the measured fleet. The order of the variants is the order in which the agents handle a change.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -121,11 +121,11 @@ impl Environment {
         self.fleet.since(mark).await
     }
 
-    /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns the fleet's writes since the mark in the
-    /// audit logs.
+    /// Waits until the agents have made no writes except Leases for the duration [`QUIET`]. Returns the fleet's writes since the
+    /// mark in the audit logs.
     ///
     /// # Errors
-    /// If the agents still write after [`SETTLED`].
+    /// If the agents still write after the time limit [`SETTLED`].
     pub async fn settled_since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let deadline = Deadline::after(SETTLED);
         let mut before = self.since(mark).await?;
@@ -181,7 +181,7 @@ pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let mut sum = Duration::ZERO;
     for thread in std::fs::read_dir(&folder).with_context(|| folder.clone())? {
         let path = thread?.path().join("schedstat");
-        // A thread that ended meanwhile has no file. Such a thread takes no part in the measured work.
+        // Skip a thread that ended after `read_dir`: its file no longer exists. Such a thread takes no part in the measured work.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
         sum += Duration::from_nanos(nanoseconds.with_context(|| format!("{}: {text}", path.display()))?);

@@ -1,5 +1,5 @@
-//! Watch that decodes nothing. Records when each resourceVersion and each marker arrives. A marker is an address that identifies
-//! a state of a slice.
+//! Watch that does not decode objects. It records the time at which each resourceVersion and each marker arrives. A marker is an
+//! address that identifies a state of a slice.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;
@@ -30,7 +30,7 @@ struct Seen {
 }
 
 impl Follow {
-    /// Starts a watch of the collection at `path`, and returns when it is established.
+    /// Starts a watch of the collection at `path`, and returns when the initial list has arrived.
     pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
         let request = format!(
             "{path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
@@ -90,8 +90,8 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Returns the time at which the watch showed a marker (an address that identifies a state of a slice). `None` if it has not
-    /// shown the marker yet.
+    /// Returns the time at which the watch showed a marker (an address that identifies a state of a slice). `None` if the watch
+    /// has not shown the marker yet.
     #[must_use]
     pub fn seen(&self, marker: u32) -> Option<Instant> {
         self.seen.lock().markers.get(&marker).copied()
@@ -122,7 +122,7 @@ impl Seen {
         }
     }
 
-    /// Ends all waits, which fail because their senders are dropped.
+    /// Drops the senders of all waits, so that these waits fail. Called when the watch has ended.
     fn end(&mut self) {
         self.ended = true;
         self.awaited_versions.clear();

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 /// Results of a first import.
 #[derive(Clone, Debug, Serialize)]
 pub struct Import {
-    /// Time through the agents, from the user's first write until watches showed all slices in the importer.
+    /// Time of the import by the agents, from the user's first write until watches showed all slices in the importer.
     pub agents_seconds: f64,
     /// Time of the same import by the baseline.
     pub baseline_seconds: f64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Most parallel requests of one client of the bench. Agents have the same limit.
+/// Maximum number of parallel requests of one client of the bench. Agents have the same limit.
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// Time limit for a measured first import.
 pub const IMPORT: Duration = Duration::from_secs(300);
@@ -14,5 +14,6 @@ pub const WATCH_SECONDS: u32 = 7_200;
 pub const QUIET: Duration = Duration::from_secs(2);
 /// Time limit for the agents of a fleet to settle.
 pub const SETTLED: Duration = Duration::from_secs(60);
-/// Most endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so 250 are possible.
+/// Maximum number of endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so a slice cannot
+/// have many more than 250.
 pub const ENDPOINTS: usize = 250;

@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// Results of the measured restarts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Restart {
-    /// Number of writes by agents after a restart without changes, without Leases and Events.
+    /// Number of writes by agents after a restart in which users changed nothing. Leases and Events do not count.
     pub writes: usize,
     /// Number of restarts with a change. The user makes the change as soon as the old agents have released the Leases.
     pub restarts: u32,
     /// Time from the end of the old agents until the importer shows the user's change. Includes the start of the new processes.
     pub fresh_change: Quantiles,
-    /// Number of writes by agents for the users' changes, in all restarts.
+    /// Number of writes by agents in all restarts with a change. Leases and Events do not count.
     pub writes_with_changes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Tables of `docs/performance.md` with the time of each step of a change.
+//! Tables of `docs/performance.md`: the time of each step of a change, and the times that each agent measured itself.
 
 use crate::churn::Churn;
 use crate::environment::Role;
@@ -26,7 +26,7 @@ const HOPS: [Hop; 4] = [
     ("→ the imported slice is seen in the importer", |hops| hops.import),
 ];
 
-/// Returns both tables in Markdown.
+/// Returns two tables in Markdown: the time of each step, and the times that each agent measured itself.
 #[must_use]
 pub fn of(churn: &Churn) -> String {
     let mut text = String::from("| hop, ms: p50 / p99 | agents | baseline |\n|---|---|---|\n");

@@ -41,7 +41,7 @@ impl Templates {
         body.insert("metadata".to_owned(), json!({"name": name, "labels": object["metadata"]["labels"]}));
         let mut body = Value::Object(body);
         if let Some(spec) = body.pointer_mut("/spec").and_then(Value::as_object_mut) {
-            // The API server assigns these fields, so a create must not have them.
+            // Remove the fields that the API server assigns. Their values in the template belong to another object.
             for given in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
                 spec.remove(given);
             }
@@ -52,8 +52,8 @@ impl Templates {
         body
     }
 
-    /// Returns a patch of an object's finalizers and annotations. `count` makes each patch different, so that the server stores a
-    /// change.
+    /// Returns a patch of an object's finalizers and annotations. Each patch needs another `count`. If a patch changed nothing,
+    /// the server would not store a new resourceVersion.
     #[must_use]
     pub fn mark(&self, kind: Kind, count: u32) -> Value {
         let metadata = &self.0[&kind]["metadata"];
@@ -62,7 +62,7 @@ impl Templates {
         json!({"metadata": {"finalizers": metadata["finalizers"], "annotations": annotations}})
     }
 
-    /// Returns a status patch of an object. With `first`, the patch has at most one condition, like an agent's first status
+    /// Returns a status patch of an object. If `first` is true, the patch has at most one condition, like an agent's first status
     /// write.
     #[must_use]
     pub fn status(&self, kind: Kind, first: bool) -> Value {

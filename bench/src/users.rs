@@ -26,7 +26,7 @@ pub struct Written {
 }
 
 impl Users {
-    /// Returns users who write in the agents' world or in the baseline's world.
+    /// Returns clients for users who write in the namespaces and the API group of `world`.
     pub async fn of(environment: &Environment, world: World) -> anyhow::Result<Arc<Self>> {
         let mut clients = BTreeMap::new();
         for role in Role::ALL {

@@ -17,7 +17,7 @@ const NAMESPACE: &str = "work";
 const NODES: usize = 10;
 /// Number of objects created in parallel.
 const AT_ONCE: usize = 16;
-/// Number of pod addresses with the same third octet.
+/// Number of pod addresses with the same first three octets. The last octet is from 1 to 250.
 const ADDRESSES: usize = 250;
 
 /// Control plane with Services and pods, but without a controller that creates slices.

@@ -1,4 +1,4 @@
-//! Watch of EndpointSlices that tracks which addresses are ready, and when an expected state is reached.
+//! Watch of EndpointSlices. Records which addresses are ready, and the time at which an expected state is reached.
 
 use crate::bare::Bare;
 use crate::limits::{CHANGE, WATCH_SECONDS};
@@ -19,7 +19,7 @@ pub struct Seen {
     task: JoinHandle<()>,
 }
 
-/// Expected address, and true if it must be ready.
+/// Expected address, and a flag: true if the address must be ready, false if it must be unready.
 pub type Wanted = (String, bool);
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Seen {
             while let Ok(Some(line)) = lines.try_next().await {
                 noted.lock().take(&line, Instant::now());
             }
-            // Dropping the sender ends the wait for the expected state.
+            // The watch has ended, so the expected state cannot arrive. Drop the sender, so that the waiting receiver fails.
             noted.lock().waiting = None;
         });
         Ok(Self { shown, task })
@@ -90,13 +90,13 @@ impl Seen {
     }
 }
 
-/// Wait for the expected state of a watch.
+/// Handle to wait until the watch shows an expected state.
 pub struct Expected {
     receiver: oneshot::Receiver<Instant>,
 }
 
 impl Expected {
-    /// Waits until the watch shows the expected state, and returns the time. Fails after [`CHANGE`].
+    /// Waits until the watch shows the expected state, and returns the time. Fails after the time limit [`CHANGE`].
     pub async fn shown(self) -> anyhow::Result<Instant> {
         self.shown_within(CHANGE).await
     }

@@ -1,4 +1,5 @@
-//! Comparison of this library's results with those of another program, such as upstream's.
+//! Comparison of the EndpointSlice library's results with the results of another program that measured the same scenario files,
+//! such as a program with upstream's `k8s.io/endpointslice`.
 
 use crate::report::{Target, target};
 use crate::slices::line::Line;
@@ -11,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Smallest number of pods or Services for which the target of a reconcile applies. In smaller scenarios, fixed costs dominate.
 const LARGE: usize = 100;
-/// Target for the time of a reconcile, in percent of the other program's time.
+/// Target for the time that the library takes for a reconcile, in percent of the time that the compared program takes.
 const SHARE_PERCENT: f64 = 5.0;
-/// Target for the time to plan one pod's event, in microseconds.
+/// Target for the time that the library takes to plan the event of one pod, in microseconds.
 const EVENT_MICROSECONDS: f64 = 20.0;
 
 /// What to compare.
@@ -28,7 +29,7 @@ pub struct Options {
     slices: Vec<PathBuf>,
 }
 
-/// Scenarios that both programs measured, in the order of this program's results.
+/// Scenarios that both programs (the library's bench and the compared program) measured, in the order of the bench's results.
 #[derive(Clone, Debug)]
 pub struct Comparison(Vec<Row>);
 
@@ -42,8 +43,8 @@ struct Row {
     /// Time until the plan is ready. Only for the event of one pod.
     planning: Option<Times>,
     same_writes: bool,
-    /// Two flags: true if the endpoints of both programs are equal, and true if the lengths of their slices are equal. `None` if
-    /// there are no slices to compare.
+    /// Two flags. The first is true if both programs published the same endpoints. The second is true if the slices of both
+    /// programs have the same numbers of endpoints. `None` if there are no slices to compare.
     same_slices: Option<[bool; 2]>,
 }
 
@@ -76,7 +77,7 @@ pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     Ok(Comparison(rows))
 }
 
-/// Compares the endpoints that both programs published, and the lengths of their slices.
+/// Compares the endpoints that both programs published, and the numbers of endpoints in their slices.
 fn same_slices(line: &Line, folders: &[PathBuf]) -> anyhow::Result<Option<[bool; 2]>> {
     let ([theirs, ours], true) = (folders, line.plans_slices()) else { return Ok(None) };
     let (theirs, ours) = (outcome::read(theirs, &line.name)?, outcome::read(ours, &line.name)?);

@@ -1,4 +1,4 @@
-//! Reconcile over all pods and slices of a Service.
+//! Measurement of a reconcile over all pods and slices of a Service.
 
 use crate::slices::line::Line;
 use crate::slices::memory::{self, Memory};

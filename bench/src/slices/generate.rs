@@ -1,4 +1,4 @@
-//! Generator of scenario files, so that a measurement needs no files from elsewhere.
+//! Generator of scenario files. With these files, a measurement needs no input from outside of this repository.
 
 use crate::slices::full;
 use crate::slices::scenario::Scenario;

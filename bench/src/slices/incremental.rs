@@ -52,7 +52,7 @@ struct Event {
     after: Pod,
 }
 
-/// Returns the event of a scenario; `None` unless its plan replaces exactly one endpoint.
+/// Returns the event of a scenario. `None` if the plan of the scenario does anything else than replace one endpoint.
 fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     let Scenario { service, pods, existing, .. } = scenario;
     let config = scenario.config()?;
@@ -102,8 +102,7 @@ struct World {
 }
 
 impl World {
-    /// Returns the settled state before `event`. `None` if other pods also differ from the slices, so that more writes are
-    /// needed.
+    /// Returns the state before `event`. `None` if this state needs writes, because other pods also differ from the slices.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
         let memory = Memory::new(&config, &scenario.existing)?;
@@ -161,7 +160,7 @@ mod tests {
             scenario.pods[1].status.readiness.is_ready = false;
             scenario.pods[2].status.readiness.is_ready = false;
         }));
-        // Each case replaces one endpoint and also changes something else, so the bench does not measure the case.
+        // Each case below replaces one endpoint and also makes another change, so the bench must not measure it.
         assert!(!is_measured(|scenario| {
             scenario.pods[1].status.readiness.is_ready = false;
             Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");

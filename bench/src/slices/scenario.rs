@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Scenario to measure: the reconcile of `service`. If `services` is not empty: the search for the Services that select the first
-/// pod.
+/// Scenario to measure. If `services` is empty, the bench measures the reconcile of `service`. Otherwise, it measures the search
+/// for the Services that select the first pod.
 ///
 /// Objects have the JSON form of Kubernetes. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

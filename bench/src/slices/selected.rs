@@ -1,4 +1,4 @@
-//! Search for the Services that a pod's event concerns, by their selectors.
+//! Measurement of the search for the Services whose selectors match a pod.
 
 use crate::slices::line::Line;
 use crate::slices::meter::Meter;
