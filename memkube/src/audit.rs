@@ -38,7 +38,7 @@ pub struct Kind {
     pub code: u16,
 }
 
-/// Audit records of the server. [`Audit`] is the public copy.
+/// Audit ledger of a running server. [`Audit`] is a copy of this ledger for callers outside the crate.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,

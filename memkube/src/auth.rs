@@ -56,7 +56,7 @@ impl Verb {
         }
     }
 
-    /// Returns the verb with this name, or `None` if no request has such a verb.
+    /// Returns the verb with this name, or `None` if this type has no such verb.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         ALL_VERBS.into_iter().find(|verb| verb.name() == name)
@@ -86,7 +86,7 @@ pub struct Target {
     pub name: Arc<str>,
 }
 
-/// Request to a resource, as authorization, faults and the audit ledger use it.
+/// Request to a resource. Authorization, faults and the audit ledger read this description of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub user: User,
@@ -95,7 +95,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Resource and group in the form of messages: `services`, `leases.coordination.k8s.io`.
+    /// Resource and group as messages show them: `services`, `leases.coordination.k8s.io`.
     #[must_use]
     pub fn qualified_resource(&self) -> String {
         let Target { group, resource, .. } = &self.target;

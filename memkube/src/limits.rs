@@ -2,51 +2,54 @@
 
 use std::time::Duration;
 
-/// Largest size of an object in bytes of JSON: the largest request that etcd accepts (`--max-request-bytes`).
+/// Maximum size of an object as JSON, in bytes: the maximum size of a request to etcd (`--max-request-bytes`).
 pub const OBJECT_BYTES: usize = 1_572_864;
-/// Largest size of a request body in bytes (kube-apiserver's `MaxRequestBodyBytes`).
+/// Maximum size of a request body, in bytes (kube-apiserver's `MaxRequestBodyBytes`).
 pub const BODY_BYTES: usize = 3 << 20;
-/// Number of objects of all kinds together. The limit protects the memory, as etcd's quota protects its storage.
+/// Maximum number of objects of all kinds together. The limit protects the memory, as etcd's quota protects its storage.
 pub const OBJECTS: usize = 1_000_000;
-/// Number of open watches. The limit protects the memory.
+/// Maximum number of open watches. The limit protects the memory.
 pub const WATCHES: usize = 4096;
-/// Number of changes in the event log of each kind. Slow watches, and watches that start at an earlier resourceVersion, read
-/// this log.
+/// Maximum number of changes in the event log of each kind. Slow watches, and watches that start at an earlier resourceVersion,
+/// read this log.
 pub const LOG_CHANGES: usize = 4096;
-/// Size of all object states in the event log of each kind, in bytes.
+/// Maximum size of all object states in the event log of each kind, in bytes.
 pub const LOG_BYTES: usize = 2 << 20;
-/// Number of changes that a watch processes before it lets other tasks run.
+/// Maximum number of changes that a watch processes before it lets other tasks run.
 pub const CHANGES_PER_TURN: usize = 256;
-/// Number of requests in the audit ledger; older requests are dropped. The ledger's counts still include dropped requests.
+/// Maximum number of requests in the audit ledger; older requests are dropped. The ledger's counts still include dropped
+/// requests.
 pub const AUDIT_ENTRIES: usize = 8192;
-/// Number of operations in one JSON patch (kube-apiserver's limit).
+/// Maximum number of operations in one JSON patch (kube-apiserver's limit).
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
-/// Size in bytes of JSON that all `copy` operations of one JSON patch may copy (kube-apiserver's `JSONPatchMaxCopyBytes`).
-/// Each `copy` can double the object, so the limit on the number of operations is not enough.
+/// Maximum number of bytes of JSON that all `copy` operations of one JSON patch together may copy (kube-apiserver's
+/// `JSONPatchMaxCopyBytes`). Each `copy` can double the object, so the limit on the number of operations is not enough.
 pub const JSON_PATCH_COPY_BYTES: usize = 3 << 20;
-/// Time that a read waits until memkube has reached the requested resourceVersion (kube-apiserver waits as long).
+/// Maximum time that a read waits until memkube has reached the requested resourceVersion (kube-apiserver waits as long).
 pub const FRESH_WAIT: Duration = Duration::from_secs(3);
 /// Time between two bookmarks of a watch with `allowWatchBookmarks`.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// A watch without `timeoutSeconds` ends after one to two times this duration.
+/// Minimum duration of a watch without `timeoutSeconds`. The watch ends after a random time between this duration and twice
+/// this duration.
 pub const WATCH_DURATION_MIN: Duration = Duration::from_secs(1800);
-/// Longest duration of a watch, even if the client requests a longer watch. A larger value could overflow the time at which
-/// the watch ends.
+/// Maximum duration of a watch, even if the client requests a longer watch. A larger value could overflow the time at which the
+/// watch ends.
 pub const WATCH_DURATION_MAX: Duration = Duration::from_secs(12 * 3600);
-/// Number of attempts to find a free name for `metadata.generateName`.
+/// Maximum number of attempts to find a free name for `metadata.generateName`.
 pub const GENERATE_NAME_TRIES: usize = 8;
-/// Number of open HTTPS connections. Further connections wait until an open connection closes.
+/// Maximum number of open HTTPS connections. Further connections wait until an open connection closes.
 pub const CONNECTIONS: usize = 4096;
 /// Time limit of a client's TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time after which the server closes a connection without a request. Clients close idle connections after 90 s, so clients
 /// close first.
 pub const IDLE: Duration = Duration::from_secs(300);
-/// Size of the request line and the headers together, in bytes.
+/// Maximum size of the request line and the headers together, in bytes.
 pub const HEADER_BYTES: usize = 64 << 10;
-/// Time that running requests have to complete when the HTTPS listener stops.
+/// Maximum time that running requests have to complete when the HTTPS listener stops.
 pub const END_GRACE: Duration = Duration::from_secs(2);
-/// Time to the next attempt after the system could not accept a connection, for example because no file handles are left.
+/// Pause after the operating system could not accept a connection, for example because no file handles are left. Then the
+/// server tries again.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limits that can be set for each server.

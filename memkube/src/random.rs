@@ -1,4 +1,5 @@
-//! Random numbers from a seed (splitmix64). The same calls in the same order return the same names, UIDs and addresses.
+//! Random numbers from a seed (splitmix64). With the same seed, the same calls in the same order return the same names, UIDs
+//! and addresses.
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);

@@ -34,7 +34,7 @@ pub(crate) struct Schema {
 /// Node of a schema: the schema of one value.
 #[derive(Debug, Default)]
 struct Node {
-    /// `type`. `None` if values of any type are valid, and in branches such as those of `anyOf`.
+    /// `type`. `None` if the schema has no `type`, for example in a branch of `anyOf`. Then values of any type are valid here.
     kind: Option<Kind>,
     nullable: bool,
     default: Option<Value>,

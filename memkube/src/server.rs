@@ -40,8 +40,8 @@ pub struct Options {
     /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted. If false, an
     /// owner that is deleted in the foreground waits forever for its dependents.
     pub garbage_collector: bool,
-    /// True to empty and remove deleted namespaces, as kube-controller-manager does. If false, deleted namespaces stay in the
-    /// phase `Terminating`.
+    /// True to empty and then remove namespaces that are being deleted, as kube-controller-manager does. If false, these
+    /// namespaces stay in the phase `Terminating`.
     pub namespace_controller: bool,
 }
 
@@ -226,7 +226,7 @@ impl Shared {
 }
 
 impl State {
-    /// Executes the effects of a commit.
+    /// Executes the effects of a stored change: registers or removes resources.
     pub(crate) fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {

@@ -77,12 +77,12 @@ impl FieldReason {
     }
 }
 
-/// A value in the form of messages: JSON.
+/// Returns a value as messages show it: as JSON.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
 
-/// A Go struct in the form of messages, with the members in this order. Each value must be JSON.
+/// Returns a Go struct as messages show it, with the members in this order. Each value must be JSON.
 pub(crate) fn shown_struct(members: &[(&str, String)]) -> String {
     let members: Vec<String> = members.iter().map(|(name, json)| format!("{name:?}:{json}")).collect();
     format!("{{{}}}", members.join(","))

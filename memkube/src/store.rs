@@ -61,7 +61,8 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub uid: Box<str>,
-    /// `blockOwnerDeletion`: foreground deletion of the owner waits until the object is gone.
+    /// `blockOwnerDeletion` of the owner reference: foreground deletion of the owner waits until the object with this reference
+    /// is removed.
     pub blocks: bool,
 }
 
@@ -122,7 +123,7 @@ pub struct Change {
 pub(crate) enum Unstorable {
     /// The object is larger than [`crate::limits::Limits::object_bytes`].
     TooLarge,
-    /// The store has [`crate::limits::Limits::objects`] objects.
+    /// The store already has the maximum number of objects ([`crate::limits::Limits::objects`]).
     Full,
 }
 

@@ -120,8 +120,8 @@ async fn perform(
     reply
 }
 
-/// Returns the request in the form for authorization. A request for a collection with the field selector
-/// `metadata.name=<name>` is authorized like a request for this object.
+/// Returns the request that authorization must allow. A request for a collection with the field selector `metadata.name=<name>`
+/// is authorized like a request for this object.
 fn as_authorized(call: &Call, query: &Query) -> Call {
     let mut authorized = call.clone();
     if matches!(call.verb, Verb::List | Verb::Watch | Verb::DeleteCollection)

@@ -18,13 +18,14 @@ use crate::service::{Content, Reply};
 use serde_json::{Map, Value, json};
 
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// Content type of the protobuf document. The media type in [`PROTOBUF`] contains an `@`, which a content type may not
-/// contain.
+/// Content type of the protobuf document. It differs from the media type that clients request ([`PROTOBUF`]), because a content
+/// type may not contain an `@`.
 const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Response to `/openapi/v2`: a document without paths.
+/// Response to `/openapi/v2`: a document without paths and schemas.
 ///
-/// Clients prefer version 3. A client that reads version 2 uses its built-in schemas of the built-in kinds.
+/// An empty document is enough. Clients prefer version 3, and a client that requests version 2 has schemas of the built-in
+/// kinds itself.
 pub(super) fn version_2(accept: &str) -> Reply {
     let version = format!("1.{MINOR}");
     if accept.contains(PROTOBUF) {
@@ -39,7 +40,8 @@ fn text_field(number: u8, text: &str) -> Vec<u8> {
     field(number, text.as_bytes())
 }
 
-/// Encodes a length-delimited protobuf field. The field number must be below 16 and the length below 128.
+/// Encodes a length-delimited protobuf field. The field number must be below 16 and the length below 128, because this function
+/// writes each of them into one byte.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let length = u8::try_from(bytes.len()).expect("the texts above are short");
     let mut field = vec![number << 3 | 2, length];

@@ -6,7 +6,7 @@ use crate::registry::Scope;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// Longest prefix of a generated name: the 63 characters of a label minus the 5 characters of the suffix.
+/// Maximum length of the prefix of a generated name: the 63 characters of a label minus the 5 characters of the suffix.
 const GENERATE_NAME_BYTES: usize = 58;
 
 /// Formats a time in the form of object fields: RFC 3339 in UTC, whole seconds.

@@ -139,8 +139,8 @@ fn too_long(bytes: usize) -> String {
     format!("must be no more than {bytes} bytes")
 }
 
-/// Replaces the final dash of a `generateName` by a letter. The final name has generated characters there, so the dash is
-/// valid.
+/// Replaces the final dash of a `generateName` by a letter, so that the checks accept the prefix. The final dash is valid,
+/// because the server appends characters to the prefix, so no name ends in this dash.
 fn masked(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(rest) if prefix && name.len() > 1 => format!("{rest}a"),

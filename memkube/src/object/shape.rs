@@ -15,7 +15,7 @@ enum Shape {
     /// RFC 3339 time.
     Time,
     Owners,
-    /// List of objects whose content is not checked: managedFields. The server drops this field.
+    /// The list `managedFields`. memkube does not check its items, and drops the field.
     Entries,
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn complete(object: &mut Object, old: &Object) {
     }
 }
 
-/// Increments the generation if the kind's rule requires this for the change.
+/// Increments `metadata.generation` if `rule` says that this change of the object increments it.
 pub(crate) fn move_generation(object: &mut Object, old: &Object, rule: Generation, definition: &Definition) {
     let moved = match rule {
         Generation::Absent => false,

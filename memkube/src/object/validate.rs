@@ -79,7 +79,8 @@ fn common(object: &Object) -> Vec<FieldError> {
     }
     let mut bytes = 0;
     for (key, value) in texts("annotations") {
-        // The domain of an annotation key may have upper case letters, because older objects have such keys.
+        // Check the key in lower case: upper case letters are allowed in the domain of an annotation key, because older objects
+        // have such keys.
         let wrong = names::qualified(&key.to_lowercase()).into_iter();
         errors.extend(wrong.map(|why| FieldError::invalid("metadata.annotations", &json!(key), &why)));
         bytes += key.len() + value.as_str().map_or(0, str::len);

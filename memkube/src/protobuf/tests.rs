@@ -47,8 +47,8 @@ fn bytes_become_base64() {
 #[test]
 fn a_body_that_ends_early_is_broken_wherever_it_ends() {
     let whole = bytes(NODE_PORT);
-    // A body with one of these four lengths is complete, because it ends after a field of the envelope. Without the field
-    // `raw`, the object has no members.
+    // The body is the prefix (4 bytes), the field `typeMeta` (15 bytes), the field `raw`, and two empty fields (2 bytes each).
+    // A body that ends after the prefix or after one of the first three fields is valid: absent fields count as empty.
     let ends = [4, 19, whole.len() - 4, whole.len() - 2];
     for length in (0..whole.len()).filter(|length| !ends.contains(length)) {
         let outcome = parse(&whole[..length]);

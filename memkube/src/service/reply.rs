@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) content: Content,
-    /// Texts of `Warning` headers: ignored fields, deprecated versions.
+    /// Texts of `Warning` headers, for example about ignored fields or deprecated versions.
     pub(crate) warnings: Vec<String>,
     pub(crate) retry_after_seconds: Option<u32>,
     /// Name of the object that a create has created, for the audit ledger.
@@ -22,9 +22,10 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
-    /// Text from Go's HTTP server. Such a response lacks the headers that kube-apiserver adds.
+    /// Text that Go's HTTP server sends before kube-apiserver handles the request. The response lacks the headers that
+    /// kube-apiserver adds.
     Bare(&'static str),
-    /// A document of another media type.
+    /// Document in a format other than JSON and text, with its content type.
     Document(&'static str, Bytes),
     Watch(BoxStream<'static, Result<Bytes, BoxError>>),
 }

@@ -19,7 +19,7 @@ pub(crate) struct Table {
     last: u64,
     /// Notified after each change.
     changed: Arc<Notify>,
-    /// Cell that is set when the table is removed.
+    /// Cell that gets the event log when the table is removed. Empty until then.
     ended: Arc<OnceLock<Ended>>,
 }
 
@@ -94,7 +94,7 @@ impl Table {
         check(self.compacted, revision)
     }
 
-    /// Cell that is set when the table is removed.
+    /// Cell that gets the event log when the table is removed. Empty until then.
     pub(crate) fn ended(&self) -> Arc<OnceLock<Ended>> {
         Arc::clone(&self.ended)
     }

@@ -33,13 +33,13 @@ static CONDITION: Struct = Struct {
     ],
 };
 
-/// Finalizer that keeps a deleted namespace until it is empty.
+/// Finalizer that keeps a namespace that is being deleted until the namespace is empty.
 const KUBERNETES_FINALIZER: &str = "kubernetes";
 
 /// Label with the name of the namespace, so that label selectors can select it.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Strategy of Namespaces. The verbs delete the content of a deleted namespace.
+/// Strategy of Namespaces. The module `verbs`, not this strategy, removes the content of a namespace that is being deleted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Namespace;
 

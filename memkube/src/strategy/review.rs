@@ -33,7 +33,7 @@ impl Strategy for TokenReview {
         status.entry("user").or_insert_with(|| json!({}));
         object.insert("status".to_owned(), status.into());
         if let Some(Value::Object(spec)) = object.get_mut("spec") {
-            // Go omits an empty list in this field.
+            // Remove empty lists from `spec`, because Go omits them when it encodes the object.
             spec.retain(|_, field| field != &json!([]));
         }
         Ok(object)
@@ -115,7 +115,7 @@ fn check_local(object: &Object) -> Result<(), Status> {
     }
 }
 
-/// Path attributes in the form of messages, with the field names of Go.
+/// Returns `nonResourceAttributes` as messages of kube-apiserver show it, with the field names of Go.
 fn shown(path: &Value) -> Value {
     let text = |name: &str| path[name].as_str().unwrap_or_default();
     json!({"Path": text("path"), "Verb": text("verb")})
@@ -149,7 +149,7 @@ fn allowed(context: &Context<'_>, user: User, attributes: &Value) -> bool {
     }
 }
 
-/// 422 without the kind, like kube-apiserver's response.
+/// Response with code 422 for a bad field. As in kube-apiserver, the response does not contain the kind.
 fn refused(field: &str, value: &Value, why: &str) -> Status {
     let named = Named { group: "authorization.k8s.io", kind: "", name: "" };
     Status::invalid(named, &[FieldError::invalid(field, value, why)])

@@ -11,7 +11,8 @@ use crate::strategy::Generation;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Name of an object in errors of admission. Admission runs before the server generates a name.
+/// Name of an object in errors of admission. Admission runs before the server generates a name, so these errors contain
+/// `generateName` if the object has no name.
 fn admitted_name(object: &Object) -> &str {
     let names = ["name", "generateName"].map(|member| meta_text(object, member));
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")

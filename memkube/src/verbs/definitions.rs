@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Finalizer that keeps a deleted CustomResourceDefinition until all objects of its kind are deleted.
+/// Finalizer that keeps a CustomResourceDefinition that is being deleted until all objects of its kind are deleted.
 const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Verbs in discovery for a kind whose CustomResourceDefinition is being deleted. kube-apiserver still accepts updates of its
 /// objects.
@@ -70,7 +70,7 @@ impl Work<'_> {
 }
 
 impl MemKube {
-    /// Returns the definitions of all resources, in the form for discovery.
+    /// Returns the definitions of all resources as discovery shows them.
     pub(crate) fn discovered(&self) -> Vec<Arc<Definition>> {
         let state = self.0.state.lock();
         let told = state.registry.definitions().map(|definition| match state.is_going(definition) {
@@ -100,7 +100,7 @@ impl State {
         self.finish_definition(&resource, now);
     }
 
-    /// Removes the server's finalizer from a deleted CustomResourceDefinition if no object of its kind is left.
+    /// Removes the server's finalizer from a CustomResourceDefinition that is being deleted, if no object of its kind is left.
     pub(super) fn finish_definition(&mut self, resource: &ResourceId, now: Timestamp) {
         let key = definition_key(resource);
         let stored = self.store.get(&builtin::definitions(), &key).filter(|stored| stored.header.deleting);

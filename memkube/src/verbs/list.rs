@@ -58,8 +58,8 @@ impl Work<'_> {
         Ok((metadata, page.items))
     }
 
-    /// Returns the first key of the page, and the earlier state for the page. `None` means the first page, and the current
-    /// state.
+    /// Returns the first key of the requested page, or `None` for the first page. Also returns the earlier state that the page
+    /// shows, or `None` for the current state.
     fn source(&self, options: &ListOptions, seen: faults::State) -> Result<(Option<String>, Option<Past>), Status> {
         let resource = self.request.resource();
         if !options.continue_token.is_empty() {
@@ -156,8 +156,8 @@ impl State {
 impl Request {
     /// Namespace of the objects of a request.
     ///
-    /// Empty for all namespaces and for cluster-scoped objects. Empty also for Namespaces, although the path of a Namespace
-    /// has a namespace.
+    /// Empty for all namespaces and for cluster-scoped objects. So it is also empty for a Namespace object, although memkube
+    /// parses a path such as `/api/v1/namespaces/prod` as a path in the namespace `prod`.
     pub(crate) fn namespace(&self) -> &str {
         match self.definition.scope {
             crate::registry::Scope::Cluster => "",

@@ -1,7 +1,7 @@
 //! Deletion of namespaces, with the behaviour of kube-apiserver and kube-controller-manager.
 //!
 //! - A create is rejected if the namespace does not exist or is being deleted.
-//! - A deleted namespace is emptied and then removed.
+//! - A namespace that is being deleted is emptied and then removed.
 
 use crate::object::{self, Object, create, finalizers};
 use crate::registry::{ResourceId, Scope};
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Finalizer that keeps a deleted namespace until it is empty.
+/// Finalizer that keeps a namespace that is being deleted until the namespace is empty.
 const KUBERNETES_FINALIZER: &str = "kubernetes";
 
 /// Namespaces that cannot be deleted.

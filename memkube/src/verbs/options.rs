@@ -109,7 +109,7 @@ impl ListOptions {
         let timeout = query.number("timeoutSeconds")?;
         Ok(Self {
             wanted,
-            // kube-apiserver returns such a list from its watch cache, and ignores the limit.
+            // kube-apiserver reads a list with `resourceVersion=0` from its watch cache, and ignores the limit.
             limit: limit.filter(|_| wanted != Wanted::Any),
             continue_token: query.text("continue").to_owned(),
             bookmarks: query.flag("allowWatchBookmarks"),

@@ -159,7 +159,7 @@ impl Patch {
             let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
             return Err(Status::bad_request(format!("error decoding patch: {why}")));
         }
-        // An operation without a required member is an operation that cannot be applied.
+        // An operation that lacks a required member gets the same error as an operation that cannot be applied.
         serde_json::from_value(value).map(Self::Json).map_err(|_| impossible())
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct Watch {
     /// Number of restores from a backup at the start of the watch. The watch ends when the server's number changes.
     incarnation: u64,
     changed: Arc<Notify>,
-    /// Cell that is set when the resource is removed.
+    /// Cell that gets the event log of the resource when the resource is removed. Empty until then.
     ended: Arc<OnceLock<Ended>>,
     bookmarks: bool,
     next_bookmark: Instant,
@@ -212,7 +212,7 @@ impl Watch {
 
     fn bookmark(&mut self) {
         self.plan_bookmark();
-        // Send events first. The next bookmark will cover these events.
+        // Send no bookmark while events wait to be sent. The next bookmark will cover these events.
         if !self.steps.is_empty() || !self.initial.is_empty() {
             return;
         }

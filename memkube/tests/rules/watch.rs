@@ -260,7 +260,7 @@ async fn a_watch_may_want_to_last_for_ever_and_is_given_back() {
         let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&timeoutSeconds={seconds}")).await;
         assert_eq!(watch.next().await, "ADDED a");
         assert_eq!(server.memkube.open_watches(), 1);
-        // The watch ends twelve hours later.
+        // The watch ends after twelve hours, the maximum duration of a watch. The paused clock advances by itself.
         assert_eq!(watch.event().await, None);
         drop(watch);
         assert_eq!(server.memkube.open_watches(), 0);

@@ -1,6 +1,7 @@
 //! Analysis of a rule: the members of `self` and `oldSelf` that the rule uses. Only these members are converted to CEL values.
 //!
-//! Without this analysis, a rule at the root about `self.metadata.name` would convert a thousand endpoints.
+//! Without this analysis, the rule `self.metadata.name != "x"` would convert the whole object, for example a thousand
+//! endpoints.
 
 use kube::core::cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use std::collections::BTreeSet;

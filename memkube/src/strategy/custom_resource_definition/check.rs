@@ -98,7 +98,7 @@ fn versions_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Versions in the form of messages: Go structs, without fields that are equal in all versions.
+/// Returns `spec.versions` as messages of kube-apiserver show it: as Go structs. The fields from `Schema` on are shown as null.
 fn shown(object: &Object) -> String {
     let Some(Value::Array(all)) = at(object, "spec.versions") else { return "null".to_owned() };
     let shown = all.iter().map(|version| {
