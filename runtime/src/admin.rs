@@ -175,7 +175,7 @@ async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
     match address {
         BindAddress::Off => Err(io::ErrorKind::InvalidInput.into()),
         BindAddress::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-        // If the machine has IPv6, one IPv6 socket also accepts IPv4 connections.
+        // Listen on IPv6, because an IPv6 socket also accepts IPv4 connections. On a machine without IPv6, listen on IPv4.
         BindAddress::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                 TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -221,7 +221,7 @@ impl Connections {
         }
         let serving = serve(stream, sources.clone());
         let connection = self.tasks.spawn(async move {
-            // The server closes every connection after this lifetime. A client that is still active connects again.
+            // Close every connection after this lifetime, also if the client is still active. Such a client connects again.
             let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
         });
         self.open.push((client, connection));
@@ -435,8 +435,7 @@ mod tests {
         String::from_utf8(answer).ok()
     }
 
-    /// True if the server closes the connection. Waits until then, because the test sends nothing and does not close the
-    /// connection.
+    /// Waits until the server closes the connection or sends data. Returns true if it closed the connection.
     async fn is_closed(stream: &mut TcpStream) -> bool {
         matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
     }

@@ -179,7 +179,8 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Returns the wait time of a `Retry-After` header in seconds. Ignores the form with a date, which API servers never send.
+/// Returns the wait time of a `Retry-After` header in seconds. Returns `None` for a header with a date, which API servers never
+/// send.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -241,7 +241,7 @@ impl Cluster {
     }
 }
 
-/// Builds a client's layers, from the request inwards: server address, credentials, headers, connection pool.
+/// Builds a client. A request passes through its parts in this order: server address, credentials, headers, connection pool.
 fn assemble(config: &Config, token: Option<TokenFile>, read_timeout: Option<Duration>) -> kube::Result<Client> {
     let pool: hyper_util::client::legacy::Client<_, Body> =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new())

@@ -99,7 +99,8 @@ impl Clock {
         if elapsed < due {
             return;
         }
-        // Of several threads that race, only one reads the new offset. The others use the old offset for this reading.
+        // If several threads get here at the same time, only one of them reads the system clock. The other threads use the old
+        // offset once more.
         let won = next_rebase
             .compare_exchange(due, elapsed.saturating_add(rebase_interval()), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();

@@ -75,7 +75,8 @@ impl<L: Logic> Engine<L> {
         self.sources.values().map(|source| (Arc::clone(&source.spec), source.demand.subscribe()))
     }
 
-    /// Subscribes to, unsubscribes from and relists sources as the agent now requests in [`Logic::wants`] and [`Logic::reading`].
+    /// Subscribes to and unsubscribes from sources, as the agent now requests in [`Logic::wants`]. Relists sources, as the agent
+    /// now requests in [`Logic::reading`].
     ///
     /// Returns true if anything changed. The caller then calls again, because the agent may react to the change with other
     /// requests.

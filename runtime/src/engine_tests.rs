@@ -384,7 +384,7 @@ async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
     world.hub.put(Source::Copy, "a", "1 again");
     world.unwish("a").await;
     world.pass(1).await;
-    // The test delivers the watch events after the delete: they show the object twice before they show its deletion.
+    // Deliver the watch events only now, after the delete. The first two events show the object, the third shows its deletion.
     world.bring_events().await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
@@ -601,7 +601,8 @@ async fn a_server_that_asks_for_no_patience_is_not_asked_again_without_any() {
     world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
     world.wish("a", "1").await;
     world.pass(150).await;
-    // Attempts at about 0, 20, 60 and 140 ms: the back-off doubles.
+    // The back-off doubles: waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150 ms. The
+    // test accepts one attempt more or less.
     assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
 }
 
@@ -628,8 +629,8 @@ async fn plans_that_fight_each_other_are_held_at_the_ceiling() {
     assert!((7_900..=8_100).contains(&writes), "a second's worth at once and three more: {writes}");
 }
 
-/// Plays another writer that undoes each write within 10 ms, for this many seconds. Returns the times of the agent's writes, in
-/// seconds.
+/// Simulates another writer that undoes each write within 10 ms, for this many seconds. Returns the times of the agent's writes,
+/// in seconds.
 async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u128> {
     world.hub.forget_log();
     let mut written = 0;
@@ -667,15 +668,16 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         let mut world = World::new().await;
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "1") }).await;
         let times = fight(&mut world, 300, undo).await;
-        // The first write after the create does not count as a repair yet, because the agent has not patched this object
-        // before.
+        // Twelve writes if the object was changed: the create, the first patch, and ten repairs. The first patch is no repair,
+        // because the agent has not patched this object before. Eleven writes if the object was deleted: the create and ten
+        // repairs.
         let at_once = times.iter().filter(|second| **second < 50).count();
         assert!((11..=12).contains(&at_once), "{how}: {times:?}");
         assert_eq!(times[at_once..], [60, 120, 180, 240], "{how}: {times:?}");
         assert_eq!(world.record().fights, [format!("a: hub Copy ns/a with {by}")], "{how}");
         assert_eq!(world.hub.log().len(), times.len() + 1, "one look at who it is: {how}");
 
-        // A write with new content is not delayed by the fight.
+        // The fight does not delay a write with new content.
         let before = world.hub.log().len();
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "2") }).await;
         world.pass(10).await;
@@ -683,7 +685,7 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
     }
 }
 
-/// Plays another writer that undoes the agent's writes to this many objects, every second, for this many seconds.
+/// Simulates another writer that undoes the agent's writes to this many objects, every second, for this many seconds.
 async fn fight_over(world: &mut World, wishes: usize, seconds: u64) {
     for number in 0..wishes {
         world.wish(&format!("a{number:03}"), "1").await;
@@ -717,7 +719,7 @@ async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end()
 #[tokio::test(start_paused = true)]
 async fn a_fight_that_is_over_before_its_get_is_not_reported() {
     let mut world = World::new().await;
-    // Each GET that looks up the other writer hangs until its timeout, so that lookups for 200 fights take minutes.
+    // Each GET that looks up the other writer hangs until its timeout of 10 s. So most fights are over before their GET begins.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
     fight_over(&mut world, 200, 12).await;
     world.pass(150_000).await;
@@ -752,7 +754,7 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // The source alternates between two contents. Each time, another client writes to the object, as an importer does.
+        // The Wish alternates between two values. After each write of the agent, another client also writes to the copy.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.wish("a", value).await;
         world.pass(25).await;
@@ -876,7 +878,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
     assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// Returns failures that can last long, with their names. The server responds with the failure after one millisecond.
+/// Returns faults of the server with their names. With each fault, a write fails after one millisecond.
 fn failures() -> Vec<(&'static str, Fault)> {
     let about = |code, reason, of| {
         let (status, body) = failure(code, reason, "no", of);
@@ -910,7 +912,7 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
                 world.pass(10).await;
             }
             world.hub.forget_log();
-            // A 404 to a patch means that the object is gone, so the next plan creates it. The create must fail too.
+            // A 404 to a patch means that the object is gone, so the next plan creates the object. This create must fail too.
             world.hub.fault(Method::POST, "copies/a", usize::MAX, fault.clone());
             world.hub.fault(method.clone(), "copies/a", usize::MAX, fault);
             world.wish_thing(wish("1")).await;
@@ -940,7 +942,7 @@ async fn each_failed_try_is_reported_to_the_agent_and_the_first_in_a_row_to_user
     assert_eq!(world.record().failed.len(), 1);
 }
 
-/// Each verbosity logs what the help text of `--v` says.
+/// At each verbosity, the log has the lines that the help text of `--v` describes.
 #[tokio::test(start_paused = true)]
 async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     let mut found = Vec::new();
@@ -996,7 +998,8 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
         world.pass(TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // Waits of 1 + 2 + 4 + … + 256 s add up to 511 s, each shortened by up to a quarter.
+        // Nine waits of 1, 2, 4, … and 256 s last 383 to 511 s in all, because jitter shortens each wait by up to a quarter. The
+        // tenth wait lasts 225 to 300 s, so it ends near or after the end of the ten minutes.
         assert!((9..=10).contains(&waits.len()), "{waits:?}");
         assert_eq!(world.record().failed, [format!("a create: {code}")], "the agent may tell its users of the first");
         for (failures, wait) in waits.iter().enumerate() {
@@ -1159,7 +1162,8 @@ async fn a_conflict_that_nothing_explains_backs_off() {
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert_eq!(patches, 1, "the GET showed nothing new, so the first retry waits too");
     world.pass(140).await;
-    // Attempts at about 0, 20, 60 and 140 ms. Each failed attempt is followed by a GET.
+    // Waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150 ms. The test accepts one
+    // attempt more or less. Each failed attempt is followed by a GET.
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert!((3..=5).contains(&patches), "{patches}");
     assert_eq!(of(&world.hub, "GET copies/a").len(), patches);

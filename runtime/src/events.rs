@@ -144,7 +144,8 @@ impl Recorder {
         }
     }
 
-    /// Returns a number for the Event's name that differs each time, as client-go does.
+    /// Returns a number for the name of an Event that differs from the numbers of all earlier Events. client-go forms such names
+    /// too.
     fn number(&self, now: Timestamp) -> u64 {
         now.0.unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
     }

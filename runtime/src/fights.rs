@@ -172,8 +172,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
-            // A fight ends when nobody has undone a repair for the period. If the last repair was undone, the next repair is made
-            // at the end of the period, so wait for two periods.
+            // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the agent makes
+            // the next repair one period after it, so wait for two periods.
             // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_reported {
@@ -226,12 +226,12 @@ mod tests {
         Some(("uid".into(), version))
     }
 
-    /// Plays a write of the agent that changes the object from this version to the next one.
+    /// Simulates a write of the agent that changes the object from this version to the next one.
     fn write(fights: &mut Of, asked: Asked, version: u64, now: Instant) {
         fights.written(&"key", &target("a"), asked, (&at(version), &at(version + 1)), now);
     }
 
-    /// Plays ten repairs, each undone by another writer after the time `apart`. Returns the time of the last repair.
+    /// Simulates ten repairs, each undone by another writer after the time `apart`. Returns the time of the last repair.
     fn fight(fights: &mut Of, from: Instant, apart: Duration) -> Instant {
         write(fights, THIS, 0, from);
         for round in 1..=10 {

@@ -188,7 +188,7 @@ impl Election {
         Ok(())
     }
 
-    /// Returns when this process holds all Leases.
+    /// Waits until this process holds all Leases. Tries to take them again and again.
     async fn acquire(&mut self) {
         loop {
             let held_by = match self.try_all().await {

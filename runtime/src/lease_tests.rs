@@ -324,7 +324,9 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         let acquired = server.lease("one").unwrap()["spec"]["acquireTime"].as_str().unwrap().to_owned();
         let acquired: jiff::Timestamp = acquired.parse().unwrap();
         let after = acquired.as_second() - renewed;
-        // The candidate reads the Lease every 2 to 4.4 s. So it sees the last renewal, and later the expiry, with such a delay.
+        // The candidate reads the Lease every 2 to 4.4 s. It sees the last renewal up to 4.4 s late, then waits for the lease
+        // duration of 15 s, and sees the expiry up to 4.4 s late. So it takes the Lease after 15 to 23.8 s. The limits allow for
+        // timestamps in whole seconds.
         assert!((14..=24).contains(&after), "taken {after} s after it was last renewed");
     }
 }

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-/// Most watch messages that wait for the engine. If the channel is full, a watch stops reading, which slows the server's stream.
+/// Maximum number of watch messages that wait for the engine. If the channel is full, a watch stops reading, which slows the
+/// server's stream.
 pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
-/// Most watch messages that the engine handles before it plans. So a burst costs one plan per key and not one per message.
+/// Maximum number of watch messages that the engine handles before it plans. So a burst of messages about one key costs one plan,
+/// and not one plan per message.
 pub const WATCH_MESSAGES_PER_TURN: usize = 256;
-/// Most keys that the engine plans before it handles watch messages and outcomes of writes again.
+/// Maximum number of keys that the engine plans before it handles watch messages and outcomes of writes again.
 pub const PLANS_PER_TURN: usize = 64;
-/// Most writes in flight at once in one cluster. Each write needs a connection (HTTP/1.1), so this limits sockets too.
+/// Maximum number of writes in flight at once in one cluster. Each write needs a connection (HTTP/1.1), so this limits sockets
+/// too.
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
-/// Default maximum of writes per second in one cluster.
+/// Default maximum number of writes per second in one cluster.
 ///
 /// An API server executes far fewer writes for one client (850 per second in a first import). Only a bug reaches this maximum,
 /// such as plans that undo each other.
@@ -19,28 +22,29 @@ pub const WRITES_PER_SECOND_CEILING: u32 = 2_000;
 pub(crate) const WRITE_BURST: Duration = Duration::from_secs(1);
 /// Timeout of a write, and of the GET after a write with an unknown outcome.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most bytes of a response to a write that the agent reads. The largest object in etcd has 1.5 MiB, and its JSON is a little
-/// longer.
+/// Maximum number of bytes that the agent reads of a response to a write. An object in etcd has at most 1.5 MiB, and its JSON is
+/// only a little longer.
 pub const ANSWER_BYTES: usize = 8 << 20;
 /// Timeout for the final writes of an agent that stops (`Logic::announce_stop`).
 pub(crate) const STOP_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest wait for writes in flight after a shutdown has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most deleted objects per source that the agent remembers until their `DELETED` event arrives. Above this number, it forgets
-/// the oldest.
+/// Maximum number of deleted objects per source that the agent remembers until their `DELETED` events arrive. Above this number,
+/// the agent forgets the oldest.
 pub const TOMBSTONES_PER_SOURCE: usize = 16_384;
-/// Most Kubernetes Events per cluster that wait to be posted. Further Events are dropped and counted.
+/// Maximum number of Kubernetes Events per cluster that wait to be posted. Further Events are dropped and counted.
 pub const EVENT_QUEUE_RECORDS: usize = 256;
-/// Longest message of a Kubernetes Event in bytes, which is the API server's limit.
+/// Maximum number of bytes in the message of a Kubernetes Event. The API server has the same limit.
 pub const EVENT_MESSAGE_BYTES: usize = 1024;
-/// Period in which the agent does not post an equal Event again. Events about successful writes may repeat, within
-/// [`EVENT_REPEATS_MAX`].
+/// Period in which the agent does not post an equal Event again. Exception: an Event about a successful write may repeat, at most
+/// [`EVENT_REPEATS_MAX`] times.
 pub const EVENT_REPEAT_WINDOW: Duration = Duration::from_secs(600);
-/// Most postings of an equal Event about successful writes in [`EVENT_REPEAT_WINDOW`]. Limits the Events of a fight, in which
-/// another writer undoes each of our writes.
+/// Maximum number of times that an equal Event about successful writes is posted in [`EVENT_REPEAT_WINDOW`]. Limits the Events of
+/// a fight, in which another writer undoes each of our writes.
 pub const EVENT_REPEATS_MAX: u32 = 5;
-/// Most recorded Events that the agent remembers to detect repetitions. Above this number, it forgets the oldest.
+/// Maximum number of recorded Events that the agent remembers to detect repetitions. Above this number, the agent forgets the
+/// oldest.
 pub const EVENTS_REMEMBERED: usize = 1024;
 
 /// Wait after the first failure of a request.
@@ -51,7 +55,7 @@ pub const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
 pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// Longest wait after 403 and 404.
 pub const SLOW_BACKOFF_LONGEST: Duration = Duration::from_secs(300);
-/// Wait before the retry of a write that was rejected for its content (400, 413, 415, 422). Jitter shortens it by up to a
+/// Wait before the retry of a write that was rejected for its content (400, 413, 415, 422). Jitter shortens the wait by up to a
 /// quarter.
 pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
 /// Number of repairs of one object, each undone within [`FIGHT_PERIOD`], after which the agent makes only one repair in each
@@ -59,25 +63,24 @@ pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
 pub const FIGHT_REPAIRS: usize = 10;
 /// Time between repairs of an object that another writer keeps undoing.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
-/// Most writers named in a message about a fight with another writer, the latest first.
+/// Maximum number of writers that a message about a fight names, the latest first.
 pub const RIVALS_NAMED: usize = 3;
-/// Most fields named for each writer in a message about a fight with another writer.
+/// Maximum number of fields that a message about a fight names for each writer.
 pub const RIVAL_FIELDS_NAMED: usize = 5;
-/// Longest quoted name of a writer in a message about a fight with another writer, in bytes. The API server allows 128
-/// characters.
+/// Maximum number of bytes that a message about a fight quotes of a writer's name. The API server allows 128 characters.
 pub const RIVAL_NAME_BYTES: usize = 128;
-/// Longest field name in a message about a fight with another writer, in bytes. Longer than every field of the kinds that the
-/// agents write.
+/// Maximum length in bytes of a field name in a message about a fight. All fields of the kinds that the agents write have shorter
+/// names.
 pub const RIVAL_FIELD_BYTES: usize = 63;
-/// Most GETs in flight per cluster that look up the other writer of a fight.
+/// Maximum number of GETs in flight per cluster that look up the other writer of a fight.
 ///
 /// Each GET needs a connection (HTTP/1.1), and another writer can start many fights at once, one for each object. A slow GET
 /// delays only the message about the fight.
 pub const INQUIRIES_PER_CLUSTER: usize = 4;
-/// Longest `Retry-After` that the agent obeys. A longer value is shortened to this one.
+/// Longest `Retry-After` that the agent obeys. For a longer value, the agent waits only this time.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
 
-/// Period after which the offset of the wall clock is read from the system again.
+/// Period after which the agent reads the system clock again to compute the offset of its wall clock.
 pub const CLOCK_REBASE_SECONDS: u64 = 10;
 
 /// Longest time to establish a TCP and TLS connection.
@@ -91,14 +94,14 @@ pub const TCP_KEEPALIVE_PROBES: u32 = 3;
 /// Time after which idle connections in the pool are closed. Less than the idle limit of common load balancers.
 pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Most bytes of a token file that the agent reads. Every real token is shorter.
+/// Maximum number of bytes of a token file that the agent reads. Every real token is shorter.
 pub const TOKEN_FILE_BYTES: u64 = 64 << 10;
-/// Age of a token after which its next use reads the file again.
+/// Age of a token after which the agent reads the token file again before it uses the token.
 pub const TOKEN_REREAD_AFTER: Duration = Duration::from_secs(10);
 /// Longest time to read a token file.
 pub const TOKEN_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Shortest and longest `timeoutSeconds` of a watch. A connection that died silently can hide events until this timeout.
+/// Range of the `timeoutSeconds` of a watch. If a connection dies without an error, the watch shows no events until this timeout.
 ///
 /// The agent chooses a random value in this range. So the watches of an agent, and of many agents, do not all reconnect at once.
 pub const WATCH_TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 30..=60;
@@ -107,30 +110,32 @@ pub const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// Shortest normal duration of a watch. A watch that ends sooner without any event counts as failed, so the agent waits before
 /// the next one.
 pub const WATCH_SHORTEST: Duration = Duration::from_secs(1);
-/// Longest watch event in bytes. If an event is longer, the watch lists the kind in pages.
+/// Maximum number of bytes in a watch event. After a longer event, the watch lists the kind in pages.
 pub const WATCH_LINE_BYTES: usize = 8 << 20;
-/// Objects in one page of a list.
+/// Maximum number of objects in one page of a list.
 pub const LIST_PAGE_OBJECTS: usize = 500;
-/// Longest page of a list in bytes; a page is in memory as a whole. A longer page is requested again with fewer objects.
+/// Maximum number of bytes in a page of a list. The agent requests a longer page again with fewer objects.
 ///
-/// More than [`WATCH_LINE_BYTES`], so that an object that is too long for an event can still be listed. Several kinds are
-/// listed at once within the memory limit in `deploy/` (256 Mi).
+/// More than [`WATCH_LINE_BYTES`], so that an object that is too long for a watch event can still be listed. Not much more,
+/// because a whole page is in memory, and several kinds are listed at once within the memory limit in `deploy/` (256 Mi).
 pub const LIST_PAGE_BYTES: usize = 10 << 20;
 /// Timeout to receive one page of a list.
 pub const LIST_PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Most bytes of an error response that the agent reads.
+/// Maximum number of bytes of an error response that the agent reads.
 pub const REFUSAL_BYTES: usize = 64 << 10;
 
-/// Most open connections on each address of the admin server. A further connection closes an older one, so a probe never waits.
+/// Maximum number of open connections on each address of the admin server. A further connection closes an older one, so a probe
+/// never waits.
 pub const ADMIN_CONNECTIONS: usize = 64;
 /// Time that an HTTP client has to send the head of its request to the admin server.
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lifetime of a connection to the admin server.
 pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
-/// Timeout for the first byte of a watch, and for the revision check before it. The server may queue a request for up to 15 s.
+/// Timeout for the first byte of a watch response, and for the response to the revision check before the watch. The server may
+/// queue a request for up to 15 s.
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Most bytes of the server's message about a failed write that the agent keeps.
+/// Maximum number of bytes that the agent keeps of the server's message about a failed write.
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
 /// Shortest delay that a plan can set for the next plan of its key.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
@@ -139,13 +144,14 @@ pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
 pub const BROKEN_INVARIANT_DELAY: Duration = Duration::from_secs(30);
 /// Longest delay that a plan can set for the next plan of its key.
 pub const AGAIN_LATEST: Duration = Duration::from_secs(86_400);
-/// Longest sleep of the engine, so that it notices a step of the wall clock within this time.
+/// Longest sleep of the engine. The engine checks the wall clock after each sleep, so it notices a step of the wall clock within
+/// this time.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// Time in which an agent that stops posts its queued Kubernetes Events. Events that are not posted in time are dropped.
 pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most bytes of a response about a Lease that the agent reads.
+/// Maximum number of bytes of a response about a Lease that the agent reads.
 pub const LEASE_BYTES: usize = 256 << 10;
-/// Jitter of a candidate for a Lease, as a multiple of the retry period, as in client-go: the next attempt is after 1 to 2.2
+/// Factor for the jitter of a candidate for a Lease, as in client-go. The candidate tries again after 1 to 1 + 1.2 = 2.2 retry
 /// periods.
 pub(crate) const LEASE_RETRY_JITTER: f64 = 1.2;
 /// Pause of the admin server after it failed to accept a connection, most often because of too few file descriptors.

@@ -89,8 +89,8 @@ pub trait Logic: Sized + Send + 'static {
     /// Returns a key's flow for fair queueing, such as the cluster that caused the work. Flows take turns.
     fn flow(&self, key: &Self::Key) -> FlowId;
 
-    /// Returns the most writes of a flow that may be in flight at once in one cluster. The limit per cluster applies in
-    /// addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
+    /// Returns the maximum number of writes of a flow that may be in flight at once in one cluster. The limit per cluster applies
+    /// in addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
     fn most_in_flight(&self, _flow: FlowId) -> usize {
         usize::MAX
     }
@@ -105,8 +105,8 @@ pub trait Logic: Sized + Send + 'static {
     /// objects do not move.
     fn clock_set(&mut self, _microseconds: i64) {}
 
-    /// Returns the final writes of a leader that must stop. The engine calls this after all other writes have ended. It sends
-    /// each final write once, with a short timeout, and does not pass on its receipt.
+    /// Returns the final writes of a leader that must stop. The engine calls this after all other writes have ended. The engine
+    /// sends each final write once, with a short timeout, and does not call [`Logic::written`] for it.
     fn announce_stop(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
         Vec::new()
     }

@@ -1,4 +1,5 @@
-//! Consequences of a finished write: the change of the agent's view by the response, the retry, and the keys that may continue.
+//! Consequences of a finished write: stores the response in the agent's view, plans the retry, and requeues the keys that waited
+//! for the write.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -29,7 +29,7 @@ impl<L: Logic> Engine<L> {
     pub(crate) fn plan(&mut self, key: &L::Key) {
         // fault Q8.2: self.creating.contains_key(key) ~> false
         if self.creating.contains_key(key) {
-            // Release the slot reserved for the key to the next key, because the creates in flight may take long.
+            // Release the slot reserved for the key, so that the next key can use it: the creates in flight may take long.
             return self.slots.planned(key);
         }
         self.follow_clock();

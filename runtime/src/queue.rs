@@ -184,7 +184,7 @@ mod tests {
     /// Between two turns of a waiting flow, every other flow has at most one turn.
     #[test]
     fn flows_take_turns() {
-        // Few different keys, so that the same key is pushed more than once.
+        // Use few different keys, so that the same key is pushed more than once.
         for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
             let mut queue = FairQueue::default();
             let mut flow_of = BTreeMap::new();

@@ -79,7 +79,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
     }
 
-    /// Remembers a failed write and returns its delay. `retry_after` is the shortest wait that the server asked for.
+    /// Remembers a failed write and computes the time of its retry. `retry_after` is the shortest wait that the server asked for.
     pub(crate) fn failed(
         &mut self,
         key: &K,

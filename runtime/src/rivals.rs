@@ -17,10 +17,10 @@ use crate::slots::{ClusterIndex, Target};
 use crate::tasks::unless_panicked;
 use crate::writer;
 
-/// Result of a lookup: the cluster, the fight with another writer that has begun, and the name of this writer.
+/// Result of a lookup in a fight with another writer: the cluster, the fight, and the name of the other writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Fight with another writer, whose name the agent has not looked up yet.
+/// Source and key of a fight with another writer. The agent has not looked up the name of this writer yet.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
 /// Lookups (GETs) of objects in a fight. Each cluster has a limit of lookups, because each GET needs a connection.
@@ -66,9 +66,8 @@ impl<L: Logic> Inquiries<L> {
         self.begin(cluster);
     }
 
-    /// Cancels the lookup of the other writer in a fight that is over. Returns true if the lookup had not started, so that the
-    /// fight was never reported.
-    /// reported.
+    /// Cancels the lookup of the other writer in a fight that is over. Returns true if the lookup had not started. The fight was
+    /// then never reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }
@@ -147,8 +146,8 @@ struct Managed {
     fields: Value,
 }
 
-/// Field managers of fleetnet's own agents. Both agents set finalizers on the same objects, so the other agent is seldom the
-/// writer that undoes a write.
+/// Field managers of fleetnet's hub agent and member agent. These agents set finalizers on each other's objects, but seldom undo
+/// each other's writes. So a message about a fight names them only if there is no other manager.
 const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
 
 /// Returns the names of the field managers except `own`, with the fields that they set, the latest first. Agents of fleetnet are

@@ -83,7 +83,7 @@ impl<L: Logic> Runner<L> {
         self
     }
 
-    /// Seeds random numbers: timeouts of watches and jitter. Replicas of an agent should have different seeds.
+    /// Sets the seed of random numbers: timeouts of watches and jitter. Replicas of an agent should have different seeds.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;

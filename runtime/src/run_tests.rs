@@ -1,4 +1,4 @@
-//! Tests of a whole agent in one process: watches, Lease, engine and writes, against a server that the test plays.
+//! Tests of a whole agent in one process: watches, Lease, engine and writes, against a server that the test simulates.
 
 #![expect(
     clippy::disallowed_types,

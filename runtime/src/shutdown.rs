@@ -29,7 +29,7 @@ impl Shutdown {
 
     /// Returns a shutdown that SIGTERM or SIGINT requests.
     ///
-    /// A second signal ends the process immediately with exit code 1, because the user does not want to wait.
+    /// A second signal ends the process immediately with exit code 1: a user who sends it does not want to wait.
     ///
     /// # Errors
     /// If the signal handlers cannot be installed.
@@ -59,7 +59,7 @@ impl Shutdown {
         *self.0.borrow()
     }
 
-    /// Returns when a stop is requested, or immediately if that happened before. Cancel-safe.
+    /// Waits until a stop is requested. Returns immediately if the request was made before. Cancel-safe.
     pub async fn requested(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|requested| *requested).await.is_err() {

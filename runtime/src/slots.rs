@@ -26,7 +26,7 @@ pub(crate) struct Target<S> {
 /// Index of a cluster in this engine's list of clusters.
 pub(crate) type ClusterIndex = usize;
 
-/// Flow of a key, and the most writes of this flow that may be in flight at once in one cluster.
+/// Flow of a key, and the maximum number of writes of this flow that may be in flight at once in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     pub(crate) id: FlowId,
@@ -63,7 +63,7 @@ struct Cluster<K> {
     due: Option<Instant>,
 }
 
-/// Slots of this cluster that one flow uses, and the most that it may use.
+/// Number of slots of this cluster that one flow uses, and the maximum number that the flow may use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: usize,
@@ -247,7 +247,8 @@ mod tests {
         Flow { id: FlowId(number), most_in_flight: usize::MAX }
     }
 
-    /// Returns slots of two clusters, the hub and a member. All slots of the hub are in use by writes of keys from 1000 on.
+    /// Returns slots of two clusters, the hub (0) and a member (1). Writes of the keys 1000, 1001 and so on use all slots of the
+    /// hub.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
         let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {

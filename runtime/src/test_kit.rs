@@ -421,7 +421,7 @@ pub(crate) enum Fault {
     Refuse,
     /// Executes the request at once and responds after this duration.
     Late(Duration),
-    /// Waits for this duration, then applies the other fault.
+    /// Waits for this duration, then behaves as the enclosed fault says.
     After(Duration, Box<Fault>),
     /// Drops `spec.value` of a written object, as a CRD without that field does.
     Prune,

@@ -59,7 +59,8 @@ impl<L: Logic> Engine<L> {
             let demand_changed = self.follow_demand();
             self.report();
             if demand_changed || !self.queue.is_empty() || leads && self.slots.can_reserve_waiting(Instant::now()) {
-                // On a single thread, the tasks of writes and watches must get a turn between two plans.
+                // Let the tasks of writes and watches run between two turns of the engine. On a single thread, they would not run
+                // otherwise.
                 yield_now().await;
                 continue;
             }

@@ -39,7 +39,7 @@ pub struct Versions<O> {
 struct Held {
     uid: Uid,
     version: u64,
-    /// Number of the last list that contained the object.
+    /// Sequence number of the last list that contained the object.
     listed: u64,
     /// Number of lists started before the response to a write or GET that had this state. 0 for a state from the watch or a list.
     /// Decides whether a list is older than the response.
@@ -55,21 +55,22 @@ struct UndecodableObject {
     uid: Uid,
     /// resourceVersion of the object. 0 if the resourceVersion does not decode either.
     version: u64,
-    /// Number of the last list that contained the object.
+    /// Sequence number of the last list that contained the object.
     listed: u64,
 }
 
 /// List whose objects are still arriving.
 #[derive(Debug)]
 struct List<O> {
-    /// Number of the first tombstone set after the list began. Objects with earlier tombstones were deleted before, so the list
-    /// cannot contain them.
+    /// Sequence number of the first tombstone that was set after the list began. Objects with earlier tombstones were deleted
+    /// before the list began, so the list cannot contain them.
     first_tombstone: u64,
-    /// True if the list contained an object whose name does not decode. An object's absence from the list then proves nothing.
+    /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any object.
     blind: bool,
     /// Listed states that are older than the known states. Used only if the server's data went back in time.
     overtaken: BTreeMap<ObjectName, Observed<O>>,
-    /// Objects deleted while the list was arriving, because a streaming list also carries live events.
+    /// UIDs of objects whose `DELETED` event arrived during the list, because a streaming list also carries live events.
+    /// Responses that arrive later must not bring these objects back.
     deleted: BTreeSet<Uid>,
 }
 
@@ -215,8 +216,8 @@ impl<O> Versions<O> {
             // fault V10.2: observed.resource_version <= self.passed ~> false
             None if observed.resource_version <= self.passed => return false,
             replaced => {
-                // The watch has not yet reported the deletion of the previous object of this name, and may still report its older
-                // events.
+                // A new UID means that the previous object of this name was deleted. Set a tombstone for the previous object,
+                // because the watch may still report its older events.
                 if let Some(held) = replaced.filter(|held| held.uid != observed.uid) {
                     self.tombstones.insert(&held.uid);
                 }

@@ -108,8 +108,8 @@ fn an_object_made_again_under_its_name_is_a_removal_and_a_new_object() {
 
 #[test]
 fn late_events_do_not_bring_back_what_an_answer_showed_to_be_replaced() {
-    // Case that a property test below found: the replacement object is deleted before the watch shows the events of the first
-    // object.
+    // Case that a property test below found: the second object of the same name is deleted before the watch shows the events of
+    // the first object.
     let news = news_of(&[
         Answered("a", "1", 3),
         Answered("a", "2", 5),
@@ -267,7 +267,8 @@ fn a_server_that_went_back_in_time_wins_and_says_so() {
 
 #[test]
 fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins() {
-    // The server's data went back in time, and then advanced so far that the list's version alone does not show it.
+    // The server's data went back in time: the list shows the object at version 50, and the known version is 90. Since then, new
+    // writes have advanced the server to version 120, so the version of the list is not lower than 90.
     let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
     assert_eq!(news, [applied(90), applied(50)]);
 }
@@ -574,7 +575,7 @@ impl World {
     }
 }
 
-/// Plays 2,000 random histories. `end` delivers the remaining events and responses. Each kind of situation occurs in at least 100
+/// Runs 2,000 random histories. `end` delivers the remaining events and responses. Each kind of situation occurs in at least 100
 /// histories.
 fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     for_any(cases(2_000), 100, &moves(), |history| {

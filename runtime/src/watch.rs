@@ -80,7 +80,7 @@ pub(crate) enum WatchEvent<O> {
     Applied(Observed<O>),
     /// The object exists but does not decode. The object counts as listed, and its previous known state stays.
     Undecodable(Undecodable),
-    /// The object is deleted. `resource_version` is the version of the deletion.
+    /// The object was deleted. `resource_version` is the version of the deletion.
     Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
     /// The list is complete: it had every object that existed at this version.
     ListEnded { resource_version: u64 },
@@ -111,7 +111,8 @@ pub(crate) async fn watch<L: Logic>(
             let Some(round) = round else { return };
             let watcher = Watcher::new(&spec, &out, metrics.clone(), clock.clone(), jitter.clone(), round);
             tokio::select! {
-                // Once a subscription round is over, its watch must not send further messages.
+                // Check first whether the subscription round is over (`biased`), because its watch must then send no further
+                // message.
                 biased;
                 engine_is_there = demand::ended(&mut wanted, round) => if !engine_is_there {
                     return;
@@ -327,7 +328,7 @@ impl<L: Logic> Watcher<L> {
         };
         self.heard();
         let event = wire::parse_event(&line).map_err(|why| {
-            // The event cannot be parsed and is lost. Only a new list makes the view correct again.
+            // The event cannot be parsed, so its change is lost. Clear the position, so that the watch starts with a new list.
             self.position = None;
             // fault V3.4: End ~> self.position = Some(1); End
             End::failed("malformed", format!("a watch event is undecodable: {why}"))
@@ -428,8 +429,8 @@ impl<L: Logic> Watcher<L> {
         match error {
             LineError::Cut(_) => End::failed("cut", error.to_string()),
             LineError::TooLong => {
-                // A watch from the same version would receive the same long event forever. A page of a list may be longer than an
-                // event, so list in pages.
+                // A watch from the same version would receive the same long event forever, and a streaming list would send the
+                // same object. So list in pages, because a page may have more bytes than an event.
                 self.position = None;
                 // fault V8.2: self.pages_next = true ~>
                 self.pages_next = true;
@@ -438,8 +439,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Handles a streaming list that did not end: the server is slow, or does not support streaming lists. The next list comes in
-    /// pages, which make progress in both cases.
+    /// Handles a streaming list that did not end, because the server is slow or does not support streaming lists. In both cases,
+    /// the next list is in pages, which arrive one by one.
     fn unfinished(&mut self, message: &str) -> End {
         // fault V7.1: self.pages_next = true ~>
         self.pages_next = true;

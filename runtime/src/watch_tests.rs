@@ -1,4 +1,4 @@
-//! Tests of a watch against a server that the test plays, request by request, under paused time.
+//! Tests of a watch against a server that the test simulates, request by request, under paused time.
 
 use bytes::Bytes;
 use futures::stream;
@@ -395,7 +395,7 @@ async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watch
         open.event("MODIFIED", &object("a", 101, "three"));
         fixture.expect_events(vec![applied("a", 101, "three")]).await;
 
-        // After the failure of a streaming list, the next list comes in pages.
+        // The streaming list fails, so the next list is in pages.
         open.error(410, "too old");
         assert_eq!(fixture.next_request().await.query, "limit=500");
     }
@@ -543,7 +543,8 @@ async fn an_undecodable_object_is_reported_as_present_and_never_as_deleted() {
             undecodable("a", 101),
         ])
         .await;
-    // The undecodable event still advances the watch's version, so that the server does not send it again forever.
+    // The undecodable event still advances the watch's version, so the next watch starts after version 101. Otherwise, the server
+    // would send the event again forever.
     open.end();
     fixture.check_finds(101).await;
     assert_eq!(fixture.next_request().await.after(), 101);
@@ -666,7 +667,8 @@ async fn a_page_that_is_too_long_is_asked_for_again_in_smaller_pages() {
     fixture.next_request().await.answer(422, json!({}));
     let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
     fixture.next_request().await.answer(200, first);
-    // The second page is too long with 500 and with 125 objects. The objects of the first page stay listed.
+    // The server sends 11 MiB for the second page, with a limit of 500 and again of 125 objects. That is more than the limit of
+    // 10 MiB, so the watch requests fewer objects. The objects of the first page stay listed.
     let megabyte = Bytes::from(vec![b' '; 1 << 20]);
     for query in ["limit=500&continue=two", "limit=125&continue=two"] {
         let request = fixture.next_request().await;
@@ -982,7 +984,7 @@ async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
     for version in 101..=last {
         open.event("MODIFIED", &object("a", version, "one"));
     }
-    // This is longer than the timeout of the watch. The watch must not end while it waits for the engine.
+    // 300 s are longer than the timeout of the watch (at most 60 s). The watch must not end while it waits for the engine.
     tokio::time::advance(Duration::from_secs(300)).await;
     for version in 101..=last {
         fixture.expect_events(vec![applied("a", version, "one")]).await;

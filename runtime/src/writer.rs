@@ -280,7 +280,7 @@ impl<L: Logic> Addressed<'_, L> {
             ),
             status @ (403..=406) => (denied(&status_object, status), Seen::Nothing),
             429 => (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing),
-            // A server that responds with 503 and Retry-After has not executed the request.
+            // A server that responds with 503 and Retry-After has not executed the request, so no GET is needed to find out.
             503 if answer.retry_after.is_some() => {
                 (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing)
             }

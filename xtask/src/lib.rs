@@ -43,7 +43,7 @@ enum Command {
     Tidy,
 }
 
-/// Runs the command of the command line.
+/// Runs the command that the arguments of this process name.
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => controlplane::run(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Most outcomes of planted faults that wait to be printed. At this number, the workers wait for the terminal.
+/// Maximum number of outcomes of planted faults that wait to be printed. At this number, the workers wait for the terminal.
 pub(crate) const OUTCOMES: usize = 16;
 
 /// Time limit of one test with a fault. The slowest test takes 5 s without a fault. A test that exceeds the limit detects its

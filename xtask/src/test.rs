@@ -37,8 +37,8 @@ pub(crate) struct TestArgs {
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 /// Programs of other packages that also belong to the end-to-end suite.
 ///
-/// Each of these programs plays a whole fleet once for every write at which an agent can crash. In the fast suite, this would
-/// take a third of the suite's minute.
+/// Each of these programs simulates a whole fleet once for every write at which an agent can crash. In the fast suite, which
+/// takes a minute, these programs would need a third of the time.
 const LONG: [&str; 1] = ["crash_points"];
 /// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes seconds, even on
 /// a busy machine.

@@ -1,4 +1,4 @@
-//! Run of one test program, which tracks which of its tests run and for how long.
+//! Runs one test program, and records which of its tests are running and how long each test takes.
 
 use super::programs::Program;
 use crate::limited;
@@ -94,7 +94,7 @@ fn follow(
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            // The program has ended, but a child process that it left behind keeps its output open.
+            // The program has ended, so stop reading. A child process that it left behind still keeps its output open.
             Err(RecvTimeoutError::Timeout) if child.try_wait().is_ok_and(|ended| ended.is_some()) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 if stopwatch.elapsed().saturating_sub(last) > silence {

@@ -5,7 +5,7 @@ use super::source::Tree;
 /// Crates that export metrics.
 const CRATES: [&str; 5] = ["endpointslice", "runtime", "agent", "member-agent", "hub-agent"];
 
-/// Text in code that defines or registers a metric.
+/// Texts in code that define or register a metric.
 const DEFINITIONS: [&str; 6] =
     ["Definition {", "Opts::new", "HistogramOpts", "IntCounter::new", "IntGauge::new", "registry.register"];
 

@@ -94,8 +94,8 @@ impl File {
         Self { path, text, uncommented, code, tests, only_test }
     }
 
-    /// Returns the lines of `of` that are not for tests only, each with its number from 1. `of` is `text`, `uncommented` or
-    /// `code`.
+    /// Returns the lines of production code in `of`, each with its number from 1. Lines that are compiled for tests only are left
+    /// out. `of` is `text`, `uncommented` or `code`.
     pub(super) fn production_lines<'a>(&'a self, of: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
         let mut begin = 0;
         of.split('\n').enumerate().filter_map(move |(index, line)| {
