@@ -1,4 +1,4 @@
-//! Command line of `fleetnet`. All checks without side effects are here.
+//! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -82,7 +82,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// Returns the name as on the command line.
+    /// Returns the name of the scenario, as a user writes it on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::HubDown => "hub-down",

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// Most members of a sandbox on memkube. Every member imports from all members, so the number of imported slices grows with the
-/// square of the number of members.
+/// Maximum number of members in a sandbox on memkube. Every member imports from all members, so the number of imported slices
+/// grows with the square of the number of members.
 pub(crate) const MEMBERS_MAX: u16 = 50;
-/// Most members of a sandbox on real control planes (`--real`). Each member needs an etcd and a kube-apiserver.
+/// Maximum number of members in a sandbox on real control planes (`--real`). Each member needs an etcd and a kube-apiserver.
 pub(crate) const REAL_MEMBERS_MAX: u16 = 5;
 /// Largest value of `--changes`.
 pub(crate) const CHANGES_MAX: u32 = 10_000;
-/// Number of threads of the sandbox. With two threads, the sandbox can draw the view while agents plan.
+/// Number of threads of the sandbox. With two threads, one can draw the terminal view while the other one runs the agents.
 pub(crate) const WORKER_THREADS: usize = 2;
-/// Size of the queue of events that wait for the view. Senders wait while the queue is full.
+/// Maximum number of events in the queue of the output (terminal, lines or JSON). Senders of events wait while the queue is full.
 pub(crate) const TOLD: usize = 1024;
 /// Time between two frames of the terminal view.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
@@ -25,8 +25,8 @@ pub(crate) const WATCH_SECONDS: u32 = 290;
 pub(crate) const SET_UP: Duration = Duration::from_secs(60);
 /// Time limit for a change to reach all importers.
 pub(crate) const ARRIVAL: Duration = Duration::from_secs(20);
-/// Time limit for a change to reach all importers in an interactive sandbox. The limit is shorter than [`ARRIVAL`], because a
-/// user may have deleted the importing objects.
+/// Time limit for a change to reach all importers in an interactive sandbox. A user may have deleted the importing objects. The
+/// change then never arrives, so this limit is shorter than [`ARRIVAL`].
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Time limit for an agent to stop on request.
 pub(crate) const STOP: Duration = Duration::from_secs(8);
@@ -34,15 +34,16 @@ pub(crate) const STOP: Duration = Duration::from_secs(8);
 pub(crate) const RESTART: Duration = Duration::from_secs(1);
 /// Pause after each step of a scenario in an interactive sandbox, so that people can read about the step.
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
-/// Most latency samples for each pair of clusters. The oldest samples are dropped.
+/// Maximum number of latency samples for each pair of clusters. The oldest samples are dropped.
 pub(crate) const SAMPLES: usize = 1000;
-/// Fewest samples for which the 99th percentile is shown. With fewer samples, the 99th percentile is the largest sample.
+/// Minimum number of samples for which the 99th percentile is shown. With fewer samples, the 99th percentile would be the largest
+/// sample.
 pub(crate) const PERCENTILE_SAMPLES: usize = 100;
-/// Most differences that a verdict lists. For further differences, the verdict shows only their number.
+/// Maximum number of differences that a verdict lists. Of further differences, the verdict shows only the number.
 pub(crate) const DIFFERENCES_TOLD: usize = 20;
 /// Time limit for the fleet to reach the expected state after the last change has arrived.
 pub(crate) const SETTLES: Duration = Duration::from_secs(5);
-/// Most clusters that the terminal view lists by name. For more clusters, the view shows only their number.
+/// Maximum number of clusters that the terminal view lists by name. For more clusters, the view shows only their number.
 pub(crate) const CLUSTERS_NAMED: usize = 3;
 /// Number of recent changes and steps that the terminal view keeps.
 pub(crate) const REMEMBERED: usize = 100;

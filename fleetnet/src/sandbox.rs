@@ -49,7 +49,7 @@ enum Ending {
     Failed,
     /// The user stopped the sandbox.
     Interrupted,
-    /// The sandbox cannot run with these options. It has printed the reason.
+    /// The sandbox cannot run with these options. The reason was printed.
     Refused,
 }
 
@@ -79,7 +79,8 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Runs the sandbox from its first to its last output. The terminal is restored when this function returns.
+/// Prepares signals, files and output, runs the sandbox, and waits until all output is written. When this function returns, the
+/// terminal is restored.
 async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_asked()?;
     // Install signal handlers before anything is created. From here on, a signal stops the sandbox only after its cleanup.
@@ -109,8 +110,8 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
     shown.unwrap_or(Ok(Ending::Interrupted))
 }
 
-/// Runs the scenario or the changes that the options request, on a fleet that has started. Without `--once`, then changes
-/// endpoints until the user stops the sandbox.
+/// Runs the scenario or the changes that the options request, on a fleet that has started. Without `--once`, this function then
+/// continues to change endpoints until the user stops the sandbox.
 async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
     let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
     let watches = Watches::open(fleet, stage);

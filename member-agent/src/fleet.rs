@@ -32,8 +32,8 @@ pub(crate) struct Fleet {
 #[derive(Debug, Default)]
 pub struct Effect {
     blocking_reasons: Vec<BlockingReason>,
-    /// True if the plan writes only the user's object, or nothing. A recorded rejection of a write to another object is then
-    /// over, and the condition no longer reports it.
+    /// True if the plan writes only the user's object, or nothing. Then no write to another object is needed any more, so a
+    /// recorded rejection of such a write is over, and the condition of the user's object no longer reports it.
     forget_rejection: bool,
     not_imported: Option<NotImported>,
 }
@@ -137,8 +137,8 @@ impl Fleet {
         }
     }
 
-    /// True if `change` is an undecodable object of which the fleet half has a decoded state. The fleet half then keeps this
-    /// state, because only the EndpointSlice controller's decoder may have failed.
+    /// True if `change` is an undecodable object, but the fleet half has a decoded state of the same object. The fleet half then
+    /// keeps this state: possibly only the decoder of the EndpointSlice controller has failed.
     pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
         let Change::Undecodable { name } = change else { return false };
         match source {
@@ -313,8 +313,8 @@ impl Fleet {
         convert::rejection_event(about, failure, COMPONENT)
     }
 
-    /// Records that another writer undoes the writes of this key, or no longer does so. Returns the Event, and requeues the
-    /// user's object so that its condition reports the other writer.
+    /// Records that another writer undoes the writes of this key, or has stopped to do so. Returns the Event. Also requeues the
+    /// user's object, so that its condition reports the other writer.
     pub(crate) fn fight<S: From<Kind>>(
         &mut self,
         key: &Key,
@@ -378,7 +378,8 @@ mod tests {
         fleet.observe(kind, change, NOON, &mut Vec::new());
     }
 
-    /// Observes a distributed slice, and an imported slice of the same name whose source generation 2 was measured.
+    /// Delivers a distributed slice to `fleet`, and an imported slice of the same name. The annotation of the imported slice says
+    /// that the latency of source generation 2 was measured.
     fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
         let reference = json!({ "namespace": "work", "name": "app-1" });
         let given = json!({
@@ -427,7 +428,7 @@ mod tests {
         assert_eq!(fleet.observed.len(), 2, "its write was answered when the hub gave it no more");
     }
 
-    /// Observes an imported slice with one endpoint, as an API server returns the slice.
+    /// Delivers an imported slice with one endpoint to `fleet`, in the form in which an API server returns the slice.
     fn hears_slice(fleet: &mut Fleet, version: u64, endpoint: &Value) {
         let slice = json!({
             "metadata": {

@@ -1,7 +1,8 @@
 //! Member agent as an implementation of the runtime's `Logic`: [`Member`].
 //!
 //! The fleet half (exports and imports) and the EndpointSlice controller share one process and one watch each of Services and
-//! EndpointSlices. So the exporter has a slice of the controller as soon as the server has answered the write.
+//! EndpointSlices. So the fleet half can export a slice of the controller as soon as the server has answered the controller's
+//! write, before the watch shows the slice.
 
 use crate::endpoints::takeover::LeaseSeen;
 use crate::endpoints::{self, Serving, SliceReceipt};
@@ -561,7 +562,8 @@ mod tests {
         assert_eq!(metrics(&registry), before);
         let reading = member.reading(Source::Pod);
 
-        // In contrast, a plan whose effect is applied changes metrics and the log.
+        // Until here, plans were made but their effects were not applied. When the effect of a plan is applied, metrics and the
+        // log change.
         assert!(!plan(&mut member, &web).writes.is_empty());
         assert_ne!(metrics(&registry), before, "the slices of the Service are counted");
         plan(&mut member, &given);

@@ -144,8 +144,8 @@ impl Settings {
     }
 }
 
-/// Checks `--member-takeover-after` (`after`). A member renews its MemberAgent every 10 s, and may write for half of `after`
-/// since its last renewal. With less than a minute, a slow hub would soon stop the writes of the member.
+/// Checks `--member-takeover-after` (`after`). A member stops its writes to the hub when half of `after` has passed since its
+/// last renewal. It renews every 10 s. The minimum of 2 minutes gives a slow hub at least one minute for a renewal.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
     // fault G1.1: after < MEMBER_TAKEOVER_MIN ~> false
     if after < MEMBER_TAKEOVER_MIN {

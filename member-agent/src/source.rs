@@ -78,8 +78,8 @@ impl Object {
     }
 }
 
-/// Returns the watches of the member agent. Watches kinds in its own cluster, and in its member namespace of the hub if the agent
-/// belongs to a fleet. `endpoints` adds the watches of the EndpointSlice controller; `None` if the controller is off.
+/// Returns the watches of the member agent: kinds in its own cluster, and also kinds in its member namespace of the hub if the
+/// agent belongs to a fleet. `endpoints` adds the watches of the EndpointSlice controller; `None` if the controller is off.
 pub fn sources(
     member: &Arc<Cluster>,
     hub: Option<(&str, &Arc<Cluster>)>,

@@ -47,14 +47,15 @@ impl Server {
         self.0.client(User::new(ADMIN))
     }
 
-    /// Returns the cluster as an agent connects to it: in the role `name` (hub or member), as `user`.
+    /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user` is the
+    /// user of the agent.
     #[must_use]
     pub fn cluster(&self, name: &str, user: &str) -> Cluster {
         let client = self.0.client(User::new(user));
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Returns the cluster as an agent connects to it, through a connection that a test can cut.
+    /// Like [`Server::cluster`], but the requests of the agent use `line`, a connection that a test can cut.
     #[must_use]
     pub fn cluster_over(&self, line: &Line, name: &str, user: &str) -> Cluster {
         let client = kube::Client::new(line.to(self.0.service(User::new(user))), "default");

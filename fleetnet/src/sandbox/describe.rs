@@ -1,5 +1,5 @@
-//! One-line descriptions of objects. Equal content gives equal descriptions, so that expected and actual objects can be
-//! compared and shown. Does no I/O.
+//! One-line descriptions of objects. Objects with equal content have equal descriptions, so a comparison of expected and actual
+//! objects only compares descriptions. Does no I/O.
 
 use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 /// Description of the port of every slice in the sandbox.
 const SLICE_PORT: &str = "http 8080/TCP";
 
-/// Kind of an object and `[namespace/]name`. The name of an exported or imported slice is without the hash at its end.
+/// Kind of an object, and its name as `[namespace/]name`. For an exported or imported slice, the key omits the hash at the end of
+/// the name.
 pub(crate) type Key = (&'static str, String);
 
 /// Object that was found in a cluster.
@@ -28,7 +29,8 @@ pub(crate) struct Found {
     pub(crate) description: String,
 }
 
-/// Compares the objects found in a place with the expected objects. Returns the differences as sentences.
+/// Compares the objects that were found in a cluster with the expected objects. Returns the differences as sentences, in which
+/// `place` is the name of the cluster.
 pub(crate) fn compare(
     place: &str,
     mut expected: BTreeMap<Key, String>,

@@ -13,7 +13,7 @@ pub(crate) enum Event {
         members: u16,
         /// Kind of the API servers: `memkube` or `kube-apiserver`.
         servers: &'static str,
-        /// Name of the scenario that the run plays.
+        /// Name of the scenario; `None` if the run has no scenario.
         scenario: Option<&'static str>,
     },
     /// All clusters and agents run.
@@ -25,12 +25,12 @@ pub(crate) enum Event {
     },
     /// A kubeconfig was written.
     Kubeconfig {
-        /// Cluster that the kubeconfig leads to.
+        /// Cluster that the kubeconfig connects to.
         cluster: String,
         /// Path of the file, relative if `--kubeconfigs` is relative.
         path: String,
     },
-    /// An agent was killed, restarted or failed.
+    /// An agent was killed or restarted, or failed.
     Agent {
         /// Name of the agent, such as `hub-agent` or `member-agent of member-1`.
         agent: String,
@@ -101,7 +101,7 @@ pub(crate) enum Event {
         #[serde(flatten)]
         latency: Latency,
     },
-    /// Writes for all changes of the run together.
+    /// Total number of writes for all changes of the run.
     Cost {
         /// Number of changes that reached all importers. Only the writes of these changes are counted.
         changes: u32,
@@ -177,7 +177,7 @@ pub(crate) struct Change {
     pub(crate) writes: Option<Writes>,
 }
 
-/// Numbers of writes by the agents, without Leases and Events.
+/// Numbers of the agents' writes. Writes of Leases and Events are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Writes {
     pub(crate) total: u64,

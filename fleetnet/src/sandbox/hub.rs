@@ -1,5 +1,5 @@
-//! Comparison of the hub with the expected state. The hub is listed only for a verdict, because watches of the hub would cost
-//! more than the watches of all members.
+//! Comparison of the hub with the expected state. The sandbox does not watch the hub, because this would cost more than the
+//! watches of all members. Instead, the sandbox lists the objects of the hub when it needs a verdict.
 
 use super::describe::{self, Found, Key};
 use super::observe::{Expected, NAMESPACE};

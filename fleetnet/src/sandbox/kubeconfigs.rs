@@ -1,4 +1,5 @@
-//! Kubeconfigs of `--kubeconfigs`: a folder with one file for every cluster, while the sandbox runs.
+//! Folder of the option `--kubeconfigs`, with one kubeconfig for every cluster. The kubeconfigs exist only while the sandbox
+//! runs.
 
 use super::event::Event;
 use super::fleet::{Fleet, HUB};
@@ -26,7 +27,8 @@ struct Folder {
     files: Vec<PathBuf>,
 }
 
-/// Written kubeconfigs, and the servers in memory that listen for their users. Dropping this value removes the files.
+/// Complete kubeconfigs, and the HTTPS listeners of the servers in memory. Dropping this value removes the files and closes the
+/// listeners.
 pub(crate) struct Published {
     _folder: Option<Folder>,
     _serving: Vec<Https>,

@@ -235,7 +235,8 @@ impl World {
 }
 
 impl Expected {
-    /// Returns the exports that must be valid and without conflict, by member and Service. Other exports are not imported.
+    /// Returns the exports that should be valid and without conflict, by member and Service. Importers get only the endpoints of
+    /// these exports.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (usize, &str)> {
         let offered = Export { valid: Some(true), conflict: Some(false) };
         let offers = self.exports.iter().filter(move |(_, export)| **export == offered);
@@ -252,7 +253,8 @@ impl Expected {
         self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Returns the port of an exported Service; `None` if no member exports the Service without a conflict.
+    /// Returns the port of an exported Service. `None` if every export of the Service is expected to be in conflict, or if there
+    /// is no export.
     pub(crate) fn offered_port(&self, service: &str) -> Option<u16> {
         let (member, _) = self.offers().find(|(_, offered)| *offered == service)?;
         Some(self.port(member, service))

@@ -19,7 +19,7 @@ fn fleet() -> (World, Expected) {
     expected.ports.insert((0, "app".to_owned()), 80);
     expected.endpoints.insert((0, "app".to_owned(), "app-1".to_owned()), vec![address(0, 1)]);
     expected.endpoints.insert((0, "app".to_owned(), "app-2".to_owned()), vec![address(0, 2)]);
-    // A slice that the second member must not export, because it does not export the Service.
+    // Add a slice that must not be exported: the second member does not export the Service of the slice.
     expected.endpoints.insert((1, "app".to_owned(), "app-1".to_owned()), vec![address(1, 1)]);
     (World::new(vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
 }

@@ -9,7 +9,7 @@ mod slice_storm;
 use super::scene::Scene;
 use crate::args::Scenario;
 
-/// Plays a scenario. Returns the differences from the expected state at its end as sentences.
+/// Runs a scenario. At the end, compares the clusters with the expected state and returns the differences as sentences.
 ///
 /// # Errors
 /// If a server rejects a request of the scenario.

@@ -40,7 +40,7 @@ pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false
 /// Fleet, with the state that is expected after all actions so far.
 pub(crate) struct Scene<'a> {
     pub(crate) fleet: &'a Fleet,
-    /// Watches that show the observed state.
+    /// Watches of the members, which keep the observed state.
     pub(crate) watches: &'a Watches,
     stage: &'a Stage,
     pub(crate) expected: Expected,
@@ -226,8 +226,8 @@ impl<'a> Scene<'a> {
         ticks
     }
 
-    /// Changes an endpoint in the next member and waits until the change reaches all importers. If the change does not reach all
-    /// importers in time, returns a sentence.
+    /// Changes an endpoint in the next member, and waits until the change reaches all importers. If this takes longer than the
+    /// time limit, returns a sentence about the change.
     async fn make_change(&mut self) -> anyhow::Result<Option<String>> {
         let before = self.fleet.ledger().await?;
         let begun = Instant::now();

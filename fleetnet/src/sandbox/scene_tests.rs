@@ -40,7 +40,7 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     (stage, events)
 }
 
-/// Waits until this number of events have reported this state of an agent.
+/// Waits for this number of events in which an agent has this state.
 async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::UnboundedReceiver<Event>) {
     let mut seen = 0;
     while seen < times {
@@ -121,7 +121,7 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_re
         assert_eq!(scene.set().await?, Vec::<String>::new());
         assert_eq!(scene.hub_differences(SETTLES).await?, Vec::<String>::new());
 
-        // Without agents, nobody repairs the changes that the test makes from here on.
+        // Kill the agent, so that it does not repair the changes that the test makes from here on.
         fleet.kill_agent(0).await;
         fleet.kill_agent(1).await;
         let derived: Api<Service> = Api::namespaced(fleet.members[1].server.admin(), FLEET_SYSTEM);

@@ -49,12 +49,13 @@ impl Stop {
         self.trigger.request();
     }
 
-    /// Runs `work`. If a stop is requested first, drops the work and returns `None`.
+    /// Runs `work`. If a stop is requested before the end of the work, drops the work and returns `None`.
     pub(crate) async fn unless_requested<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.requested, work).await
     }
 
-    /// Runs `work` as part of stopping. After a second signal, drops the work and returns `None`.
+    /// Runs `work`, which is a part of stopping. If a second signal requests a stop without waiting, drops the work and returns
+    /// `None`.
     pub(crate) async fn unless_insisted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.insisted, work).await
     }

@@ -76,7 +76,7 @@ impl Watches {
         Self { world, announced, _tasks: tasks }
     }
 
-    /// Waits until `so` is true for the observed state. Returns false if this does not happen within `limit`.
+    /// Waits until `so` returns true for the observed state. Returns false if this does not happen within `limit`.
     pub(crate) async fn see(&self, limit: Duration, so: impl FnMut(&World) -> bool) -> bool {
         let mut world = self.world.subscribe();
         timeout(limit, world.wait_for(so)).await.is_ok_and(|seen| seen.is_ok())
@@ -161,7 +161,8 @@ fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {
     }
 }
 
-/// Sends events about changes of the observed state. Waits a short time before, so that several quick changes lead to one event.
+/// Sends events about changes of the observed state. Waits a short time between a change and its event, so that several quick
+/// changes lead to one event.
 async fn announce_changes(world: Arc<Sender<World>>, announced: Arc<Mutex<Announced>>, stage: Stage) {
     let mut changes = world.subscribe();
     while changes.changed().await.is_ok() {
@@ -181,7 +182,7 @@ async fn announce(world: &Sender<World>, announced: &Mutex<Announced>, stage: &S
     }
 }
 
-/// Exports and imports as in the last events that were sent.
+/// Exports and imports as in the last events that the sandbox sent.
 #[derive(Default)]
 struct Announced {
     exports: BTreeMap<(String, String), Export>,

@@ -57,8 +57,8 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let folder = scratch.path().join("configs");
         let mut running = Running::start(&["--members", "50", "--kubeconfigs", folder.to_str().unwrap()]);
-        // Wait for the first of 51 files. If signal handlers were installed after the last file, a signal now would leave files
-        // behind.
+        // Wait for the first of 51 files, and then send the signal. If signal handlers were installed only after the last file,
+        // the signal would leave files behind.
         while !folder.join("hub.kubeconfig").exists() {
             assert_eq!(running.child.try_wait().unwrap(), None, "it ended before it made a file");
             std::thread::yield_now();

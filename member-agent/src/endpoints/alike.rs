@@ -50,8 +50,8 @@ pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
-/// True if a Node changed in a field that determines how many endpoints its zone gets by topology hints. Kubelets update Nodes
-/// every few seconds, mostly without such a change.
+/// True if a change of a Node can change the topology hints: it changes a field from which the share of endpoints of the Node's
+/// zone is computed. Kubelets update Nodes every few seconds, but rarely in these fields.
 pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.status.readiness.is_ready != new.status.readiness.is_ready

@@ -84,7 +84,7 @@ pub struct Controller {
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
-    /// Number of times that the controller became active.
+    /// Number of times that this controller became active.
     begun: u64,
     /// Inputs (kinds) that were listed since the controller last became active.
     relisted: BTreeSet<Input>,
@@ -128,7 +128,8 @@ impl Controller {
         }
     }
 
-    /// Relist epoch of an input. The epoch grows when the controller becomes active, because the cache was empty until then.
+    /// Relist epoch of an input. The engine lists the input again when the epoch grows. The epoch grows when the controller
+    /// becomes active, because the cache was empty until then.
     #[must_use]
     pub const fn reading(&self, _every: Input) -> u64 {
         self.begun
@@ -158,8 +159,8 @@ impl Controller {
         self.is_serving && Input::ALL.iter().all(|input| self.relisted.contains(input) && self.is_known(*input))
     }
 
-    /// True if plans may use this input. The last known Nodes stay usable if the agent can no longer read Nodes: the state of
-    /// pods matters more than zones. A pod on an unknown Node is not published.
+    /// True if plans may use the cached objects of this input. If the agent can no longer read Nodes, plans use the last known
+    /// Nodes, because changes of pods are more important than changes of zones. A pod on an unknown Node is not published.
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
             Some(WatchState::Complete) => true,
@@ -260,7 +261,8 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // A pod that first appears now has no endpoint to keep: an endpoint with the same name belongs to an earlier pod.
+            // Do not requeue: nothing was known about this pod until now. If a slice has an endpoint with the name of the pod,
+            // the endpoint belongs to an earlier pod of the same name.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);
@@ -326,21 +328,22 @@ impl Controller {
         progress.syncs.plan(plan, now);
     }
 
-    /// Counts a write to a slice that succeeded.
+    /// Counts a successful write to a slice.
     pub fn written(&self, operation: Operation) {
         if let Some(metrics) = &self.metrics {
             metrics.changed(operation);
         }
     }
 
-    /// Records that an attempt of a write for this Service failed. Called after [`Controller::write_ended`].
+    /// Records that a write for this Service failed. Called after [`Controller::write_ended`].
     pub fn not_done(&mut self, key: &ObjectName, at: Timestamp) {
         if let Some(begun) = self.progress.get_mut(key).and_then(|progress| progress.syncs.fails()) {
             self.synced(key, SyncResult::Error, at.since(begun.at));
         }
     }
 
-    /// Returns the Event about a write that was denied, rejected or failed. Called for the first failure in a row.
+    /// Returns the Event about a write that was denied, rejected or failed. Called only for the first of several consecutive
+    /// failures.
     pub fn rejected(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
@@ -410,8 +413,8 @@ impl Controller {
         self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), requeue);
     }
 
-    /// Requeues these Services at the time that `by` returns. Does nothing while the controller is not ready: it requeues all
-    /// Services when it is ready.
+    /// Requeues these Services for the time that `by` returns. Does nothing while the controller is not ready, because the
+    /// controller requeues all Services when it becomes ready.
     fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, requeue: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;

@@ -43,7 +43,7 @@ impl Settings {
     }
 }
 
-/// Decision whether the controller is active, and the observations that remain for the next decision.
+/// Decision whether the controller is active, and the state of the observations after the decision.
 #[derive(Clone, Debug)]
 pub struct Decided {
     takeover: Takeover,
@@ -249,12 +249,12 @@ impl Serving {
         self.controller.planned(service, effect, now);
     }
 
-    /// Counts a write to a slice that succeeded.
+    /// Counts a successful write to a slice.
     pub fn written(&self, operation: Operation) {
         self.controller.written(operation);
     }
 
-    /// Records that an attempt to write a slice of this Service failed.
+    /// Records that a write to a slice of this Service failed.
     pub fn not_done(&mut self, service: &ObjectName, at: Timestamp) {
         self.controller.not_done(service, at);
     }

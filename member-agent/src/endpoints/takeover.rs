@@ -86,7 +86,8 @@ pub struct Takeover {
     known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
-    /// Time of the first observation of the Lease, and how long the agent must watch the Lease before its `renewTime` counts.
+    /// Time at which this agent first observed the Lease, and the time for which the agent must then watch the Lease before its
+    /// `renewTime` counts.
     look: Option<(Timestamp, Duration)>,
     slices_changed: Option<Timestamp>,
     serves: bool,
@@ -209,13 +210,14 @@ impl Takeover {
             // fault Y3.2: self.serves ~> false
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
-        // With a Lease, an old `renewTime` proves inactivity from before this process started. Without a Lease, only the time in
-        // which this process watched counts.
+        // Compute the start of the time without activity for a cluster without the Lease: only the time in which this process has
+        // watched counts. A cluster with the Lease does not need this, because an old `renewTime` also proves inactivity before
+        // this process started.
         self.known_since = self.known_since.map(|since| since.min(now));
         let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
-        // The holder of the Lease may renew as late as the end of the lease duration. So a shorter time without renewal does not
-        // prove that the holder has stopped.
+        // Wait at least one lease duration. The holder of the Lease may renew as late as the end of the lease duration, so a
+        // shorter time without renewal does not prove that the holder has stopped.
         // fault Y1.1: .max(self.lease_duration()) ~>
         let silence = self.after.max(self.lease_duration());
         let waits = [
@@ -236,8 +238,9 @@ impl Takeover {
     }
 }
 
-/// Returns the end of the time in which an observation counts, or `None` if this time is over. If the clock was set back, an
-/// observation may have a time in the future. Its time is then set to now, so that the wait restarts at most once.
+/// Returns the end of the time in which an observation (`sign`) shows that another controller is active, or `None` if this time
+/// is over. If the clock was set back, an observation may have a time in the future. Its time is then set to now, so that the
+/// wait restarts at most once.
 fn ends(sign: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
     *sign = sign.map(|sign| sign.min(now)).filter(|sign| *sign + wait > now);
     sign.map(|sign| sign + wait)

@@ -63,7 +63,7 @@ pub(super) struct View {
     namespaces: BTreeMap<Text, Namespace>,
     hints: ServiceHints,
     times: TriggerTimes,
-    /// Changes that each write in flight publishes, by the name of the written slice.
+    /// Writes in flight, by the name of the written slice, each with the changes that it publishes.
     sent: BTreeMap<ObjectName, Sent>,
 }
 
@@ -410,7 +410,8 @@ fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     }
 }
 
-/// True if a pod already had an address and now has a Node. The endpoint of such a pod can be published only from now on.
+/// True if a pod had an address before it had a Node, and now has a Node. The endpoint of such a pod can be published only from
+/// now on.
 fn is_bound_late(old: &Pod, new: &Pod) -> bool {
     old.spec.node_name != new.spec.node_name && !old.status.pod_ips.is_empty()
 }

@@ -1,8 +1,8 @@
 //! Distinguishes own writes to this manager's slices from foreign writes ([`WriteOrigins`]).
 //!
 //! A change is an own write if the server returned its resourceVersion in the response to a write of this process. The content
-//! may differ from the request, because webhooks change it. The watch may show the change before the response arrives. So the
-//! writer of a change that is seen during an own write is known when the own write ends. Only an own write of unknown outcome is
+//! may differ from the request, because webhooks change it. The watch may show the change before the response arrives. So if a
+//! change is seen during an own write, its writer is known only when the own write ends. Only an own write of unknown outcome is
 //! recognized by its content ([`Lost`]).
 //!
 //! The record is also kept while the controller is inactive, because foreign writes show that another controller is active. For

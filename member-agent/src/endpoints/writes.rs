@@ -109,9 +109,8 @@ impl Phase {
         }
     }
 
-    /// Adds updates to the phase. Returns false if no update changes anything. Updates without effect are skipped, because
-    /// deletes wait for updates. A plan has such updates while a Service has two placeholder slices, of which one will be
-    /// deleted.
+    /// Adds updates to the phase. Returns false if no update changes anything. Skips updates that change nothing, because deletes
+    /// would wait for them. A plan has such updates while a Service has two placeholder slices, of which one will be deleted.
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
@@ -120,7 +119,8 @@ impl Phase {
     }
 
     fn update(&mut self, update: &Update) {
-        // Without a numeric resourceVersion there is no precondition. With 0, the engine reads the slice again before the write.
+        // If the resourceVersion is not a number, there is no precondition. The value 0 makes the engine read the slice again
+        // before the write.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         // fault Y7.5: replacement(update) ~> serde_json::to_value(&update.after).unwrap_or_default()
         let body = replacement(update);

@@ -98,13 +98,14 @@ fn without_group(resource: &str) -> String {
     subresource.map_or_else(|| plural.to_owned(), |subresource| format!("{plural}/{subresource}"))
 }
 
-/// Connection to a server. The value is true while the connection is interrupted. Requests then have no effect and no response,
+/// Connection to a server. The value is true while the connection is interrupted: then requests have no effect and no response,
 /// and watches break.
 #[derive(Clone)]
 struct Cable(Arc<watch::Sender<bool>>);
 
 impl Cable {
-    /// True if the connection is interrupted for this user. The sandbox's own user is never interrupted.
+    /// True if the connection is interrupted for this user. The sandbox itself uses the user [`ADMIN`], whose connection is never
+    /// interrupted.
     fn is_pulled_for(&self, user: &User) -> bool {
         *self.0.borrow() && &*user.name != ADMIN
     }

@@ -27,7 +27,8 @@ impl Server {
         }
     }
 
-    /// Returns the cluster as an agent connects to it: in the role `name` (hub or member), as `user`.
+    /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user` is the
+    /// user of the agent.
     pub(crate) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Arc<Cluster>> {
         match self {
             Self::Memory(server) => Ok(Arc::new(server.cluster(name, user))),

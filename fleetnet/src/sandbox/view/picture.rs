@@ -38,7 +38,7 @@ struct Part {
     lines: Lines,
     /// True if the first line is a heading. If only one line fits, the picture shows a line of data instead of the heading.
     headed: bool,
-    /// True if a part that is too long shows its last lines instead of its first lines.
+    /// True if a part with too many lines shows its last lines and cuts its first lines.
     newest_last: bool,
     /// Importance of the part.
     rank: Rank,
@@ -165,7 +165,7 @@ fn told_together(alike: Alike<'_>, word: &str) -> Lines {
     all.into_iter().map(line).collect()
 }
 
-/// Lists a few clusters by name; for many, returns their number.
+/// Lists the names of a few clusters. Returns only the number of the clusters if there are many.
 fn clusters(names: &[&str]) -> String {
     if names.len() <= CLUSTERS_NAMED { names.join(", ") } else { format!("{} clusters", names.len()) }
 }
@@ -184,8 +184,9 @@ fn latencies(state: &State, columns: usize) -> Part {
         };
         rows.extend(pairs.filter_map(row));
     }
-    // Four columns of 9 characters follow the names. If there is not enough room, the last columns are dropped, but never the
-    // first.
+    // Up to four columns of numbers follow the names. Each column has 9 characters, with the space before its number. If there is
+    // not enough room, the last columns are dropped. The first column always stays, so names get at most all characters but 10:
+    // one space and the 9 characters of the first column.
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
     let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
     let line = |name: &str, cells: [String; 4]| {

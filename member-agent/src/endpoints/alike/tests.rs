@@ -1,4 +1,4 @@
-//! Tests of which changes of an object need a new plan.
+//! Tests of the comparisons: some changes of an object need a new plan, and others do not.
 
 use super::*;
 use endpointslice::model::{EndpointPort, Hints, OwnerReference, TargetRef};

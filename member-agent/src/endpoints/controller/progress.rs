@@ -16,27 +16,27 @@ pub(super) struct Progress {
     pub(super) syncs: Syncs,
     /// Time at which the engine got the writes of the latest plan.
     pub(super) wrote: Option<Timestamp>,
-    /// True if only foreign writes to slices have happened since the latest plan with writes, or since a plan had nothing left to
-    /// write.
+    /// True if only foreign writes to slices have happened since the latest of these plans: a plan with writes, or a plan that
+    /// had nothing left to write.
     pub(super) has_no_news: bool,
     /// True if the current sync publishes a change of a Service, pod or Node. False if the sync only repairs foreign writes.
     pub(super) carries_news: bool,
     /// Slices that must still be written to publish the change, including slices with a write in flight.
     pub(super) news_for: BTreeSet<Text>,
-    /// Number of writes in a row that failed because of a foreign write to the same slice.
+    /// Number of consecutive writes that failed because of a foreign write to the same slice.
     pub(super) conflicts: u32,
     /// True if the plan has more phases after the writes that are in flight.
     pub(super) has_more_phases: bool,
     pub(super) round: Round,
-    /// Errors of the latest plan. The same error in the next plan is not reported again.
+    /// Errors of the latest plan. If the next plan has one of these errors again, no Event reports the error again.
     pub(super) reported: Vec<PlanError>,
 }
 
-/// Deletes of slices that wait until other slices are written.
+/// Deletes of slices that must wait until other slices are written.
 ///
-/// The deletes of a plan wait for all its creates and updates. If pods change faster than writes finish, every plan has updates.
-/// So once all writes of the first plan have succeeded, a later plan contains the deletes of the first plan beside its own
-/// updates.
+/// The deletes of a plan wait for all creates and updates of the same plan. If pods change faster than writes finish, every plan
+/// has updates, so its deletes would never run. Therefore the deletes of a plan wait only for the writes that the same plan
+/// requires. Once these writes have succeeded, a later plan runs the deletes, together with its own updates.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Slices whose writes have not succeeded yet.
@@ -67,8 +67,8 @@ impl Round {
 }
 
 impl Progress {
-    /// Returns the time to retry a write that failed because of a foreign write. The first retry is at once. Later retries wait
-    /// as long as a plan after a foreign write.
+    /// Returns the time to retry a write that failed because of a foreign write. The first retry is immediate. Each later retry
+    /// has the same delay as a plan after a foreign write.
     pub(super) fn retry(&mut self, at: Timestamp, foreign_change_delay: Duration) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
@@ -100,14 +100,15 @@ impl Progress {
         }
     }
 
-    /// Records a write to this slice that succeeded.
+    /// Records that a write to this slice succeeded.
     pub(super) fn written(&mut self, slice: &str) {
         self.round.outstanding.remove(slice);
         self.news_for.remove(slice);
         self.conflicts = 0;
     }
 
-    /// Returns the time to plan a change. The time is later than `by` if the last writes of the Service are more recent than
+    /// Returns the time to plan a change that is due at `by`. If the last writes of the Service are more recent than `pace`,
+    /// returns a later time.
     /// `pace`.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         // fault Y8.1: by.max(wrote + pace) ~> by

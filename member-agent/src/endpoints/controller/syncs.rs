@@ -14,7 +14,8 @@ pub(super) struct Syncs {
     /// Latest plan with writes, kept until its first write is sent.
     planned: Option<Begun>,
     current: Option<Sync>,
-    /// True if the current sync was started by the newest plan of which a write was sent.
+    /// True if the latest plan that sent a write has started the current sync. False if the current sync already existed before
+    /// that plan.
     is_first: bool,
     /// True if a Service, pod or Node has changed since the current sync started.
     has_news: bool,
@@ -26,7 +27,7 @@ pub(super) struct Syncs {
 #[derive(Debug)]
 struct Sync {
     begun: Begun,
-    /// Slices in the first plan of the sync whose writes have not ended.
+    /// Slices that the first plan of the sync writes, and whose writes have not ended.
     outstanding: BTreeSet<Arc<str>>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Begun {
     pub(super) at: Timestamp,
 }
 
-/// Sync of a Service that starts, and the previous sync of the Service, which ends at the same time.
+/// New sync of a Service, and the previous sync of the Service, which ends when the new sync starts.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
     /// Previous sync; `None` if there was none or if it failed.
@@ -89,12 +90,13 @@ impl Syncs {
         self.current.take().map(|sync| sync.begun)
     }
 
-    /// True if no write is in flight, so that a plan with nothing left to write ends the sync. A write in flight may still fail.
+    /// True if no write is in flight. Then a plan with nothing left to write ends the sync. A write in flight may still fail, so
+    /// a plan during such a write does not end the sync.
     pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// Ends the current sync. Returns the sync, or `None` if there was no write.
+    /// Ends the current sync and returns it. Returns `None` if no sync is in progress.
     pub(super) fn end(&mut self) -> Option<Begun> {
         self.planned = None;
         self.current.take().map(|sync| sync.begun)

@@ -1,4 +1,5 @@
-//! Tests of which controller is active when kube-controller-manager or this agent starts or stops. Time is simulated.
+//! Tests of the decision which controller is active, when kube-controller-manager or this agent starts or stops. Time is
+//! simulated.
 
 use super::*;
 

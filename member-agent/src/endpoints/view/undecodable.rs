@@ -1,8 +1,9 @@
 //! Undecodable pods and Nodes. They exist, so no endpoint is removed because of them.
 //!
 //! The only known state of an undecodable pod is in the slices. The endpoints of the pod stay as they are until the pod is
-//! decodable or deleted; other endpoints of its Services are updated as usual. For an undecodable Node, slices show the zone, and
-//! the endpoints of its pods stay. If no slice shows an undecodable pod yet, the pod gets an endpoint when it is decodable.
+//! decodable or deleted. Other endpoints of its Services are updated as usual. If no slice has an endpoint of the undecodable
+//! pod, the pod gets an endpoint only when it is decodable. The zone of an undecodable Node is taken from the slices, and the
+//! endpoints of its pods stay.
 
 use super::{Known, Namespace, Touched, View};
 use endpointslice::Text;
@@ -41,7 +42,7 @@ impl View {
         touched
     }
 
-    /// Returns the zone of a Node, as the endpoints in slices show it.
+    /// Returns the zone of a Node, taken from an endpoint on this Node in any slice.
     fn shown_zone(&self, node: &str) -> Option<Text> {
         let slices = self.namespaces.values().flat_map(|held| held.slices.values().flatten());
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
@@ -50,7 +51,8 @@ impl View {
 }
 
 impl Namespace {
-    /// Forgets an undecodable pod that is now decodable or deleted. Returns the Services that still had its old endpoints.
+    /// Removes a pod that is now decodable or deleted from the undecodable pods. Returns the Services that still had the old
+    /// endpoints of the pod.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
         if !self.undecodable_pods.remove(pod) {
             return BTreeSet::new();
@@ -66,7 +68,7 @@ impl Namespace {
 }
 
 impl Known {
-    /// Keeps the endpoints of these undecodable pods as the Service's slices show them.
+    /// Keeps the endpoints of these undecodable pods, as the slices of the Service contain them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {
             // fault Y10.1: self.state.keep_pod(pod) ~> false

@@ -150,7 +150,8 @@ impl BuildService for Service {
     }
 }
 
-/// Returns a ready pod on node-1 with label foo=bar and address 10.1.0.`number` (10.1.1.0 and so on beyond 250).
+/// Returns a ready pod on node-1 with label foo=bar. Pod 7 has the address 10.1.0.7. The third byte of the address grows after
+/// every 250 pods: pod 250 has the address 10.1.1.0.
 pub(crate) fn pod(number: usize) -> Pod {
     let mut pod = Pod { metadata: metadata(&format!("pod{number}"), NAMESPACE), ..Pod::default() };
     pod.metadata.labels = TextMap::from([("foo", "bar")]);

@@ -1,4 +1,5 @@
-//! Tests of own and foreign writes: the delays after them, and which foreign writes show that another controller is active.
+//! Tests of own and foreign writes: the delays after them, and the foreign writes from which the controller concludes that
+//! another controller is active.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
@@ -158,8 +159,8 @@ fn a_fight_costs_a_write_a_second() {
 
 #[test]
 fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
-    // The watch shows the foreign write before the response to the controller's earlier own write arrives. The next plan has the
-    // same delay as after any foreign write.
+    // Here the watch shows the foreign write before the response to the controller's earlier own write arrives. The next plan
+    // must have the same delay as after any foreign write.
     let mut world = world();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();

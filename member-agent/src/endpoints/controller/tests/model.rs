@@ -41,8 +41,8 @@ pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
     !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
 }
 
-/// Returns the smallest possible number of slices for the Service: the sum over all address types and lists of ports. An address
-/// type without endpoints needs one slice.
+/// Returns the smallest possible number of slices for the Service. Endpoints can share a slice only if they have the same address
+/// type and the same ports. An address type without endpoints needs one slice.
 pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
     let max = world.config.max_endpoints_per_slice();
     let slices = families(service).into_iter().map(|family| {

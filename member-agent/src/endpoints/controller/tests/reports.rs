@@ -165,7 +165,8 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
-/// As in kube-controller-manager, the phases of one plan count as one sync, and each failed attempt counts as a sync.
+/// Metrics count as in kube-controller-manager: all phases of one plan together are one sync, and each failed attempt is also a
+/// sync.
 #[test]
 fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();
@@ -218,7 +219,7 @@ fn writes_that_fail_together_are_one_sync_that_failed() {
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
 }
 
-/// The next pod appears before each write finishes, so the Service never settles.
+/// In this test, the next pod always appears before the write for the previous pod finishes, so the Service never settles.
 #[test]
 fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
     let mut world = World::new();

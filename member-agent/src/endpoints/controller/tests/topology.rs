@@ -1,4 +1,4 @@
-//! Tests of Nodes and topology hints: which Services a change of Nodes requeues.
+//! Tests of Nodes and topology hints: the Services that a change of Nodes requeues.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, node, pod, service};
 use super::world::{SECOND, World};

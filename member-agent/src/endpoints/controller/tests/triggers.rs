@@ -1,4 +1,4 @@
-//! Tests of which changes cause a plan of a Service, and which do not.
+//! Tests of the changes that cause a plan of a Service, and of the changes that do not.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{MILLISECOND, SECOND, World};
@@ -235,7 +235,8 @@ fn remarks_of_others_on_a_slice_are_no_news() {
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = json!("7"));
     world.advance(SECOND * 3);
     assert_eq!((world.take_done(), world.plans), (vec![], plans));
-    // The resourceVersion after the foreign write is the precondition of the next write, which keeps the foreign annotation.
+    // Cause a write. Its precondition is the resourceVersion after the foreign write, although the foreign write caused no plan.
+    // So the write succeeds at once, and keeps the foreign annotation.
     world.set(pod(1).not_ready());
     world.settle();
     assert_eq!(world.take_done(), [Update]);

@@ -1,4 +1,5 @@
-//! Tests of webhooks that change written slices. The change counts as part of the own write, and the controller does not undo it.
+//! Tests of webhooks that change the slices that the controller writes. The change of a webhook counts as part of the
+//! controller's own write, and the controller does not undo it.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{Fate, SECOND, World};

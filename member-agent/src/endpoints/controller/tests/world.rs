@@ -83,7 +83,7 @@ struct Flight {
 /// Check that a test makes of each executed write. Its arguments are the note from the plan of the write, and the slices before
 /// and after the write.
 pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
-/// Function that describes the state of the cluster when a write is planned. The [`Guard`] gets its result.
+/// Function that describes the state of the cluster when a write is planned. The [`Guard`] gets the description.
 pub(crate) type Note = fn(&World) -> BTreeSet<String>;
 
 /// Simulated cluster with an EndpointSlice controller.
@@ -105,7 +105,7 @@ pub(crate) struct World {
     serves: bool,
     /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed.
     complete: BTreeSet<Input>,
-    /// Last relist epoch of each input, and the inputs of which a new list was reported.
+    /// Relist epoch of each input at the time of its latest list.
     readings: BTreeMap<Input, u64>,
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
@@ -259,8 +259,8 @@ impl World {
         self.server.webhook = Some(webhook);
     }
 
-    /// Clears the notes of writes in flight, so that the [`Guard`] does not check these writes. Its check would be wrong after
-    /// foreign writes to their slices.
+    /// Clears the notes of all writes in flight, so that the [`Guard`] does not check these writes. After a foreign write to the
+    /// slice of such a write, the note is outdated, and the check would fail.
     pub(crate) fn remove_finalizer(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }
