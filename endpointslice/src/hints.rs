@@ -94,7 +94,8 @@ impl AssignHints for ServiceHints {
         self.traffic_distribution.assign(service, draft);
     }
 
-    /// False if the Service gets topology hints, because the share of a zone is a part of the endpoints of all slices.
+    /// False if the Service gets topology hints. The topology hints of one slice depend on all slices, because each zone gets its
+    /// share of the endpoints of all slices.
     fn is_local(&self, service: &Service) -> bool {
         self.topology.is_none() || !is_topology_aware(service)
     }

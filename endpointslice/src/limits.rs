@@ -25,8 +25,8 @@ pub(crate) const HINT_EVENTS_MAX: usize = 1024;
 /// Nodes and labels of a large cluster, and the table takes 64 KiB.
 pub(crate) const SHARED_TEXTS: usize = 4096;
 
-/// Number of unused lists of ports that the state of a Service may contain. A lower limit would cost more time to search
-/// unused lists than it saves memory.
+/// Number of unused lists of ports that the state of a Service may contain. With a lower limit, the library would search for
+/// unused lists more often, and the saved memory would not justify this time.
 pub(crate) const UNUSED_PORT_LISTS: usize = 16;
 
 /// Maximum number of watch events that the tracker of own writes records for a Service while writes are pending. Beyond this

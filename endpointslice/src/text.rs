@@ -1,8 +1,8 @@
 //! String that many objects share: [`Text`].
 //!
 //! Many pods and endpoints contain the same text, for example the name of a Node. Equal texts can share one allocation, so a
-//! clone of a slice copies only pointers. Texts that share an allocation are equal without a comparison of bytes. This is the
-//! usual case when nothing changed.
+//! clone of a slice copies only pointers. Texts that share an allocation are equal without a comparison of bytes. Most
+//! comparisons are of this kind, because most texts did not change.
 
 use crate::limits::SHARED_TEXTS;
 use hashbrown::DefaultHashBuilder;

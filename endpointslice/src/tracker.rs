@@ -48,7 +48,7 @@ use crate::text::Text;
 use std::borrow::Borrow;
 use tracked::Tracked;
 
-/// Record of the writes of slices by one process that its watch has not shown yet.
+/// Record of the slice writes of one process that the watch of this process has not shown yet.
 #[derive(Clone, Debug, Default)]
 pub struct SliceTracker {
     services: PerService<Tracked>,
@@ -62,8 +62,8 @@ pub struct SliceTracker {
 pub struct PendingWrite {
     namespace: Text,
     service: Text,
-    /// Number of the Service's state when the write was announced. If the Service was forgotten or created again since then,
-    /// the response is ignored.
+    /// Sequence number of the Service's state when the write was announced. If the Service was forgotten or created again since
+    /// then, the response is ignored.
     era: u64,
     kind: Kind,
 }

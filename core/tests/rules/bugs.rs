@@ -275,7 +275,7 @@ fn b4_a_slice_exported_again_while_its_export_is_being_deleted_is_not_lost() {
     };
     set_weight(&mut world, Some("0"));
     assert_eq!(imported(&world, 1), [""; 0]);
-    set_weight(&mut world, None); // the ServiceExport is the same, so the slice's new export gets the name of the old one
+    set_weight(&mut world, None); // exports the slice again, under the name of the old export, which is being deleted
     assert_eq!(imported(&world, 1), [""; 0]);
     hold(&mut world, Who::Hub, Kind::EndpointSliceExport, &export, false);
     world.run();

@@ -59,7 +59,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
     }
 }
 
-/// Returns the creates and updates of EndpointSliceExports among all writes after the first `mark` writes.
+/// Returns the writes, after the first `mark` writes, that create EndpointSliceExports or change their content.
 fn slices_exported(world: &World, mark: usize) -> Vec<String> {
     let written = world.ledger[mark..].iter().filter(|entry| entry.write.kind() == Kind::EndpointSliceExport);
     written.map(Entry::line).filter(|line| !line.contains("deletes") && !line.contains("finalizers")).collect()

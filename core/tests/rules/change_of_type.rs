@@ -50,7 +50,7 @@ fn importers(world: &World) -> Vec<ClusterId> {
     import_in_hub(world, "work/app").expect("it is exported").claims.importers.values().cloned().collect()
 }
 
-/// Runs the fleet until it settles, and asserts after each step that member-2 has all endpoints.
+/// Runs the fleet until it settles, and asserts after each step that member-2 imports all exported endpoints.
 fn run_with_endpoints(world: &mut World, case: &str) {
     for _ in 0..STEPS_MAX {
         if !world.step() {
@@ -66,7 +66,7 @@ fn run_with_endpoints(world: &mut World, case: &str) {
 fn with_a_rival() -> World {
     let mut world = fleet(2, ConsumerType::ClusterIp);
     turn(&mut world, 2, ConsumerType::LoadBalancer);
-    world.run_for(2_000_000); // the order of claims that are created in one second is not fixed
+    world.run_for(2_000_000); // 2 s, because claims of the same second have no fixed order
     assert_eq!(
         (types(&world, 2), service_type(&world, 2)),
         (vec![ConsumerType::LoadBalancer], Some(ServiceType::LoadBalancer))

@@ -137,7 +137,7 @@ fn assert_new_verdicts_are_true(world: &World) {
         let is_fresh =
             exports(&held).any(|it| it.meta.name == write.at && it.meta.resource_version == *resource_version);
         if !is_fresh {
-            continue; // the write was rejected for its version, so no watch shows it
+            continue; // the server will reject this write, because its resourceVersion is old
         }
         assert_eq!(view.watches.state(Kind::InternalServiceExport), WatchState::Complete, "of a half-told view");
         let export = exports(&held).find(|export| export.meta.name == write.at).expect("it is held");

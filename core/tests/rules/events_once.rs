@@ -253,7 +253,7 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     );
 }
 
-/// Reasons of Events about users' objects that no condition uses.
+/// Reasons that occur only in Events about users' objects, and in no condition.
 const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost", "AddressRefused", "NameHeldByAnother"];
 
 /// Reasons of the condition `Withdrawn`. A change of this condition emits no Event: the same write changes the condition `Valid`,

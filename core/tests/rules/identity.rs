@@ -1,4 +1,5 @@
-//! Tests of two clusters with the same cluster id: only one of them writes to the hub, and the other deletes nothing.
+//! Tests of two clusters with the same cluster id: only the cluster that owns the id writes to the hub. The agent of the other
+//! cluster also deletes nothing in its own cluster.
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{

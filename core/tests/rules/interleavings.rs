@@ -12,7 +12,7 @@ use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, 
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
-/// Stores an object with its status in the hub. Its creation time is this second.
+/// Stores an object with its status in the hub. The creation time of the object is `second`.
 fn put(hub: &mut Cluster, object: Object, second: i64) {
     let (kind, name) = (object.kind(), object.meta().name.clone());
     assert!(hub.create(object.clone(), seconds(second)), "{kind:?} {name} is there already");

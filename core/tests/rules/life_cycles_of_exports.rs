@@ -186,7 +186,7 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
     assert_eq!(export_condition(&world, 0, "Conflict"), "ServicePendingConflictResolution");
     reappear(&mut world, Who::Hub, "work");
     world.create(Who::Hub, namespace("work").object());
-    world.run(); // no time passes, so nothing is retried by itself
+    world.run(); // no time passes, so no timer causes a retry
     assert_eq!(imported(&world, 1), ["10.0.0.1"]);
     assert_settled(&world);
 }

@@ -33,7 +33,8 @@ pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_left_over(world);
 }
 
-/// Asserts that no object that is being deleted has only our finalizer left.
+/// Asserts that every object that is being deleted has a finalizer of another controller. Otherwise an agent has failed to remove
+/// our finalizer.
 fn assert_nothing_is_stuck(world: &World) {
     for who in world.everyone() {
         for object in world.cluster(who).all() {
@@ -278,7 +279,7 @@ fn assert_claims_are_fair(world: &World) {
     }
 }
 
-/// Classes of situations. Most properties require that the random histories cover all of these classes.
+/// Classes of situations. Most property tests require that their random histories cover all of these classes.
 pub(crate) const CLASSES: &[&str] = &[
     "endpoints are imported",
     "two exporters are accepted",

@@ -373,8 +373,8 @@ impl World {
         panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
     }
 
-    /// Runs the fleet until it settles. Then lets this time pass and plans each key at its planned time. Returns the number of
-    /// writes.
+    /// Runs the fleet until it settles. Then lets `micros` microseconds pass, and plans each key again at the time for which the
+    /// key's last plan asked. Returns the number of writes.
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();

@@ -53,16 +53,17 @@ impl Allocation {
     /// Returns the number of ready endpoints of a slice for each hinted zone, or `None` if the slice needs new hints. `staying`
     /// has the same numbers for the slices whose hints are known to stay.
     ///
-    /// The hints cannot stay in three cases:
+    /// The hints cannot stay in four cases:
     ///
-    /// - A ready endpoint has no hint.
+    /// - A ready endpoint has no hint for a zone.
+    /// - A hint is for a Node.
     /// - A hint is for a zone that has no share of the CPU.
-    /// - A zone would exceed its maximum, which leaves another zone below its minimum.
+    /// - A zone would exceed its maximum. Another zone could then not get its minimum.
     pub(super) fn counts_of(&self, slice: &EndpointSlice, staying: &Counts) -> Option<Counts> {
         let mut counts = Counts::new();
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.is_ready()) {
             let hints = endpoint.hints.as_deref().filter(|hints| !hints.for_zones.is_empty())?;
-            // A hint for a Node comes from a traffic distribution that the Service no longer asks for.
+            // Hints for Nodes must be removed: they come from a traffic distribution that the Service no longer asks for.
             if !hints.for_nodes.is_empty() {
                 return None;
             }
@@ -124,8 +125,8 @@ impl Transfers {
     /// Records that `zone` gives away one endpoint, and returns the zone that receives the endpoint: the first by name that
     /// still lacks endpoints. Returns `None` if `zone` has no endpoint to give.
     ///
-    /// Endpoints in slices that stay unchanged cannot be given away, so maybe not all transfers are possible, and the order
-    /// matters. The order by name leaves most slices unchanged in the next plan. In kube-controller-manager the order is
+    /// An endpoint of a slice that stays unchanged cannot get a new hint. So perhaps not all transfers are possible, and their
+    /// order matters. With the order by name, the next plan leaves most slices unchanged. In kube-controller-manager the order is
     /// random.
     fn take(&mut self, zone: &Text) -> Option<Text> {
         self.giving.get(zone)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
     zones: Arc<HashMap<Text, Arc<Hints>>>,
-    /// Hints for clients on each Node, and in the zone that the Node had last.
+    /// Hints of endpoints on each Node: for clients on the Node, and in the zone that the Node had when the hints were created.
     nodes: Arc<HashMap<Text, Arc<Hints>>>,
 }
 

@@ -46,7 +46,7 @@ pub struct Metadata {
     /// Owner references. The garbage collector deletes the object when all of its owners are deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub owner_references: Vec<OwnerReference>,
-    /// Finalizers. The API server removes a deleted object only after all of its finalizers are removed.
+    /// Finalizers. An object that is being deleted exists until all of its finalizers are removed.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub finalizers: Vec<Text>,
 }

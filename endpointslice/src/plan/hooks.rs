@@ -39,7 +39,8 @@ impl Plan {
     /// Calls `change` with the metadata of every slice that will be created or updated. KEP-3685 proposes such a step between
     /// computing and applying a plan.
     ///
-    /// List labels that `change` adds in [`crate::Config::foreign_labels`]; otherwise the next plan removes them.
+    /// If `change` adds labels, list their keys in [`crate::Config::foreign_labels`]. Otherwise the next plan removes these
+    /// labels.
     pub fn change_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
         for family in &mut self.families {
             for slice in family.draft.written_mut() {

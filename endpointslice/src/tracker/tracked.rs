@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracked {
     pub(super) service_uid: Text,
-    /// Number of this state, unique in its tracker. 0 if no number is assigned yet.
+    /// Sequence number of this state, unique in its tracker. 0 if no number is assigned yet.
     pub(super) era: u64,
     pub(super) under_way: usize,
     /// Number of pending creates, whose slices have no UID yet.
@@ -77,8 +77,8 @@ impl Tracked {
         known.version = known.version.max(version(&metadata.resource_version));
     }
 
-    /// Drops the expected result of a write that failed. Forgets the slice if no other write of the slice is known. Otherwise
-    /// its state could stay forever: if the slice was deleted before the write began, no event would remove the state.
+    /// Drops the expected result of a write that failed. If no other write of the slice is known, also forgets the slice, because
+    /// its state could stay forever: if the slice was deleted before the write began, no watch event would remove the state.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;

@@ -15,8 +15,9 @@ pub trait SharedTracker: Sync {
 /// Writer that announces each write of one Service's plan to a [`SliceTracker`] and reports the response. A pending write that
 /// is dropped is reported as failed.
 ///
-/// The inner writer should return an error if a slice to delete does not exist any more. On success the tracker expects a
-/// deletion event, which does not come in this case. The tracker would then keep the UID until the Service is deleted.
+/// The inner writer should return an error if a slice to delete does not exist any more. If the inner writer returned success,
+/// the tracker would wait for a deletion event that the watch never delivers, and would keep the UID until the Service is
+/// deleted.
 #[derive(Debug)]
 pub struct TrackedWriter<'a, W, T: SharedTracker> {
     writer: &'a W,
@@ -119,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Simulated API server. Its watch shows a write before the response, and optionally the response never comes.
+    /// Simulated API server. Its watch shows a write before the response arrives. Optionally, the server never responds.
     struct Server<'a> {
         tracker: &'a Mutex<SliceTracker>,
         answers: bool,

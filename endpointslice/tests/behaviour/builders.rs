@@ -109,7 +109,7 @@ impl BuildService for Service {
     }
 }
 
-/// Returns a ready pod on node-1. Each number gives another name, UID and IPv4 address.
+/// Returns a ready pod on node-1. Pods with different numbers have different names, UIDs and IPv4 addresses.
 pub(crate) fn pod(number: usize) -> Pod {
     let metadata = Metadata {
         name: format!("pod{number}").into(),

@@ -153,7 +153,8 @@ fn hints_of_a_service_that_asks_for_none_are_removed_once() {
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
 }
 
-/// kube-controller-manager does the same without its topology cache.
+/// With `ServiceHints::topology` set to `None`, the topology annotation removes all hints. kube-controller-manager does the same
+/// if it has no topology cache.
 #[test]
 fn where_shares_are_not_served_the_annotation_turns_the_hints_of_a_traffic_distribution_off() {
     let nodes = vec![small_node("node-1", "zone-a")];
