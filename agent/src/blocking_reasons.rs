@@ -1,5 +1,5 @@
-//! Blocking reasons: a blocking reason stops the progress of a key until a user acts. This module logs each new or changed
-//! reason once, and counts all current reasons in a metric.
+//! Blocking reasons: causes that stop the progress of a key until a user acts. This module logs each new or changed blocking
+//! reason once. A metric shows the present number of blocking reasons.
 
 use crate::metrics;
 use fleetnet_core::plan::BlockingReason;

@@ -18,7 +18,8 @@ pub struct Receipt {
     pub events: Vec<CoreEvent>,
     /// Latency sample to observe.
     pub sample: Option<Sample>,
-    /// For a write of an imported slice: the name of the imported slice, and the source generation that the write records.
+    /// For a write of an imported slice: the name of the imported slice, and the generation of the source slice that the write
+    /// records.
     pub imported: Option<(Text, i64)>,
 }
 
@@ -104,8 +105,9 @@ pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
     )
 }
 
-/// Returns the Event about a denied write: the agent has no right to it, or its namespace or CRD is missing. Returns no Event for
-/// a write without an HTTP response, and for a write to a namespace that is being deleted: there, no user needs to act.
+/// Returns the Event about a denied write: the agent has no right to make the write, or the namespace or CRD is missing.
+/// Returns no Event if no user needs to act: for a write without an HTTP response, and for a write to a namespace that is being
+/// deleted.
 pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<S>,
@@ -127,7 +129,8 @@ pub fn denial_event<S: From<Kind>>(
     not_written(about, Reason::WriteDenied, message, component)
 }
 
-/// Returns the message about another writer that undoes this agent's writes; `None` if the fight is over.
+/// Returns the message about a fight, in which another writer undoes this agent's writes to an object. `None` if the fight is
+/// over.
 pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
     let over = format!("{} {}", fight.kind, fight.name);
@@ -138,8 +141,8 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     ))
 }
 
-/// Returns the Event about another writer that undoes this agent's writes. The Event is about the user's object `about`. Returns
-/// no Event if the fight is over.
+/// Returns the Event about a fight, in which another writer undoes this agent's writes to an object. The Event is about the
+/// user's object `about`. Returns no Event if the fight is over.
 pub fn fight_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     fight: &Fight<S>,

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Exit code for a wrong setting. The Go agents use the same exit code.
-// no limit: an exit code
+// no limit: this number is an exit code
 pub const USAGE_EXIT_CODE: u8 = 2;
 
 /// Flags that both agents have.
@@ -92,8 +92,9 @@ impl CommonFlags {
                 self.leader_election_renew_deadline,
                 self.leader_election_retry_period,
             );
-            // Same rule as in client-go: a leader stops before another replica may take its Lease, and before that it has time
-            // for more than one renewal.
+            // Same rules as in client-go. The renew deadline is shorter than the lease duration, so a leader stops before
+            // another replica may take the Lease. The renew deadline is longer than 1.2 times the retry period, so a leader
+            // tries to renew more than once before it stops.
             // fault G1.5: lease <= renew || ~>
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(

@@ -135,8 +135,9 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     Ok(runner.run(shutdown).await?)
 }
 
-/// Computes readiness. An agent is ready when it has listed its own cluster and is not blocked. Watches of other clusters are
-/// shown but do not count: without the hub, the agent works with its cached objects, and a restart would not help.
+/// Computes readiness. An agent is ready when it has listed its own cluster and is not blocked. The readiness probe lists
+/// watches of other clusters too, but they do not count: while the hub is not reachable, a member agent works with its cached
+/// objects, and a restart would not help.
 fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
     if let Some(detail) = blocked {
@@ -179,7 +180,8 @@ mod tests {
             (own, false, Unwatched, true, true),
             (own, false, Incomplete, false, false),
             (own, false, Unknown, false, false),
-            // Watches that do not count for readiness: optional watches, and watches of the hub. A restart would not repair them.
+            // Watches that do not count for readiness: optional watches, and watches of the hub. A restart of the agent would
+            // not repair these watches.
             (own, true, Incomplete, false, true),
             (own, true, Unknown, false, true),
             (hub, false, Incomplete, false, true),

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions of the group, generated from the types of [`crate::crd`].
+//! CustomResourceDefinitions of the API group `networking.fleet.azure.com`, generated from the types of [`crate::crd`].
 //!
 //! There are two forms. [`Form::Full`] is the form that fleetnet installs. [`Form::Go`] omits the additions of fleetnet. The Go
 //! form equals the output of controller-gen for the Go agents' types, with these intended differences:
@@ -46,8 +46,8 @@ const SPEC: &str = "/properties/spec/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// Returns the CustomResourceDefinitions of a form, sorted by plural. The full form has eight kinds. The Go form has no
-/// MemberAgent.
+/// Returns the CustomResourceDefinitions of a form, sorted by the plural name of the kind. The full form has eight kinds. The
+/// Go form has no MemberAgent.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -90,8 +90,9 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
-            // The Go type of EndpointSliceExport has a status subresource but no status field. kube's derive adds the subresource
-            // only together with a status field. Without the subresource, a server would count generations differently.
+            // Adds the status subresource to EndpointSliceExport. The Go type has a status subresource but no status field, and
+            // kube's derive adds the subresource only together with a status field. Without the subresource, a server would
+            // increase the generation in other cases than with the Go agents' CRD.
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
@@ -127,7 +128,8 @@ fn shape_root(schema: &mut Value, kind: &str) {
 fn shape(value: &mut Value) {
     match value {
         Value::Object(schema) => {
-            // Remove only keywords of the schema. A property can have such a name too: its value is an object, and it stays.
+            // Removes the keywords `nullable` and `title`. A property with one of these names stays: the value of a property is
+            // an object, and the value of a keyword is not.
             schema.retain(|key, value| !matches!(key.as_str(), "nullable" | "title") || value.is_object());
             if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
                 schema.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));

@@ -4,12 +4,13 @@
 //!
 //! - The name, UID or resourceVersion is absent.
 //! - An object in the hub does not name its source object.
-//! - If an invalid field counted as absent, that would remove endpoints, ports, clusters, conditions or the name of an import.
+//! - A field is invalid, and an agent would remove endpoints, ports, clusters, conditions or the name of an import if the field
+//!   counted as absent.
 //! - A list or text exceeds its limit ([`crate::limits`]). Without this rule, a member could fill the memory of other agents.
 //!
 //! The agents continue to use the last decoded state of an undecodable object. An object that is being deleted is always
-//! decodable if its metadata is decodable: its content removes nothing any more, and the agent with a finalizer must see the
-//! deletion.
+//! decodable if its metadata is decodable: no agent needs its content any more, and the agent whose finalizer is on the object
+//! must see the deletion.
 
 mod content;
 mod endpoint_slice;

@@ -29,7 +29,7 @@ pub enum Body {
     },
     /// DELETE of the object with this UID.
     Delete {
-        /// UID that the deleted object must have.
+        /// UID that the object must have. Otherwise the server does not delete the object.
         uid: Uid,
     },
 }

@@ -607,7 +607,8 @@ fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
     assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
 }
 
-/// Returns the JSON of a slice with `count` copies of this endpoint, about as large as the largest object that a server stores.
+/// Returns the JSON of a slice with `count` copies of an endpoint. The test below chooses `count` so that the JSON has 1 to 1.5
+/// MB, about the size of the largest object that a server stores.
 fn flood(endpoint: &str, count: usize) -> Vec<u8> {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = json!([]);
@@ -631,7 +632,8 @@ fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
         let used = allocation_counter::measure(|| refused = decode(Kind::EndpointSliceExport, &json).err());
         let why = refused.map(|refused| refused.why).unwrap_or_default();
         assert!(why.contains("more than"), "{why}");
-        // The largest accepted slice has 1000 endpoints with 100 addresses each, so it may take more memory.
+        // The slice with 100 addresses in each endpoint is rejected only after 1000 endpoints are decoded, so the decoder may
+        // use 16 MiB. For all other slices, the decoder may use 512 KiB.
         let most = if endpoint == hundred { 16 << 20 } else { 512 << 10 };
         assert!(used.bytes_max < most, "{} bytes for {count} times {:.30}", used.bytes_max, endpoint);
     }
@@ -666,7 +668,8 @@ fn a_users_service_and_its_slices_may_have_more_ports_than_the_hub_takes() {
     assert_eq!(found.content.ports.len(), 1001);
 }
 
-/// Fields that make an object undecodable if they are invalid, by kind. The fields that identify an object do so for every kind.
+/// Fields that make an object undecodable if they are invalid, by kind. In addition, the fields that identify an object make an
+/// object of every kind undecodable.
 const DANGEROUS: [(&str, &[&str]); 11] = [
     ("Service", &["/spec", "/spec/ports"]),
     ("EndpointSlice", &["/endpoints"]),
@@ -780,11 +783,11 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Minimum number of cases in which each fixture must occur, of 512 random cases.
+/// Each fixture must occur in at least 8 of the 512 random cases, so that the test below covers each fixture.
 const LEAST: usize = 8;
 
-/// Decodes objects in which any place has any value. Decoding never panics, and the result never has the identity of another
-/// object.
+/// Replaces a random value in a fixture by random JSON and decodes the result. Decoding never panics, and the result never has
+/// the identity of another object.
 #[test]
 fn any_value_in_any_place_is_survived() {
     let input = (0..FIXTURES.len(), any::<prop::sample::Index>(), any_json());

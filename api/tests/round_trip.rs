@@ -337,7 +337,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-/// Minimum number of cases in which each class must occur, of 256 random cases.
+/// Each test below has 256 random cases and assigns each case to classes. Each class must occur in at least 4 cases.
 const LEAST: usize = 4;
 
 #[test]
@@ -610,7 +610,8 @@ fn derived_services() {
         ];
         let server = Server::making(Desired::Service(first.clone()));
         assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
-        // A derived Service that was created headless or dual-stack stays headless or dual-stack.
+        // The agent never changes a derived Service from headless to not headless or back, and never from dual-stack to
+        // single-stack. So the second state has these properties of the first.
         let second =
             DerivedService { headless: first.headless, dual_stack: first.dual_stack || second.dual_stack, ..second };
         let server = server.patched(Patch::DerivedService(second.clone()));

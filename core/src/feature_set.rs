@@ -87,8 +87,8 @@ impl FeatureSet {
         }
         // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
-            // A peer checks only every 5 minutes whether the CRD of MemberAgent exists, so its first announcement may come
-            // minutes after the CRD.
+            // Until this time, the agent only assumes that the peer supports no feature. A peer checks every 5 minutes if the
+            // CRD of MemberAgent exists, so the peer may write its first announcement minutes after the CRD is created.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
             let is_assumed = now < until;
             return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };

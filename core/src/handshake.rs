@@ -22,7 +22,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let name = view.own_member_agent();
     let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
     if !is_known || view.undecodable.has(Kind::MemberAgent, &name) {
-        return plan; // a change of these facts requeues this key
+        return plan; // this key is requeued when the state of a watch changes or the MemberAgent is decodable
     }
     let ownership = view.ownership(now);
     match ownership {
@@ -36,7 +36,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
             let create = Write::create(name, Desired::MemberAgent(renewal()));
             Plan { writes: vec![create], ..plan }
         }
-        Some(present) if present.meta.deleting => plan, // its removal requeues this key
+        Some(present) if present.meta.deleting => plan, // this key is requeued when the MemberAgent is gone
         Some(present) => match next_renewal(view, present, announcement, now).filter(|_| ownership == Ownership::Own) {
             Some(later) => Plan { again: Some(later), ..plan },
             None => {
@@ -63,14 +63,15 @@ fn next_renewal(
     (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
 }
 
-/// Returns the last write of a member agent before a planned stop: it announces the stop in the MemberAgent. Another cluster
-/// with the same id may soon take over the id.
+/// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent. After this
+/// announcement, another cluster with the same id may take over the id sooner than without it
+/// ([`crate::limits::RESTART_MICROS`]).
 pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let present = view.member_agents.live(&view.own_member_agent())?;
     // fault O1.3: != Ownership::Own ~> == Ownership::Unknown
     if view.ownership(now) != Ownership::Own {
-        return None; // the MemberAgent is another cluster's
+        return None; // this cluster does not own its id at present, so it must not write
     }
     let renewed = present.renewed.unwrap_or(now);
     // fault U3.1: stopped: Some(now), ~>
@@ -87,7 +88,7 @@ pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
     if !view.watches.complete(&[Kind::MemberAgent]) {
-        return Plan::default(); // the kind MemberAgent is not served, so there is nothing to write
+        return Plan::default(); // the MemberAgents are not listed yet, or the hub does not have this kind
     }
     let Some(present) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;

@@ -134,7 +134,8 @@ impl<K: Ord + Clone> Index<K> {
         }
     }
 
-    /// Moves a name from one key's set to another's; either key may be absent.
+    /// Moves a name from the set of one key to the set of another key. `None` means that there is no such key: then the name is
+    /// only added or only removed.
     pub fn shift(&mut self, from: Option<K>, to: Option<K>, name: &ObjectName) {
         if from == to {
             return;

@@ -1,21 +1,22 @@
 //! All limits of this crate.
 
-/// Longest part of an exported slice's name, in characters. The name consists of three parts, three dashes and 5 hex digits,
-/// and has at most 253 characters: (253 - 3 - 5) / 3.
+/// Maximum length of each part of an exported slice's name, in characters. The name has three parts, three dashes and 5 hex
+/// digits, and at most 253 characters, so a part has at most (253 - 3 - 5) / 3 = 81. A name with 10 hex digits has at most 253
+/// characters too, because a cluster id has at most 50 characters and a namespace at most 63: 50 + 63 + 81 + 3 + 10 = 207.
 // fault E3.3: 81 ~> 82
 pub const SLICE_NAME_SEGMENT_CHARS: usize = 81;
 
-/// Longest name of the form `<namespace>-<name>`, in characters: the length of a DNS label.
+/// Maximum length of a name of the form `<namespace>-<name>`, in characters: the length of a DNS label.
 pub const LABEL_CHARS_MAX: usize = 63;
 
-/// Longest name of an object, in characters: the length of a DNS subdomain.
+/// Maximum length of the name of an object, in characters: the length of a DNS subdomain.
 pub const SUBDOMAIN_CHARS_MAX: usize = 253;
 
-/// Longest name of a container's port, in characters.
+/// Maximum length of the name of a container's port, in characters.
 pub const PORT_NAME_CHARS_MAX: usize = 15;
 
-/// Most changes of one source slice that the exporter remembers until they are in the hub. Further changes are merged into
-/// the newest one, so a latency sample may be slightly too long, but never too short.
+/// Maximum number of changes of one source slice that the exporter remembers until the hub has these changes. Further changes
+/// are merged into the newest one, so a latency sample may be slightly too long, but never too short.
 pub const PENDING_CHANGES_MAX: usize = 16;
 
 /// Time that an imported slice stays after its EndpointSliceImport disappeared without a deletion: 60 s. The time starts when
@@ -23,21 +24,21 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 /// need this time to write their exports again.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
-/// Most ports of a Service or slice that the hub accepts. A Service with more ports is not exported, because the hub agent
-/// compares its ports with the ports of all other exports.
+/// Maximum number of ports of a Service or slice that the hub accepts. A Service with more ports is not exported, because the
+/// hub agent compares its ports with the ports of all other exports.
 pub const PORTS_MAX: usize = 1_000;
 
-/// Most endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
+/// Maximum number of endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
 pub const ENDPOINTS_MAX: usize = 1_000;
 
-/// Most addresses of one endpoint: the limit of an EndpointSlice.
+/// Maximum number of addresses of one endpoint: the limit of an EndpointSlice.
 pub const ADDRESSES_MAX: usize = 100;
 
-/// Most names that a message lists; further names are only counted. Messages must be readable, and an Event has at most 1024
-/// characters.
+/// Maximum number of names that a message lists. For further names, the message has only their number. Messages must be
+/// readable, and an Event has at most 1024 characters.
 pub const NAMES_TOLD_MAX: usize = 3;
 
-/// Largest weight of a ServiceExport; the smallest is 0.
+/// Maximum weight of a ServiceExport. The minimum is 0.
 // fault S6.1: 1000 ~> 1001
 pub const WEIGHT_MAX: i64 = 1000;
 
@@ -49,8 +50,8 @@ pub const RENEW_MICROS: i64 = 10_000_000;
 // fault U7.2: 60_000_000 ~> 0
 pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
 
-/// Time that a peer has for its first announcement after the hub gets the CRD of MemberAgent: 6 min. A peer checks for a
-/// missing CRD every 5 minutes, and has one more minute for the write.
+/// Time that a peer has for its first announcement after the hub gets the CRD of MemberAgent: 6 min. A peer without the CRD
+/// checks every 5 minutes if the CRD exists, and then has 1 more minute to write the announcement.
 // fault U14.1: 360_000_000 ~> 0
 pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
 
@@ -61,6 +62,6 @@ pub const RESTART_MICROS: i64 = 30_000_000;
 /// than a few renewals.
 pub const TWO_LEADERS_MICROS: i64 = 60_000_000;
 
-/// Longest latency in milliseconds that the agent observes; a longer latency counts as this value, so that averages stay
-/// meaningful. Twice the last bucket bound of the Go agents.
+/// Maximum latency that the agent observes, in milliseconds. A longer latency counts as this value, so that averages stay
+/// meaningful. The value is twice the last bucket bound of the Go agents (50,000 ms).
 pub const LATENCY_MILLISECONDS_MAX: f64 = 100_000.0;

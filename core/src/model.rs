@@ -235,7 +235,7 @@ pub struct Claims {
     /// Map from the member namespace of each importer to the importer's cluster id. Empty if the annotation is malformed.
     pub importers: BTreeMap<Text, ClusterId>,
     /// Member namespace of the exclusive claim. The hub agent writes this field only if there are other claims. The type in a
-    /// claim is no proof, because the importing member can change it.
+    /// claim does not prove that the claim is the exclusive claim, because the importing member can change the type.
     pub load_balancer: Option<Text>,
 }
 

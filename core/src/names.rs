@@ -40,9 +40,9 @@ pub enum SuffixLength {
     Long,
 }
 
-/// Returns the name of an exported slice and of its distributed slices: `<cluster>-<namespace>-<slice>-<hex>`. Each part is
-/// cut to 81 characters, so the name is always a valid subdomain. The hex digits are the start of a SHA-256 hash of the UIDs
-/// of the slice and of its ServiceExport. So a new export gets a new name.
+/// Returns the name of an exported slice and of its distributed slices: `<cluster>-<namespace>-<slice>-<hex>`. Each part is cut
+/// to 81 characters, so that the name is not longer than a DNS subdomain (253 characters). The hex digits are the start of a
+/// SHA-256 hash of the UIDs of the slice and of its ServiceExport. So a new export gets a new name.
 pub fn slice_export_name(
     cluster: &str,
     namespace: &str,

@@ -171,7 +171,8 @@ pub enum Desired {
     },
     EndpointSliceExport(HubSliceSpec),
     EndpointSliceImport(HubSliceSpec),
-    /// ServiceImport. In a member, the object has a controller and the cleanup finalizer from the start, in the hub neither.
+    /// ServiceImport. A ServiceImport of a member is created with a controller and the cleanup finalizer. The ServiceImport of
+    /// the hub is created without both.
     ServiceImport {
         /// MultiClusterService that controls the ServiceImport.
         controller: Option<Controller>,
@@ -248,7 +249,8 @@ pub struct ImportedSlice {
     pub service: Text,
     /// Content of the distributed slice.
     pub content: SliceContent,
-    /// Source generation, stored on the imported slice so that the latency of this generation is observed only once.
+    /// Generation of the source slice, stored on the imported slice so that the agent observes the latency of this generation
+    /// only once.
     pub observed_generation: i64,
 }
 

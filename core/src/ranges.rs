@@ -28,7 +28,7 @@ pub fn parse(written: &str) -> Result<IpNet, RangeError> {
     let length = || RangeError::Length(written.to_owned());
     let (address, bits) = written.split_once('/').ok_or_else(length)?;
     let address: IpAddr = address.parse().map_err(|_| RangeError::Address(written.to_owned()))?;
-    let digits = bits.bytes().all(|byte| byte.is_ascii_digit()); // `parse` accepts a sign too
+    let digits = bits.bytes().all(|byte| byte.is_ascii_digit()); // `parse` also accepts a number with a plus sign
     let bits: u8 = bits.parse().ok().filter(|_| digits).ok_or_else(length)?;
     let range = IpNet::new(address, bits).map_err(|_| length())?;
     if range != range.trunc() {

@@ -53,7 +53,8 @@ fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {
-    // The addresses are not in order, so that sorting them has its full cost.
+    // The addresses are different but not in order, so that sorting the addresses has its full cost: 40,503 is odd, so the
+    // product modulo 65,536 is different for each of 65,536 numbers.
     let mixed = |at: usize| at * 40_503 % 65_536;
     let address = |at: usize| format!("10.0.{}.{}", mixed(at) >> 8, mixed(at) & 255);
     SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }

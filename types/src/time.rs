@@ -3,7 +3,7 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-// no limit: a unit
+// no limit: this number converts units
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
 /// Microseconds since 1970-01-01T00:00:00Z. The clock is that of the cluster in which the time was read.

@@ -40,8 +40,8 @@ impl<T> Field<T> {
         self.value().unwrap_or_default()
     }
 
-    /// Returns the value, or the default if the field is absent. An invalid value is an error. Use this function for fields whose
-    /// absence removes something, so that an invalid value does not count as absent.
+    /// Returns the value, or the default if the field is absent. An invalid value is an error. Use this function for a field
+    /// for which an agent removes something if the field is absent: an invalid value must not have this effect.
     pub(super) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
@@ -62,7 +62,7 @@ impl<T> Field<T> {
 /// Type of a field's value, which also decides the JSON values that the field accepts. Each method converts one kind of JSON
 /// value, and returns `None` if the type does not accept this value.
 pub(super) trait Shape: Sized {
-    /// Longest text that the type accepts, in bytes.
+    /// Maximum length of a text that the type accepts, in bytes.
     const LONGEST_TEXT: usize = usize::MAX;
 
     /// Converts a JSON string to a value.

@@ -83,7 +83,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Returns the error for an object whose content is undecodable: it has the identity of this object, and no reason yet.
+    /// Returns the error for an object with this metadata and undecodable content. The error contains name, UID and
+    /// resourceVersion of the object. The caller adds the reason.
     pub(super) fn identity(&self) -> Undecodable {
         Undecodable {
             name: self.meta.name.clone(),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 const TCP: &str = "TCP";
 /// Default timeout of session affinity in an API server (core/v1, DefaultClientIPServiceAffinitySeconds).
-// no limit: a default
+// no limit: this number is a default value
 const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
 type Label<T = Text> = Short<T, LABEL_BYTES_MAX>;
@@ -167,7 +167,8 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
 /// Returns the reference to the source object. `None` if the reference names no object: then the object with the reference is
 /// undecodable.
 ///
-/// In an object that is being deleted the reference may be invalid, because the agent with the finalizer must see the deletion.
+/// For an object that is being deleted, an invalid reference is no error, because the agent whose finalizer is on the object
+/// must see the deletion.
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {

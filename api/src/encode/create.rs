@@ -29,7 +29,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
         Desired::Service(service) => {
             let mut object = patch::derived_service(service);
             if service.headless {
-                object["spec"]["clusterIP"] = "None".into(); // immutable, so no patch names it
+                object["spec"]["clusterIP"] = "None".into(); // immutable, so no patch contains this field
             }
             object
         }

@@ -94,7 +94,8 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         "renewTime": times::micros(renewal.renewed),
         "plannedStopTime": renewal.stopped.map(times::micros),
     });
-    // Omit an unknown UID. A null would remove the UID, which another replica that has the right to read it may have written.
+    // If this replica does not know the UID of the cluster, the patch omits the field. A null would remove the UID that another
+    // replica may have written.
     // fault X8.1: &renewal.cluster_uid ~> Some(&renewal.cluster_uid.clone().unwrap_or_default())
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();

@@ -28,9 +28,9 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Returns the cluster id of a claim; `None` if the claim must not be granted. A member can have an exclusive and a
-    /// shared claim. The shared claim alone makes the member an importer, so an exclusive claim must also match
-    /// `load_balancer`.
+    /// Returns the cluster id of a claim; `None` if the claim must not be granted. A member can have a shared and an exclusive
+    /// claim of one Service. The member is in `importers` if one of them is granted. So for an exclusive claim, `load_balancer`
+    /// must name the member too.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
         // fault C13.1 (change_of_type::where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
@@ -138,9 +138,9 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
 
 /// True if the record on the ServiceImport shows that this claim is the granted exclusive claim.
 ///
-/// If the record names an exclusive importer, this name decides, because a member can change the type in its claim. Go agents
-/// write no such name. Then an exclusive claim of a recorded importer is granted, unless the importer also has a shared
-/// claim.
+/// If the record names the exclusive importer, only the exclusive claim of this importer is the granted claim, because a member
+/// can change the type in its claim. If the record names no exclusive importer, as when a Go agent wrote the record, the
+/// exclusive claim of a recorded importer is granted, unless the importer also has a shared claim.
 fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
@@ -169,7 +169,8 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
     claim.consumer_type == ConsumerType::ClusterIp
 }
 
-/// Returns a member namespace's right to import a Service. A namespace that is not a member's has no right.
+/// Returns the right of the member with this member namespace to import a Service. The right is denied if the namespace is no
+/// member namespace.
 pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
     // fault T2.2: Denied ~> Granted
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
@@ -196,7 +197,8 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
-/// Presence of exports of a Service.
+/// Existence of exports of a Service. `Some` means that an export takes part in conflict resolution, or that the right of an
+/// exporting cluster is unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exports {
     Some,
@@ -208,7 +210,7 @@ pub(crate) enum Exports {
 /// ServiceImport was deleted with its namespace, claims that are not being deleted stay unchanged.
 pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
-        return Plan::default(); // the status of a claim depends on the member's features, which are not known yet
+        return Plan::default(); // the features of the members decide the status of a claim, and are not known yet
     }
     let import = view.hub_imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());

@@ -28,7 +28,8 @@ const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    let unknown = view.undecodable.has(Kind::ServiceImport, service); // it alone shows who exports and who imports
+    // Only the ServiceImport records the exporters and the importers.
+    let unknown = view.undecodable.has(Kind::ServiceImport, service);
     if unknown || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
@@ -47,7 +48,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         // have their stamps.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
-        // Some rights to export are unknown: accepted exports stay accepted, and no export gets a new outcome.
+        // While the right of an exporting cluster is unknown, the ServiceImport stays unchanged: accepted exports stay
+        // accepted, and no other export is accepted.
         (Some(_), Some(_)) if undecided => Plan::default(),
         // fault H15.1: import ~> _), Some(resolution)) if exports(view, service).count() > resolution.accepted.len() => Plan::default(), (Some(import
         (Some(import), Some(resolution)) => update(view, import, resolution),
@@ -270,7 +272,7 @@ fn create(service: &ObjectName) -> Plan {
     Plan::one(Write::create(service.clone(), desired))
 }
 
-/// Returns the blocking reason of an export whose name or namespace is not valid for a Service.
+/// Returns the message of the blocking reason for an export whose name or namespace is not valid for a Service.
 fn unnameable(service: &ObjectName) -> String {
     let named = format!("{service}");
     let shown: String = named.chars().take(SUBDOMAIN_CHARS_MAX).flat_map(char::escape_debug).collect();
@@ -298,7 +300,8 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     let status = resolution.status();
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
-        return Plan::default(); // its removal requeues this key (B5 in docs/behaviour.md)
+        // This key is requeued when a ServiceImport that is being deleted is gone (B5 in docs/behaviour.md).
+        return Plan::default();
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
@@ -319,8 +322,8 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     }
 }
 
-/// Removes our finalizer from deleted exports. The finalizer stays while the ServiceImport lists the cluster, unless the
-/// cluster has a new export of the Service.
+/// Removes our finalizer from exports that are being deleted. The finalizer stays while the ServiceImport lists the cluster,
+/// unless the cluster has a new export of the Service.
 fn release(view: &View, service: &ObjectName) -> Plan {
     let import = view.hub_imports.live(service);
     let mut plan = Plan::default();

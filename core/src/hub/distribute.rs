@@ -106,7 +106,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     // fault D11.1: return without_import(view, export ~> let _ = without_import(view, export); return Plan::default(
     let Some(import) = view.hub_imports.get(owner) else { return without_import(view, export) };
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
-        return Plan::default(); // the namespace is not a member's, so the slice is not distributed
+        return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
     };
     // New distributed slices are created only if the exporter has the right to export and its export is accepted. Otherwise
     // only existing distributed slices are updated, for example while the export is in conflict, or after the ServiceImport
@@ -247,7 +247,7 @@ fn write_to_importer(
             Plan::one(Write::create(at, desired))
         }
         // fault D9.1: Some(slice) if slice.meta.deleting => Plan::default(), ~>
-        Some(slice) if slice.meta.deleting => Plan::default(), // its removal requeues this key
+        Some(slice) if slice.meta.deleting => Plan::default(), // this key is requeued when the slice is gone
         Some(slice) if is_of_undecodable(view, slice) => Plan::default(),
         // fault D12.1: !slice.misnamed && ~>
         Some(slice) if !slice.misnamed && desired.matches(&slice.spec) => Plan::default(),
@@ -255,7 +255,7 @@ fn write_to_importer(
             if handover::empties(&slice.spec.content, &desired.content)
                 && replacement_pending(view, export, slice, now) =>
         {
-            Plan::default() // the creation of the replacement requeues this slice
+            Plan::default() // this key is requeued when the replacement is created
         }
         Some(slice) => {
             let patch = Patch::EndpointSliceImport(desired.spec());

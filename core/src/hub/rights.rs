@@ -60,7 +60,8 @@ pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &ClusterId
     }
 }
 
-/// Policy of a namespace of the hub: the members that may export from it and import from it.
+/// Policy of a namespace of the hub, which decides the members that may export from the namespace and import from the
+/// namespace.
 enum Policy<'a> {
     /// The annotations of this namespace decide.
     Of(&'a Namespace),

@@ -60,8 +60,8 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Distributed slices, one for each importing member.
     pub distributed_slices: Table<HubSlice>,
-    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers. A new namespace requeues the keys
-    /// whose writes failed without this namespace.
+    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers. When a namespace is created, the
+    /// keys are requeued whose writes failed because this namespace did not exist.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
 
@@ -91,7 +91,8 @@ impl View {
         Self { announces, namespace_policy, ..Self::default() }
     }
 
-    /// Stores a change of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
+    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys that depend on the
+    /// object.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => self.applied(object, at, requeue),
@@ -110,7 +111,8 @@ impl View {
         }
     }
 
-    /// Stores the newest state of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
+    /// Stores the newest state of an object, which the agent saw at the time `at`. Appends to `requeue` the keys that depend on
+    /// the object.
     pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
@@ -142,7 +144,7 @@ impl View {
         requeue.extend(self.disputes.note(about.map(Key::Service), over, message));
     }
 
-    /// Moves all stored times by a step of the wall clock (`micros`, positive if it was set forward).
+    /// Moves all stored times by a step of the wall clock (`micros`, positive if the clock was set forward).
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
@@ -157,7 +159,7 @@ impl View {
         }
     }
 
-    /// Pushes the keys of all known objects to `requeue`.
+    /// Appends to `requeue` the keys of all known objects.
     pub fn all_keys(&self, requeue: &mut Vec<Key>) {
         requeue.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
         requeue.extend(self.claims.iter().map(|claim| Key::Service(claim.reference.source.clone())));
@@ -344,8 +346,8 @@ impl View {
 
     /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone.
     fn requeue_for_undecodable(&mut self, kind: Kind, name: &ObjectName, requeue: &mut Vec<Key>) {
-        // An undecodable export or claim may belong to any Service of its member. So plans change only when a member
-        // namespace gets its first undecodable object of the kind, or loses its last.
+        // An undecodable export or claim may belong to any Service of its member. So plans change only when a member namespace
+        // gets its first undecodable object of the kind, or loses its last undecodable object of the kind.
         // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
         let counts = || !self.undecodable.any_beside(kind, name);
         match kind {

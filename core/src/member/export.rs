@@ -8,8 +8,8 @@
 //! The module `eligibility` decides which Services and slices are exported, `slice` writes the exported slices, and
 //! `withdrawal` removes them.
 //!
-//! The UID in the reference of the EndpointSliceExport identifies the source slice. So edits of labels and annotations have
-//! no effect (B1b in docs/behaviour.md).
+//! The UID in the reference of the EndpointSliceExport identifies the source slice. So the export stays connected to its source
+//! slice if a user edits labels or annotations (B1b in docs/behaviour.md).
 
 mod earlier_versions;
 mod eligibility;

@@ -9,7 +9,7 @@ use fleetnet_types::Timestamp;
 
 /// Latency in milliseconds that replaces a measured latency of 0 or less, which occurs if the clocks of the two clusters
 /// differ by more than the latency.
-// no limit: a replacement value
+// no limit: this number is a replacement value
 pub const NEGATIVE_MILLISECONDS: f64 = 1_000.0;
 
 /// Upper bounds of the histogram's buckets in milliseconds: the six bounds of the Go agents, and additional smaller bounds.

@@ -134,7 +134,8 @@ pub struct View {
     /// Writes of this agent that other writers undo, by the ServiceExport or MultiClusterService whose condition shows the
     /// dispute.
     disputes: Disputes<Key>,
-    /// From each imported slice to the excess content in the response to the agent's last write.
+    /// From each imported slice to the hash of the excess content in the server's response to the agent's last write. A webhook
+    /// added this content ([`EndpointSlice::excess`]).
     answered_excess: BTreeMap<Text, u64>,
     /// Last announcement of the hub agent.
     pub(super) hub_announced: Announced,
@@ -183,7 +184,8 @@ impl View {
         }
     }
 
-    /// Stores a change of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
+    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys that depend on the
+    /// object.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => self.applied(object, at, requeue),
@@ -202,7 +204,8 @@ impl View {
         }
     }
 
-    /// Stores the newest state of an object, seen at `at`, and pushes the keys that depend on the object to `requeue`.
+    /// Stores the newest state of an object, which the agent saw at the time `at`. Appends to `requeue` the keys that depend on
+    /// the object.
     pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
@@ -220,7 +223,7 @@ impl View {
         }
     }
 
-    /// Moves all stored times by a step of the wall clock (`micros`, positive if it was set forward).
+    /// Moves all stored times by a step of the wall clock (`micros`, positive if the clock was set forward).
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.stamps.clock_set(micros);
@@ -262,7 +265,7 @@ impl View {
         import::plan_unclaimed_import(self, name)
     }
 
-    /// Pushes the keys of all known objects to `requeue`.
+    /// Appends to `requeue` the keys of all known objects.
     pub fn all_keys(&self, requeue: &mut Vec<Key>) {
         requeue.push(Key::Heartbeat);
         requeue.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
@@ -298,7 +301,8 @@ impl View {
         Some(&self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
-    /// True if this member imports a Service or a slice from `cluster`. The agent removes metrics about other clusters.
+    /// True if this member imports a Service or a slice from `cluster`. The agent removes the metrics about a cluster for which
+    /// the result is false.
     pub fn is_origin(&self, cluster: &ClusterId) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         // fault T27.1: self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported) ~> { let _ = imported; self.distributed_slices_from.get(cluster).next().is_some() }

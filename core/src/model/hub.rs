@@ -80,7 +80,8 @@ pub struct InternalServiceImport {
 pub struct HubSlice {
     pub meta: Meta,
     pub spec: HubSliceSpec,
-    /// Source generation whose latency a Go agent already observed. Always `None` on an EndpointSliceExport.
+    /// Generation of the source slice for which a Go agent already observed the latency. Always `None` on an
+    /// EndpointSliceExport.
     pub observed_generation: Option<i64>,
     /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer edited
     /// it. The agents repair `namespacedName`, because Go agents read it.

@@ -63,6 +63,7 @@ pub struct EndpointSlice {
     /// Examples are a hint, or an endpoint that is not ready. Another writer added the excess, or a webhook changed the
     /// agent's write.
     pub excess: u64,
-    /// Source generation whose latency the agent observed with its last write. Always `None` on a source slice.
+    /// Generation of the source slice for which the agent observed the latency with its last write. Always `None` on a source
+    /// slice.
     pub observed_generation: Option<i64>,
 }

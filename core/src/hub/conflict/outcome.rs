@@ -17,13 +17,14 @@ pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> 
     for (cluster, export) in exports_with_right(view, service, Right::Denied) {
         let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
-            continue; // the denial stays, also after a change of the export's ports
+            continue; // the export already shows the denial, which is valid for every generation of the export
         }
         // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).without_event()];
         let mut wanted = vec![DesiredCondition::new(VALID, value, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|present| present.status == ConditionStatus::True)
         {
-            // A denied export takes no part in conflict resolution, so it cannot be in conflict.
+            // A denied export takes no part in conflict resolution and cannot be in conflict, so the condition `Conflict`
+            // becomes Unknown.
             let pending = ConditionValue::pending_conflict_resolution(service);
             // fault S21.2: wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event() ~> drop(pending
             wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event());

@@ -45,14 +45,15 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// Returns the holder of this name: the first export, by `by_name`, whose member may export. It may not be the holder of
-/// its source slice.
+/// Returns the holder of this name: of the exports whose member may export, the first in the order of `by_name`. Another export
+/// can be the holder of the same source slice.
 pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
 
-/// Returns the holder among the exports with the same source slice as `export`. [`crate::hub::View`] stores the holders.
+/// Returns the holder of the source slice of `export`: one of the exports with this source slice. The holders are stored in
+/// [`crate::hub::View`].
 fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let holder = Source::of(export).and_then(|source| view.slice_exports.get(view.holders.of(&source)?));
     holder.unwrap_or(export)
@@ -79,7 +80,8 @@ pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSli
         exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
     for export in undistributed {
         let Some((reason, held_by)) = held_by_another(view, export, holder) else {
-            plan.join(unmark(export)); // a condition of its InternalServiceExport tells the reason, if there is one
+            // No Event: if the member is denied the right to export, its InternalServiceExport shows the denial in a condition.
+            plan.join(unmark(export));
             continue;
         };
         // fault T5.1: if export.meta.deleting { plan.join(unmark(export)); continue; } ~>

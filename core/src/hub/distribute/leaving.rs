@@ -5,9 +5,9 @@ use crate::model::{HubSlice, Kind};
 use crate::plan::{Plan, Write};
 use fleetnet_types::{ObjectName, Text};
 
-/// Removes the importer's finalizer from deleted slices in a member namespace that is being deleted. The ServiceAccount and
-/// the Role of the importer's member agent are deleted with this namespace, in any order. Then the member agent can no longer
-/// remove its finalizers, and the deletion of the namespace would never end.
+/// Removes the member agent's finalizer from the distributed slices in a member namespace that is being deleted, if the slices
+/// are being deleted too. The ServiceAccount and the Role of the member agent are deleted with this namespace, in any order.
+/// Without them, the member agent can no longer remove its finalizers, and the deletion of the namespace would never end.
 pub(super) fn release(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
     let distributed_slices = super::all_distributed_slices(view, name);

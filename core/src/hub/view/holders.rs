@@ -1,7 +1,7 @@
-//! Holders of source slices. Several exports may claim the same source slice. The one that is distributed is the holder.
+//! Holders of source slices. Several exports may claim the same source slice. The export that is distributed is the holder.
 //!
-//! The view stores the exports of each source slice in order of priority. So neither a plan nor a change must visit all
-//! exports, of which one member can create as many as its quota allows.
+//! The view stores the exports of each source slice in order of priority. So a plan or a change finds the holder without a
+//! visit to all exports. One member can create as many exports as its quota allows.
 
 use super::{Key, View};
 use crate::hub::distribute;

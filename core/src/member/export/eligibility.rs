@@ -1,5 +1,5 @@
-//! Eligibility: may a Service be exported, and may its slices? The module `withdrawal` removes the exported slices of a
-//! Service for which [`exportable`] returns `None`.
+//! Eligibility: the rules that decide if a Service and its slices may be exported. The module `withdrawal` removes the exported
+//! slices of a Service for which [`exportable`] returns `None`.
 
 use super::recorded::shows_outcome;
 use crate::conditions::{self, CONFLICT, VALID};

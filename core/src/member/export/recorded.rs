@@ -1,5 +1,5 @@
-//! State of a ServiceExport that must survive a restart of the agent. Does the outcome in the status belong to the current
-//! export? Is a withdrawal unfinished?
+//! State of a ServiceExport that must survive a restart of the agent. The state answers two questions: does the outcome in the
+//! status belong to the current export, and is a withdrawal unfinished?
 //!
 //! The reason of the condition `Valid` answers both questions, except for weight 0: a ServiceExport with weight 0 has the
 //! reason `ServiceIsValid`, as with the Go agents. So the condition `Withdrawn` shows weight 0. The same status write sets

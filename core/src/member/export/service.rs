@@ -215,8 +215,10 @@ fn update_export(
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|export| export.reference.uid != service.meta.uid) {
+            // The condition is written before the old export is deleted. After the deletion, only this condition shows that the
+            // outcome of the old export does not apply.
             // fault S10.7: return plan; ~>
-            return plan; // once the old export is gone, only this condition says that its outcome is out of date
+            return plan;
         }
     }
     plan.join(to_hub);
@@ -311,7 +313,7 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     let mut exists = false;
     for present in exports_in_hub(view, name) {
         // fault S11.2, S13.1: = true; ~> |= !present.meta.deleting;
-        exists = true; // also true for one that is being deleted: its name is not free yet
+        exists = true; // also true for an export that is being deleted, because its name is still in use
         if present.meta.deleting {
             continue;
         }

@@ -143,7 +143,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         // fault E12.2: replacement_pending(view, kept, hub) ~> false
         && replacement_pending(view, kept, hub)
     {
-        return Plan::default(); // the export of the replacement requeues this slice
+        return Plan::default(); // this key is requeued when the replacement is exported
     }
     let reference = &kept.spec.reference;
     // fault E15.1: !kept.misnamed ~> true
@@ -200,8 +200,8 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
 }
 
 /// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
-/// names. `None` if one of the names belongs to a deleted export of the same slice: the end of that export requeues the
-/// slice.
+/// names. `None` if one of the names belongs to an export of the same slice that is being deleted. When this export is gone,
+/// the slice is requeued.
 fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
         view.slice_exports.get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
@@ -217,8 +217,8 @@ fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     })
 }
 
-/// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to a deleted export of the
-/// same slice. Also `None` if an undecodable object, which may be the slice's export, has one of the names.
+/// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to an export of the same
+/// slice that is being deleted. Also `None` if an undecodable object, which may be the slice's export, has one of the names.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.undecodable.has(Kind::EndpointSliceExport, at)) {
@@ -242,7 +242,8 @@ fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Optio
     let exportable_since = view.stamps.exportable.get(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
-    let kept = present.and_then(|it| it.spec.reference.exported_since); // the source did not change, so the time stamp stays
+    // Time in the existing export, used if the source slice has no newer change.
+    let kept = present.and_then(|it| it.spec.reference.exported_since);
     HubSliceSpec {
         reference: Reference {
             cluster: view.settings.cluster.clone(),

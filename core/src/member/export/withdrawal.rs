@@ -1,4 +1,4 @@
-//! Withdrawal: when is an exported slice removed from the hub?
+//! Withdrawal: the rules that decide when an exported slice is removed from the hub.
 //!
 //! The member agent deletes the EndpointSliceExport of a source slice if one of these is true:
 //!

@@ -53,8 +53,8 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
     plan
 }
 
-/// Removes the finalizer of a deleted ServiceImport that has no claim. While an undecodable object may be the claim, the
-/// finalizer stays.
+/// Removes the finalizer of a ServiceImport that is being deleted and has no claim. While an undecodable object may be the
+/// claim, the finalizer stays.
 fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {

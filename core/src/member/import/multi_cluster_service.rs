@@ -23,8 +23,8 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         return Plan::default();
     }
     match view.multi_cluster_services.get(name) {
-        // The MultiClusterService is gone, so its finalizer was removed, and its objects before that. A Service that lost its
-        // labels is not a derived Service any more and stays.
+        // The MultiClusterService is gone. Before the agent removed its finalizer, the agent removed its objects, so nothing is
+        // left to do. A Service that lost its labels is not a derived Service any more and stays.
         None => Plan::default(),
         Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
         // fault M6.1: mcs.import_name.is_empty() ~> false
@@ -35,7 +35,8 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
     }
 }
 
-/// Removes the ServiceImport and derived Service of a deleted MultiClusterService, then its finalizer.
+/// Removes the ServiceImport and derived Service of a MultiClusterService that is being deleted, then the finalizer of the
+/// MultiClusterService.
 fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
     if !mcs.meta.finalizers.ours {
         return Plan::default();
@@ -113,10 +114,11 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let name = import_name_of(mcs);
     let mut plan = Plan::default();
     for stale in controlled_imports(view, mcs).filter(|import| import.meta.name != name) {
-        plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // the MultiClusterService requested it earlier
+        // The MultiClusterService requested this ServiceImport earlier.
+        plan.push(Write::delete(Kind::ServiceImport, &stale.meta));
     }
     if undecodable_of(view, mcs).is_some() {
-        return plan; // the object exists but is undecodable, so its state is unknown
+        return plan; // an object of the MultiClusterService is undecodable, so its state is unknown
     }
     let resolved = match view.imports.get(&name) {
         None => {
@@ -128,12 +130,13 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
                 return plan;
             }
             if view.mcs_of_import.get(&name).nth(1).is_some() {
-                return plan; // the condition follows once the ServiceImport has a controller
+                return plan; // a later plan sets the condition, when the ServiceImport has a controller
             }
             None
         }
+        // This key is requeued when the ServiceImport is gone (B4 in docs/behaviour.md).
         // fault M13.1: Some(import) if import.meta.deleting => None, ~>
-        Some(import) if import.meta.deleting => None, // its removal requeues this key (B4 in docs/behaviour.md)
+        Some(import) if import.meta.deleting => None,
         Some(import) => match import.controller() {
             None => {
                 // fault M2.1: plan.push(adopt(import, mcs) ~> let _ = adopt(import, mcs
@@ -210,7 +213,8 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
     plan
 }
 
-/// Removes the derived Service. When the Service is gone, removes the label with its name from the MultiClusterService.
+/// Removes the derived Service of a MultiClusterService. When the derived Service is gone, removes the label with the name of
+/// this Service from the MultiClusterService.
 fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
     for service in derived_services(view, mcs) {
@@ -341,12 +345,12 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         return plan;
     };
     if service.meta.deleting {
-        return Plan::default(); // its removal requeues this key
+        return Plan::default(); // this key is requeued when the Service is gone
     }
     let mut plan = Plan::default();
     for other in derived_services(view, mcs).filter(|other| other.meta.name != name) {
         // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;
-        plan.push(Write::delete(Kind::Service, &other.meta)); // a duplicate, created after an edit of the label
+        plan.push(Write::delete(Kind::Service, &other.meta)); // a second derived Service, created after an edit of the label
     }
     // fault F8.1: headless { return ~> headless && false { return
     if service.headless != desired.headless {

@@ -12,8 +12,8 @@ pub(super) fn controlled_imports<'a>(
     view.imports_of.get(&mcs.meta.uid).filter_map(|name| view.imports.live(name))
 }
 
-/// Returns the ServiceImport of this deleted MultiClusterService if the ServiceImport no longer has a controller. With the
-/// deletion policy `Orphan`, the garbage collector may remove the owner reference before this agent sees the deletion.
+/// Returns the ServiceImport of a MultiClusterService that is being deleted, if the ServiceImport no longer has a controller.
+/// With the deletion policy `Orphan`, the garbage collector may remove the owner reference before this agent sees the deletion.
 /// `None` if another MultiClusterService requests the ServiceImport, because that MultiClusterService becomes the controller.
 pub(super) fn orphaned_import<'a>(view: &'a View, mcs: &MultiClusterService) -> Option<&'a ServiceImport> {
     let name = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_label.clone()?);

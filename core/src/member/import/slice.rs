@@ -86,7 +86,7 @@ fn replacement_pending(view: &View, distributed: &HubSlice, removed: &EndpointSl
     others.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster).any(|other| {
         let present = view.slices.live(&view.in_system(other.meta.name.name.clone()));
         if present.is_some_and(|present| !is_ours(view, other, present)) {
-            return false; // the replacement cannot be imported, because another writer's slice has its name
+            return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
         }
         // fault T20.5: admitted(view, other) ~> &other.spec
         let desired = admitted(view, other).content;
@@ -116,8 +116,9 @@ fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, 
     plan.blocked_by([blocking_reason])
 }
 
-/// True if this rejection is new, so that the agent must emit an Event. The generation of the source slice alone is not
-/// enough: the configured address ranges, or the content of the distributed slice, may have changed for the same generation.
+/// True if the agent must emit an Event about parts that are not imported, because these parts are new. To compare the
+/// generations of the source slice is not enough: the configured address ranges, or the content of the distributed slice, may
+/// have changed for the same generation.
 fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, desired: &Admitted<'_>) -> bool {
     let since = view.stamps.not_imported_since(&distributed.meta.name.name);
     let observed = present.and_then(|present| present.observed_generation);
@@ -173,7 +174,8 @@ fn ensure(
     };
     // fault P6.1: present.content.address_type != content.address_type ~> false
     if present.content.address_type != content.address_type {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)); // the address type is immutable: create it again
+        // The address type is immutable, so the slice is created again.
+        return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
     }
     // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
     let is_bound = present.service.as_ref() == Some(&service_name.name);
@@ -185,7 +187,7 @@ fn ensure(
         return Plan::default();
     }
     if is_bound && handover::empties(&present.content, content) && replacement_pending(view, distributed, present) {
-        return Plan::default(); // the import of the replacement requeues this slice
+        return Plan::default(); // this key is requeued when the replacement is imported
     }
     let write = Write::patch(&present.meta, Patch::ImportedSlice(desired()));
     Plan::one(write.measured(sample(distributed, Some(present))))
@@ -233,7 +235,7 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[Ob
 /// EndpointSlice. The plan has no writes.
 fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
     if present.meta.deleting {
-        return Plan::default(); // its removal requeues this key
+        return Plan::default(); // this key is requeued when the EndpointSlice is gone
     }
     let message = format!(
         "EndpointSlice {} of cluster {} is not managed by this agent, so the imported slice of that name cannot be \
@@ -246,9 +248,8 @@ fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
 /// Returns the latency sample of an import: at most one sample for each generation of the source slice.
 ///
 /// The write of the imported slice records the observed generation on this slice. A Go agent recorded the generation on the
-/// distributed slice; this record counts too.
-/// Without a record, for example because a user deleted the imported slice, `first` is true, and the agent compares the
-/// generation with those that it remembers.
+/// distributed slice; this record counts too. Without a record, for example because a user deleted the imported slice, `first`
+/// is true, and the agent compares the generation with the generations that it has observed since its start.
 fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
     // fault L5.2: .max(distributed.observed_generation) ~>
     let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);
@@ -263,9 +264,9 @@ fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sam
 
 /// Plans an imported slice whose distributed slice disappeared without a deletion, as after a restore of the hub from a backup.
 ///
-/// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays until
-/// this time and for a grace period afterwards. If there is no MultiClusterService that imports the slice, the slice is
-/// removed at once.
+/// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays until the
+/// hub agent has granted the claim, and for a grace period afterwards. If there is no MultiClusterService that imports the
+/// slice, the slice is removed at once.
 fn orphan(view: &View, present: &EndpointSlice, now: Timestamp) -> Plan {
     if present.meta.deleting {
         return Plan::default();
@@ -276,7 +277,7 @@ fn orphan(view: &View, present: &EndpointSlice, now: Timestamp) -> Plan {
     if service_at.is_some_and(|name| view.undecodable.has(Kind::Service, &name))
         || derived_from.is_some_and(|mcs| view.undecodable.has(Kind::MultiClusterService, mcs))
     {
-        return Plan::default(); // the MultiClusterService that imports it is unknown
+        return Plan::default(); // it is unknown if a MultiClusterService imports the slice
     }
     let mcs = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
     let Some(mcs) = mcs else {
@@ -285,7 +286,7 @@ fn orphan(view: &View, present: &EndpointSlice, now: Timestamp) -> Plan {
     let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
     let Some(fulfilled_since) = view.stamps.fulfilled.get(&import) else {
         // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &present.meta));
-        return Plan::default(); // the change of the claim's status requeues this key
+        return Plan::default(); // this key is requeued when the status of the claim changes
     };
     let orphaned_since = view.stamps.orphaned.get(&present.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);

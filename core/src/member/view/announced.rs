@@ -48,7 +48,7 @@ impl View {
 
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, requeue: &mut Vec<Key>) {
         if agent.meta.name != self.own_member_agent() {
-            return; // not this member's own MemberAgent
+            return; // the MemberAgent does not have the name of this member
         }
         let before = self.ownership(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {

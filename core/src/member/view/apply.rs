@@ -50,7 +50,8 @@ impl View {
         let name = service.meta.name.clone();
         let present = self.services.get(&name).filter(|present| present.meta.uid == service.meta.uid);
         if let Some(derived_from) = present.and_then(|present| present.derived_from.clone()) {
-            // A derived Service is still treated as a derived Service after another writer edited its labels.
+            // Another writer may have edited the labels of a derived Service. So the view keeps `derived_from` of the previous
+            // state, and the Service still counts as a derived Service.
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
@@ -178,7 +179,7 @@ impl View {
 
     fn requeue_for_slice(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let exported = self.slices.get(name).and_then(Self::service_of).is_some_and(|service| {
-            self.exports.get(&service).is_some() // most slices belong to Services that are not exported, and need no further work
+            self.exports.get(&service).is_some() // most slices belong to Services that are not exported, and need no plan
         });
         if exported || self.slice_exports_of.get(name).next().is_some() {
             requeue.push(Key::SliceExport(name.clone()));
@@ -274,7 +275,7 @@ impl View {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);
         if hub.slice(&slice.content).is_none() {
-            return self.stamps.slice_settled(name); // the hub does not support such slices, so it lacks nothing
+            return self.stamps.slice_settled(name); // the hub does not support such slices, so no change is pending
         }
         let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
         let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
@@ -282,7 +283,7 @@ impl View {
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
             // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> spec.content == slice.content
-            same |= hub.is_carried(&spec.content, &slice.content); // also true for a change that was reverted
+            same |= hub.is_carried(&spec.content, &slice.content); // also true if the slice was changed and then changed back
         }
         if same {
             self.stamps.slice_settled(name);
@@ -338,7 +339,8 @@ impl View {
         requeue.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
-            // Several MultiClusterServices may request this ServiceImport, and one of them may become its controller now.
+            // Several MultiClusterServices may request this ServiceImport, and another of these MultiClusterServices may become
+            // its controller now.
             requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
             // fault P2.2: self.requeue_distributed_slices_of(&import, requeue); ~>
             self.requeue_distributed_slices_of(&import, requeue);
@@ -428,7 +430,8 @@ impl View {
         self.note_fulfilled(&import, at);
         // fault R6.2: self.import_name_freed(requeue); ~>
         self.import_name_freed(requeue);
-        requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService)); // the import may have no free name again
+        // The next claim may need a name that is in use, which the condition `Valid` of the MultiClusterService must show.
+        requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
         // fault A10.2: requeue.push(Key::Import(import)); ~>
         requeue.push(Key::Import(import));
     }
@@ -465,7 +468,8 @@ impl View {
         // fault F4.2: before ~> false && before
         // fault F4.4: || !has_ipv6(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !has_ipv6(self, old)) {
-            requeue.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
+            // The first IPv6 slice makes the derived Service dual-stack.
+            requeue.extend(self.mcs_of_import.get(&owner).cloned().map(Key::MultiClusterService));
         }
         self.distributed_slices_from.shift(
             before.as_ref().map(|old| old.spec.reference.cluster.clone()),
@@ -475,7 +479,8 @@ impl View {
         let owner_before = before.map(|old| old.spec.owner);
         self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
-        // Removed slices may wait for this slice as their replacement, in its previous Service and in its present Service.
+        // Slices that are being removed may wait for this slice as their replacement. Such slices belong to the previous
+        // Service or to the present Service of this slice.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
         replaced.iter().chain(&replaces).for_each(|service| self.requeue_waiting_imports(service, requeue));

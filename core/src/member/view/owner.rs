@@ -160,7 +160,8 @@ impl View {
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) {
         if &*namespace.meta.name.name == KUBE_SYSTEM {
-            self.owners.own = Some(namespace.meta.uid); // the state of the watch, which follows, requeues all keys
+            // The watch reports its new state after this object, and this state requeues all keys.
+            self.owners.own = Some(namespace.meta.uid);
         }
     }
 
@@ -170,7 +171,7 @@ impl View {
         let newest = Sighting::of(agent, &self.settings.leader, at);
         // fault O3.3: self ~> false && self
         if self.owners.renewal.as_ref().is_some_and(|before| before.is_same_renewal(&newest)) {
-            return; // no renewal: the hub wrote the status only
+            return; // the hub agent wrote only the status, so this is no renewal
         }
         let is_foreign = newest.cluster.is_some() && newest.cluster != self.owners.own;
         if let Some(leader) = newest.leader.as_ref().filter(|_| !is_foreign) {

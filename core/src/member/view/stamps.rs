@@ -66,8 +66,8 @@ pub(crate) struct Stamps {
     pub(crate) fulfilled: Since<ObjectName>,
     /// Imported slices that the hub no longer distributes.
     pub(crate) orphaned: Since<Text>,
-    /// For each distributed slice with parts that are not imported: these parts, and the first source generation with these
-    /// parts.
+    /// For each distributed slice with parts that are not imported: these parts, and the first generation of the source slice
+    /// with these parts.
     not_imported: BTreeMap<Text, (NotImported, i64)>,
     /// Services whose export was written and has no outcome of conflict resolution since.
     awaiting_outcome: BTreeSet<ObjectName>,
@@ -118,7 +118,7 @@ impl Stamps {
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
         if changes.is_empty() {
             // fault L3.1: changes.push((generation, at)); ~>
-            changes.push((generation, at)); // the hub had this content and lost it, so measure again from now
+            changes.push((generation, at)); // the hub had this content and lost it, so the latency is measured from now
         }
     }
 
