@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use std::task::{Context, Poll};
 
-/// Error of a request without a response, because the connection broke.
+/// Error for a request that gets no response, because the connection breaks.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Service for the requests of one user.

@@ -22,7 +22,8 @@ pub struct Audit {
     reader: Mutex<Reader>,
 }
 
-/// Position in an audit log, as the number of writes before the mark. Every request before the mark has its response.
+/// Position in an audit log, as the number of writes before the mark. The log contains the response to every request before the
+/// mark.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 

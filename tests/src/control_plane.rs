@@ -350,7 +350,8 @@ async fn ready(
                     token: token.clone(),
                 })
                 .collect();
-            // Another process that took this port may accept the connection and never respond.
+            // Stop waiting for a response when kube-apiserver ends or the deadline passes. If another process took this port,
+            // that process may accept the connection and never respond.
             let answered = tokio::select! {
                 answered = answers(&access) => answered,
                 () = process.until_ended() => false,
@@ -373,7 +374,7 @@ async fn ready(
 /// True if the server is ready and has created the namespace `default`. Clients expect this namespace in every cluster.
 async fn answers(access: &[Access]) -> bool {
     let Some(admin) = access.first() else { return false };
-    // The file with the server's certificate may be incomplete while the server starts.
+    // Without a client, the server is not ready: it may still be writing the file with its certificate.
     let Ok(client) = admin.client().await else { return false };
     let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
         return false;

@@ -28,14 +28,14 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Returns the deadline that is [`EVENTUALLY`] from now.
+    /// Returns a deadline after the default time limit ([`EVENTUALLY`]).
     #[must_use]
     #[track_caller]
     pub fn start() -> Self {
         Self::after(EVENTUALLY)
     }
 
-    /// Returns the deadline that is this long from now.
+    /// Returns a deadline after this duration.
     #[must_use]
     #[track_caller]
     pub fn after(after: Duration) -> Self {
@@ -65,7 +65,9 @@ impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 /// Waits until an object exists and fulfils `condition`.
 ///
 /// # Errors
-/// After [`EVENTUALLY`]. The error shows the last state of the object and the last log lines of the agents.
+///
+/// If `condition` is not true within [`EVENTUALLY`]. The error shows the last state of the object and the last log lines of the
+/// agents.
 pub async fn object<K: Shown>(
     api: &Api<K>,
     name: &str,

@@ -38,7 +38,8 @@ pub struct Fleet {
     /// Members in the order of their numbers, which begin at 1.
     pub members: Vec<Member>,
     test: u32,
-    // Last field, because Rust drops it last: then the next test gets the fleet.
+    // Must be the last field. Rust drops the fields in order, so the next test gets the fleet only after the other fields are
+    // dropped.
     turn: Turn,
 }
 
@@ -194,8 +195,8 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--health-probe-bind-address", FREE)
 }
 
-/// Gives an agent Leases of 60 s: its API server may be too busy to respond for 10 s. An agent that loses its Lease ends, and
-/// no test starts the agent again.
+/// Gives an agent Leases of 60 s. With the default flags, an agent ends if its API server does not respond for 10 s, and no
+/// test starts the agent again. On a busy machine the API server may need longer.
 #[must_use]
 pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
     spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// Number of threads of the runtime that all tests of a process share.
 pub const WORKER_THREADS: usize = 2;
-/// Number of log lines that are kept of each process. Older lines are dropped.
+/// Maximum number of log lines that are kept of each process. Older lines are dropped.
 pub const LOG_LINES: usize = 20_000;
-/// Number of log lines of each process that the message of a failed test shows.
+/// Maximum number of log lines of each process that the message of a failed test shows.
 pub const LOG_LINES_SHOWN: usize = 40;
 /// Time limit of a single wait. Long enough for a machine that is busy with other work.
 pub const EVENTUALLY: Duration = Duration::from_secs(120);
@@ -16,23 +16,24 @@ pub const TEST: Duration = Duration::from_secs(600);
 pub const STUCK: Duration = Duration::from_secs(30);
 /// Interval at which the time of each test is checked.
 pub const WATCH: Duration = Duration::from_millis(500);
-/// Number of waits that the message about a slow test shows, the latest first.
+/// Maximum number of waits that the message about a slow test shows, the latest first.
 pub const WAITS_SHOWN: usize = 8;
 /// Time limit to start a control plane.
 pub const CONTROL_PLANE_START: Duration = Duration::from_secs(300);
 /// Time limit to start or end a process.
 pub const PROCESS: Duration = Duration::from_secs(120);
-/// Number of attempts to start a server: another process may take the chosen port before the server opens the port.
+/// Maximum number of attempts to start a server. Another process may take the chosen port before the server opens the port.
 pub const PORT_ATTEMPTS: usize = 5;
 /// Interval at which to check something that cannot be watched: a file, or a port that is not open yet.
 pub const POLL: Duration = Duration::from_millis(10);
-/// Largest number of members of a shared fleet.
+/// Maximum number of members of a shared fleet.
 pub const MEMBERS: usize = 3;
-/// Largest response of an agent's admin port that is read, in bytes.
+/// Maximum number of bytes that are read of a response of an agent's admin port.
 pub const ADMIN_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Capacity of the supervisor's channel for commands.
 pub const ORDERS: usize = 1;
-/// Number of attempts to remove a process's scratch folder: a process that was just killed may still write there.
+/// Maximum number of attempts to remove a process's scratch folder. A process that was just killed may still write to the
+/// folder.
 pub const REMOVALS: usize = 100;
 /// Interval between two attempts to remove a scratch folder.
 pub const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);

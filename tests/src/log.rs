@@ -44,7 +44,7 @@ impl Log {
     /// Waits for a line for which `find` returns a value, and returns the value. Checks also the lines before this call.
     ///
     /// # Errors
-    /// If the log ends, or [`EVENTUALLY`] passes, before such a line. The error shows the last lines.
+    /// If no such line appears within [`EVENTUALLY`] or before the log ends. The error shows the last lines.
     pub async fn find<T>(&self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> anyhow::Result<T> {
         watchdog::waits_for(|| format!("{} to say {what}", self.name));
         let mut seen = 0;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Number of a document's lines that a message shows before and after a difference.
+/// Number of lines of a document that a message shows before and after a difference.
 const CONTEXT_LINES: usize = 3;
 
 /// Result of comparing the responses of two servers.

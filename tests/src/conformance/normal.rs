@@ -4,8 +4,9 @@
 //! - A UID becomes its number in order of appearance.
 //! - A time is only checked for plausibility. An object's creationTimestamp must not change. Its deletionTimestamp must be
 //!   between the creation and the response ([`times`]).
-//! - The resourceVersion of an object becomes its rank within the case, in messages too. The resourceVersion of a list or
-//!   bookmark also depends on other writers. So the rank of the newest object that is not newer replaces it.
+//! - The resourceVersion of an object becomes its rank among the resourceVersions in the case, in messages too. The
+//!   resourceVersion of a list or bookmark also depends on other writers. So its placeholder contains the number of
+//!   resourceVersions of the case's objects that are not greater.
 //! - Generated name suffixes, cluster IPs and node ports that the server chose, and continue tokens become placeholders.
 //! - `managedFields` are removed, because memkube has none.
 //! - Repeated causes of an error are removed. kube-apiserver checks metadata up to four times, depending on the kind, but its
@@ -29,7 +30,7 @@ use times::Times;
 /// First bytes of a protobuf document.
 const PROTOBUF: &str = "k8s\0";
 const GENERATED_LETTERS: usize = 5;
-/// Length to which the server cuts the prefix of a generated name.
+/// Number of characters to which the server cuts the prefix of a generated name.
 const GENERATED_PREFIX: usize = 58;
 
 /// Values found in earlier responses of a case. Placeholders replace these values in later responses.
@@ -164,8 +165,8 @@ impl Known {
         format!("<no version, after {rank}>")
     }
 
-    /// Returns the placeholder for a resourceVersion on which other writers have an influence: the rank of the newest object
-    /// of the case that is not newer.
+    /// Returns the placeholder for the resourceVersion of a list or bookmark, which also depends on other writers. The
+    /// placeholder contains the number of resourceVersions of the case's objects that are not greater than `version`.
     fn since(&self, version: u64) -> String {
         format!("<since version {}>", self.versions.range(..=version).count())
     }

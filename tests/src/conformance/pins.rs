@@ -1,6 +1,5 @@
-//! Exact differences in the steps that the table marks as different. The files `*.differs` contain them, so that no difference
-//! grows unnoticed.
-//! unnoticed.
+//! Exact differences in the steps that the table marks as different. The files `*.differs` contain them, so that a test
+//! fails if a difference grows.
 //!
 //! ```text
 //! PATCH {svc}/a {"spec":{"clusterIP":null}} application/merge-patch+json
@@ -17,12 +16,12 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Environment variable. If it is set, the tests rewrite the file with the differences.
+/// Environment variable that makes the tests rewrite the files with the differences.
 const RENEW_VARIABLE: &str = "CONFORMANCE_RENEW";
 const RENEW: &str = "CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube";
-/// Longest call that the file shows, in characters.
+/// Maximum number of characters of a call that the file shows.
 const SHOWN_CALL: usize = 160;
-/// Longest value of the real server that the file contains, in characters. Longer values may have a random order.
+/// Maximum number of characters of a value of the real server in the file. Longer values may have a random order.
 const SHOWN_VALUE: usize = 400;
 const LONG: &str = "(long)";
 const ABSENT: &str = "(absent)";
@@ -135,7 +134,7 @@ fn shown(mark: &Mark) -> String {
     anywhere(mark, &format!("{}\n{}", call.trim_end(), fields.collect::<String>()))
 }
 
-/// Replaces the case's namespace by `{ns}`, because the number in its name depends on earlier cases.
+/// Replaces the case's namespace by `{ns}`, because the namespace's name contains a number that depends on earlier cases.
 fn anywhere(mark: &Mark, text: &str) -> String {
     text.replace(&mark.namespace, "{ns}")
 }

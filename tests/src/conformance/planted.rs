@@ -31,7 +31,7 @@ enum Kind {
     Seen(watch::WatchFault),
     /// Fault: the server keeps its watch history, so no watch gets 410.
     Remembers,
-    /// Fault: the server does not empty deleted namespaces, or does not collect garbage.
+    /// Fault: the server does not empty namespaces that are being deleted, or does not collect garbage.
     Cleaning(Cleaning),
     /// Fault in decoding a request.
     Request(request::Change),

@@ -25,7 +25,8 @@ pub struct Answer {
     pub body: Value,
     /// Body of the response as bytes.
     pub raw: Vec<u8>,
-    /// Time of the response by the server's clock, in seconds since 1970. The time may be up to one second too early.
+    /// Time of the response by the server's clock, in seconds since 1970. The time may be up to one second too early, because
+    /// the start time of the case is in whole seconds.
     pub at_seconds: i64,
 }
 

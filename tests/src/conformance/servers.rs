@@ -19,7 +19,8 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// CRDs of custom kinds that use the features of structural schemas.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
-/// Number of cases to run at once on the real server. Most of the time the cases wait for watches to end.
+/// Number of cases to run at once on the real server. Many cases can run at once, because most of the time they only wait for
+/// watches to end.
 const AT_ONCE: usize = 16;
 const MASTERS: &str = "system:masters";
 /// Bearer token of the admin, as [`ControlPlane`] creates it.
@@ -40,7 +41,8 @@ pub const COMPACTION: Duration = Duration::from_secs(5);
 pub struct Real {
     pub server: Arc<ControlPlane>,
     _cleaners: Option<Process>,
-    // Last field, because Rust drops it last: then the next test gets the server.
+    // Must be the last field. Rust drops the fields in order, so the next test gets the server only after the other fields are
+    // dropped.
     _turn: Turn,
 }
 
@@ -53,7 +55,7 @@ pub async fn real() -> anyhow::Result<Real> {
     Ok(Real { server: Arc::clone(server), _cleaners: None, _turn: turn })
 }
 
-/// Returns a real server for one test, with the controllers that empty deleted namespaces and collect garbage.
+/// Returns a real server for one test, with the controllers that collect garbage and empty namespaces that are being deleted.
 pub async fn real_cleaned() -> anyhow::Result<Real> {
     let real = real().await?;
     let cleaners = real.server.start_cleaners().await?;
@@ -110,14 +112,14 @@ pub async fn ours() -> anyhow::Result<MemKube> {
     ours_cleaned_by(Cleaners { namespaces: false, garbage: false }).await
 }
 
-/// Starts memkube as [`ours`] does, with the controllers that empty deleted namespaces and collect garbage.
+/// Starts memkube as [`ours`] does, with the controllers that collect garbage and empty namespaces that are being deleted.
 pub async fn ours_cleaned() -> anyhow::Result<MemKube> {
     ours_cleaned_by(Cleaners { namespaces: true, garbage: true }).await
 }
 
 /// Controllers of memkube that delete objects.
 pub struct Cleaners {
-    /// True to empty deleted namespaces.
+    /// True to empty namespaces that are being deleted.
     pub namespaces: bool,
     /// True to collect garbage.
     pub garbage: bool,

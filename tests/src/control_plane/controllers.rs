@@ -12,7 +12,7 @@ const ELECTION: [&str; 4] = [
     "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=300ms",
 ];
-/// Controllers that empty deleted namespaces and collect garbage (objects whose owners do not exist).
+/// Controllers that collect garbage (objects whose owners do not exist) and empty namespaces that are being deleted.
 const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 
 impl ControlPlane {
@@ -60,7 +60,8 @@ impl ControlPlane {
             // Open no port, because no test sends requests to kube-controller-manager.
             "--secure-port=0".into(),
             format!("--controllers={controllers}").into(),
-            // Key that signs the tokens in Secrets, and the certificate authority that is added to them.
+            // kube-controller-manager needs these files to fill Secrets for tokens: the key that signs the tokens, and the
+            // certificate authority that it adds to the Secrets.
             "--service-account-private-key-file".into(),
             self.folder.join("certificates/apiserver.key").into_os_string(),
             "--root-ca-file".into(),

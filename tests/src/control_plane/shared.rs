@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
 
 /// Returns the control plane for tests that need a server but no fleet. All these tests share the control plane. The namespace
-/// controller runs, so the objects in a deleted namespace are deleted too.
+/// controller runs, so deleting a namespace also deletes the objects in it.
 pub async fn shared() -> anyhow::Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = || Options {

@@ -42,7 +42,8 @@ pub struct Cluster {
     pub control_plane: &'static ControlPlane,
     /// Namespace in the cluster that no other test uses.
     pub namespace: String,
-    // Last field, because Rust drops it last: then the next test gets the cluster.
+    // Must be the last field. Rust drops the fields in order, so the next test gets the cluster only after the other fields are
+    // dropped.
     turn: Turn,
 }
 
@@ -54,9 +55,9 @@ impl Cluster {
         let shared = &CLUSTERS[kind as usize];
         let turn = Turn::of(&shared.turn).await;
         let control_plane = shared.control_plane.get_or_try_init(|| start(kind)).await?;
-        // An earlier test may have revoked the agent's rights to EndpointSlices.
+        // Grant the agent's rights to EndpointSlices again, because an earlier test may have revoked them.
         manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
-        // The agent of an earlier test may have been killed before it could release its Leases.
+        // Delete the agent's Leases, because the agent of an earlier test may have been killed before it could release them.
         let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
         let namespace = format!("{namespace}-t{}", TESTS.fetch_add(1, Ordering::Relaxed) + 1);
@@ -81,16 +82,16 @@ impl Cluster {
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 
-    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy. `line` records the writes of this agent. The
-    /// audit log cannot do so, because replicas share a user.
+    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy. `line` records the writes of this agent. The audit
+    /// log does not show which replica made a write, because all replicas have the same user name.
     pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
         let kubeconfig = access.write_kubeconfig(self.control_plane.folder())?;
         Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
     }
 
-    /// Starts kube-controller-manager with these controllers and a Lease. The next test begins after the process has ended, so
-    /// that the next test does not see its last writes.
+    /// Starts kube-controller-manager with these controllers and a Lease. The next test begins after this process has ended, so
+    /// that the next test sees none of its writes.
     pub async fn start_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let process = self.control_plane.start_elected_controller_manager(controllers).await?;
         self.turn.outlasts(&process);

@@ -19,7 +19,8 @@ const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
 /// Cluster id in the manifest [`HUB_MEMBER`], which tests replace by the id of their member.
 const EXAMPLE: &str = "member-1";
 
-/// Returns `deploy/hub-member.yaml` with a member's cluster id, as the file's first lines request.
+/// Returns `deploy/hub-member.yaml` with a member's cluster id in place of `member-1`, as the first comment in the file
+/// requires.
 #[must_use]
 pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)

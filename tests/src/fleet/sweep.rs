@@ -9,7 +9,8 @@ use kube::core::{ApiResource, GroupVersionKind, ResourceExt as _};
 use kube::{Api, Client};
 use serde_json::json;
 
-/// Removes all objects of our API group, the agents' Leases, and all Services and EndpointSlices except the API server's own.
+/// Removes all objects of our API group, the agents' Leases, and all Services and EndpointSlices outside of the namespace
+/// `default`. In `default` the API server has a Service and an EndpointSlice of its own.
 pub(super) async fn sweep(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let client = control_plane.admin();
     for definition in all(Form::Full) {

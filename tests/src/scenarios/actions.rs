@@ -49,7 +49,7 @@ impl Action {
         Self::AllowImport,
     ];
 
-    /// Creates the objects that the action needs. The fleet has settled once its agents make no more writes.
+    /// Creates the objects that the action needs. After the return, the agents may still make writes for these objects.
     pub async fn prepare(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         match self {
             Self::Export => Ok(()),

@@ -73,7 +73,7 @@ async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importe
     now(rich::SLICE, in_zone("zone-2", "node-2")).await?;
     let four = |zone: &str| rich::slice("IPv4", json!([{"addresses": ["10.1.0.2"], "zone": zone}]));
     rich::arrives(importer, &[four("zone-2"), sixes_at_first.clone()]).await?;
-    now(rich::SLICE, in_zone("zone-2", "node-3")).await?; // this field is not exported
+    now(rich::SLICE, in_zone("zone-2", "node-3")).await?; // `nodeName` is not exported
     now(rich::SLICE, in_zone("zone-3", "node-3")).await?;
     rich::arrives(importer, &[four("zone-3"), sixes_at_first]).await?;
 

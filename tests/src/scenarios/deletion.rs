@@ -1,5 +1,5 @@
-//! Scenarios of deletions by Kubernetes: all objects in a deleted namespace, and the objects that a deleted object owns. On
-//! real servers kube-controller-manager deletes these objects some time later. memkube deletes them at once.
+//! Scenarios of deletions by Kubernetes: of the objects in a namespace that is being deleted, and of the objects that a deleted
+//! object owns. On real servers kube-controller-manager deletes these objects some time later. memkube deletes them at once.
 
 use crate::audit::FleetMark;
 use crate::environment::{AgentPlace, Backend, Environment};

@@ -24,7 +24,8 @@ const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// Place of the exporter's agent. This agent writes to the hub when a slice changes.
 const EXPORTER: AgentPlace = AgentPlace::Member(0);
-/// Number of changes that must make the expected writes and no others. The fleet has settled if all of them do.
+/// Number of changes of the marker Service after a fault. If each of these changes causes only the expected writes, the fleet
+/// has settled.
 const SETTLED_CHANGES: usize = 5;
 
 /// Fleet that has exported and imported a Service and makes no more writes.
@@ -169,7 +170,8 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let mark = env.backend.mark().await?;
         let replaced = roles.replace("fleetnet-member-agent", &PostParams::default(), &older).await?;
 
-        // The agent sends the first heartbeat within 10 s, and repeats a denied heartbeat after about 1, 2 and 4 s.
+        // Wait for four denied heartbeats. The agent sends the first heartbeat within 10 s, and repeats a denied heartbeat
+        // after about 1, 2 and 4 s.
         let deadline = Deadline::start();
         while heartbeats(env, &mark, 403).await? < 4 {
             deadline.check().context("four heartbeats that are denied")?;

@@ -7,7 +7,7 @@ use fleetnet_tests::{binaries, run};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Numbers of Services and of slices for each Service with the flag `--smoke`.
+/// With the flag `--smoke`, the bench exports and imports two Services with two slices each.
 const SERVICES: u64 = 2;
 const SLICES: u64 = 2;
 
@@ -28,8 +28,9 @@ async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
 fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
-    // Expected writes for each Service with its slices. The agents' part is the sum of the ledgers of a first export and a
-    // first import.
+    // Expected writes. For each Service, a user creates the Service, the ServiceExport, the MultiClusterService and the slices.
+    // For each Service, the agents make the writes in the ledgers of a first export and a first import: 19, and 5 for each
+    // slice.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
     let writes = &report["import"]["writes"];
     assert_eq!(writes["users"], by_users, "{writes}");

@@ -49,8 +49,9 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
             repairs += 1;
             deadline.check()?;
         }
-        // The agent counts a repair only if it repeats an earlier write. The agent created the slice, so the first repair does
-        // not count.
+        // The agent pauses after 10 counted repairs. A repair counts if it has the same content as the agent's previous write
+        // to the slice. The first repair may not count, because the agent's previous write is the create of the slice. So there
+        // are 10 or 11 repairs.
         assert!((10..=11).contains(&repairs), "{repairs} repairs");
 
         let imports = importer.api::<MultiClusterService>();

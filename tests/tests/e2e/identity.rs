@@ -158,7 +158,8 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         waiting.ready().await?;
         is_blocked(&owner, &[&of_first, &of_second]).await?;
 
-        // 30 s after the owner announced its stop, the other cluster takes over.
+        // Now the second cluster owns the cluster id. Stop its agent: 30 s after this agent has announced its stop, the first
+        // cluster takes over.
         waiting.terminate().await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
         owner.ready().await

@@ -21,8 +21,8 @@ use tokio::time::sleep;
 const GAPS: [u64; 6] = [0, 5, 10, 15, 20, 25];
 const RECORD: &str = "networking.fleet.azure.com/service-in-use-by";
 
-/// Namespaces of the members in the hub. If the order of names decided a tie, the second claimer would win, and the test would
-/// fail.
+/// Namespaces of the members in the hub. The name of the first claimer's namespace sorts after that of the second. So if the
+/// order of names decided between the claims, the second claimer would win and the test would fail.
 const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";

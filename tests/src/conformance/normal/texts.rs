@@ -1,4 +1,4 @@
-//! Normalization of values inside texts that differ on any two servers.
+//! Patterns of values that differ on any two servers, in texts such as error messages.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 pub(super) struct Patterns {
     pub(super) uid: Regex,
     pub(super) time: Regex,
-    /// resourceVersion of a client's request or of an object.
+    /// A resourceVersion in an error: that of the client's request or that of the object.
     pub(super) version: Regex,
     /// Newest resourceVersion of the server, or a resourceVersion in a YAML document. The latter may be the version of a list.
     pub(super) current: Regex,
@@ -34,7 +34,8 @@ pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// Returns an object in a message with its fields sorted. If the message quotes the object as a string, it is escaped twice.
+/// Returns the text of an object in a message with sorted fields. `found` is a match of [`Patterns::quoted`]. Some messages
+/// contain the object as JSON, others contain a JSON string with this JSON.
 pub(super) fn ordered(found: &Captures<'_>) -> String {
     let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
     let value = unescaped.as_deref().unwrap_or(&found[1]);

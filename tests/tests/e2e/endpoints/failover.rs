@@ -13,8 +13,9 @@ use tokio::sync::watch;
 
 /// Name of the Lease whose holder runs the active EndpointSlice controller.
 const LEASE: &str = "fleetnet-endpointslices";
-/// Flags of the replicas. After the leader's last renewal, another replica needs 30 s until its controller is active: it
-/// waits, and then observes the slices. The test's steps in this time are much shorter, even on a busy machine.
+/// Flags of the replicas. 30 s after the last renewal by a killed leader, the controller of another replica becomes active. In
+/// the first 15 s the leader's Lease expires. In the next 15 s (`--endpointslices-takeover-after`) the replica checks that no
+/// other controller changes a slice. The test's steps in this time are much shorter, even on a busy machine.
 const FLAGS: [(&str, &str); 6] = [
     ("--endpointslices", "auto"),
     ("--endpointslices-takeover-after", "15s"),
@@ -121,8 +122,8 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
             anyhow::Ok(killed_at)
         };
         let ((), killed_at) = tokio::try_join!(pods.flap(&changes, &stop), kill)?;
-        // Requests of the killed replica may reach the server after the replica has ended. A mark waits until they have a
-        // response.
+        // Requests of the killed replica may reach the server after the replica has ended. Taking a mark waits until these
+        // requests have a response.
         let nobody = cluster.mark().await?;
         let of_killed = cluster.written_by(MEMBER_AGENT, mark).await?;
         assert!((1..=killed_at + 1).contains(&of_killed.count()), "{killed_at} changes:\n{of_killed}");

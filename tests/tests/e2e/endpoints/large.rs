@@ -17,7 +17,7 @@ const FLAPPING: usize = 777;
 /// Number of pods that are created or removed in parallel.
 const AT_ONCE: usize = 16;
 
-/// Pods of the Service `web`. `generation` has, for each pod, how often it was created again.
+/// Pods of the Service `web`. `generation` contains, for each pod, the number of times that the pod was created again.
 struct Pods<'a> {
     workload: &'a Workload,
     generation: Vec<usize>,
