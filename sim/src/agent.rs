@@ -30,14 +30,14 @@ use tokio::time::timeout;
 pub struct LeaseTimes {
     /// Time after which another candidate may acquire a Lease that its holder did not renew.
     pub lease: Duration,
-    /// Time after which a leader stops if it cannot renew its Lease.
+    /// Time without a successful renewal after which a leader stops.
     pub renew: Duration,
     pub retry: Duration,
 }
 
 impl LeaseTimes {
-    /// Durations for tests that wait for a new leader. They are long enough for an agent that gets no processor time for some
-    /// seconds.
+    /// Short durations for tests that wait for a new leader. Even with these durations, an agent that gets no processor time for
+    /// some seconds stays the leader.
     pub const SHORT: Self =
         Self { lease: Duration::from_secs(6), renew: Duration::from_secs(5), retry: Duration::from_millis(500) };
 }
@@ -49,7 +49,7 @@ impl Default for LeaseTimes {
     }
 }
 
-/// Settings of an agent, without its connections to clusters.
+/// Settings of an agent, except its connections to clusters.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Identity of the agent in Leases and Events, and seed of its random numbers. So each running agent needs a different
@@ -181,7 +181,7 @@ impl Start {
         let status = runner.status();
         let (stop, stopped) = Shutdown::new();
         let (end, ended) = watch::channel(None);
-        // A separate task runs the agent, so that a panic ends only the agent, as an error does.
+        // Run the agent in a separate task, so that a panic ends only the agent, as an error does.
         let running = Aborted(tokio::spawn(runner.run(stopped)));
         let abort = tokio::spawn(watch_over(running, end)).abort_handle();
         Ok(Agent { name: self.name, registry, stop, status, blocked, ended, abort })
@@ -259,7 +259,7 @@ impl Agent {
     /// Leases.
     pub async fn kill(&self) {
         self.abort.abort();
-        // The channel closes at the end of the agent's task, because the task owns the sender.
+        // Wait until the channel is closed. The agent's task owns the sender, so the channel is closed when the task ends.
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }

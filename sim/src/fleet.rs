@@ -94,7 +94,7 @@ pub struct Member {
     pub server: Server,
 }
 
-/// Contents of all servers of a fleet at one moment. [`Fleet::restore`] restores them.
+/// Copy of the contents of all servers of a fleet, which [`Fleet::restore`] writes back.
 #[derive(Debug)]
 pub struct Backup(Vec<memkube::Backup>);
 
@@ -230,7 +230,7 @@ impl Fleet {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
     }
 
-    /// Returns a copy of the current contents of all servers.
+    /// Returns a copy of the current contents of all servers, for [`Fleet::restore`].
     #[must_use]
     pub fn backup(&self) -> Backup {
         Backup(self.servers().map(|(_, server)| server.memkube().backup()).collect())

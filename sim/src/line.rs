@@ -17,14 +17,14 @@ use tokio::time::sleep;
 /// depends on them.
 const NOT_COUNTED: [&str; 2] = ["leases", "events"];
 
-/// Time to wait until concurrent writes have finished. Virtual time passes only while all tasks are idle, so any duration is
-/// enough.
+/// Time to wait until the server has executed concurrent writes. On paused time, a timer ends only when all other tasks wait, so
+/// even a short time is long enough.
 const CARRIED_OUT: Duration = Duration::from_millis(1);
 
 /// Write of an agent at which its connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Number of the write at which to cut, from 1.
+    /// Sequence number of the write at which the connection is cut, from 1.
     pub write: usize,
     /// Moment of the cut, before or after the server executes the write.
     pub side: Side,
@@ -35,8 +35,8 @@ pub struct Cut {
 pub enum Side {
     /// The connection is cut before the write: the write does not reach the server.
     Before,
-    /// The connection is cut before the write, but concurrent writes still reach the server. The agent gets no response to these
-    /// writes.
+    /// The connection is cut before the write at which the cut is planned, but writes that are in flight at the same time still
+    /// reach the server. The agent gets no response to any of these writes.
     Overtaken,
     /// The connection is cut after the write: the write reaches the server, but the agent gets no response.
     After,
@@ -56,7 +56,7 @@ struct State {
     passes: watch::Sender<Passes>,
 }
 
-/// Traffic that a connection still lets through.
+/// Traffic that a connection still forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     Everything,
@@ -123,7 +123,7 @@ impl Line {
         pending().await
     }
 
-    /// Waits until concurrent writes have finished, then cuts the connection.
+    /// Waits until the server has executed concurrent writes, and then cuts the connection.
     async fn sever_behind_others(&self) -> ! {
         self.0.passes.send_replace(Passes::Requests);
         sleep(CARRIED_OUT).await;

@@ -16,16 +16,16 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// Time in which all effects of an action happen. In this time, the Leases of a crashed agent expire, and the grace period of the
-/// derived Service ends.
+/// Time within which all effects of an action happen. This includes the expiry of the Leases of a crashed agent, and the grace
+/// period of the derived Service.
 const DONE: Duration = Duration::from_secs(40);
 /// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(40);
 /// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
-/// Time in which all writes of an action are made, with a heartbeat of each member.
+/// Time within which all writes of an action are made, including a heartbeat of each member.
 const WRITTEN: Duration = Duration::from_secs(12);
-/// Time in which a new agent becomes the leader.
+/// Time within which a new agent becomes the leader.
 const LED: Duration = Duration::from_secs(10);
 /// Time limit for the write at which an agent crashes.
 const SOON: Duration = Duration::from_secs(30);

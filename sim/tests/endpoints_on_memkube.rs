@@ -189,8 +189,8 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
     forbidden
 }
 
-/// Duration that is longer than the life of a watch plus the wait after a denied watch. After this time, the agent has noticed
-/// that it lost a right.
+/// Duration after which an agent has noticed that it lost a right: longer than the lifetime of an open watch plus the wait after
+/// a denied watch.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]
@@ -260,7 +260,7 @@ fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs
                 workload.service(&name).await?;
                 workload.pods(&name, &["10.1.0.1"]).await?;
             }
-            // Wait less than 10 s, the time after which a request without a response fails.
+            // Wait 5 s, so that the requests without a response are still in flight: they fail after 10 s.
             sleep(Duration::from_secs(5)).await;
             let slices =
                 async || Ok::<_, kube::Error>(workload.user.api::<EndpointSlice>().list(&Default::default()).await?);

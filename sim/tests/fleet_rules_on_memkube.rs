@@ -15,7 +15,7 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-/// Time in which the features in a deleted MemberAgent stay valid.
+/// Time for which the features of a member stay valid after its MemberAgent was deleted.
 const MINUTE: Duration = Duration::from_secs(60);
 /// Time in which all effects of a change become visible.
 const SOON: Duration = Duration::from_secs(1);
@@ -29,7 +29,8 @@ where
 
 fleetnet_tests::fleet_rule_tests!(run_scenario);
 
-/// Returns the number of writes to MemberAgents in this number of seconds, which include the ledger's own waits.
+/// Returns the number of writes to MemberAgents in `seconds`. The ledger itself waits for 5 s, so the sleep here is shorter by 5
+/// s.
 async fn heartbeats(env: &Environment<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
     const OF_LEDGER: u64 = 5;
     let mark = env.backend.mark().await?;
@@ -60,7 +61,8 @@ fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_chang
         assert_eq!(heartbeats(&env, 20).await?, lines(answered));
         sees_shares(&env, 0, [1, 1, 2, 0, 0]).await?;
         sees_shares(&env, 1, [0, 0, 0, 1, 1]).await?;
-        // The number of endpoints stays the same, so that no count in the MemberAgents changes.
+        // Change an endpoint without a change of the number of endpoints. So no count in the MemberAgents changes, and the hub
+        // agent does not answer the heartbeats.
         env.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
         assert_eq!(heartbeats(&env, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
         env.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;

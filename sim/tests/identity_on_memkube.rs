@@ -31,7 +31,8 @@ const SECOND: usize = 2;
 
 const SECONDS: Duration = Duration::from_secs(5);
 const MINUTES: Duration = Duration::from_secs(600);
-/// Time that a restart of the id's owner may take, without a takeover by another cluster.
+/// Duration of a restart of the agent of the cluster that owns the id. During this time, another cluster must not take the id
+/// over.
 const RESTART: Duration = Duration::from_secs(30);
 /// Default of `--member-takeover-after`.
 const TAKEOVER: Duration = Duration::from_secs(1_800);

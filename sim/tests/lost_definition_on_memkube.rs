@@ -19,11 +19,12 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// Time in which the last announced features stay valid after the CRD is deleted.
+/// Time for which the last announced features stay valid after the CRD is deleted.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Duration after which agents look for a missing kind only every five minutes.
+/// Duration in which the back-off grows to its maximum: after it, agents look for a missing kind only every five minutes.
 const LONG: Duration = Duration::from_secs(900);
-/// Time in which all agents notice that the kind exists again, and announce their features.
+/// Time within which all agents notice that the kind exists again, and announce their features: five minutes until the next
+/// attempt, plus a reserve.
 const ANNOUNCED: Duration = Duration::from_secs(370);
 
 /// Returns a fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.

@@ -41,7 +41,7 @@ fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FLEET).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
-        // A watch keeps the faults from its start. So stop the agents first: after their restart, their watches have the faults.
+        // Stop the agents, and start them again with the faults: a watch that is already open gets no faults.
         env.backend.0.stop_agents().await?;
         let faults = RandomFaults::new(1);
         faults.start(&env.backend.0);

@@ -30,7 +30,7 @@ use tokio::time::sleep;
 
 /// Time in which all effects of an action happen, including the end of the grace period of the derived Service.
 const DONE: Duration = Duration::from_secs(10);
-/// Time in which the test counts heartbeats. With the ledger's wait of 5 s, the sum is one minute.
+/// Time for which the test counts heartbeats. The ledger waits for 5 s more, so the total is one minute.
 const MINUTE: Duration = Duration::from_secs(55);
 /// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(20);

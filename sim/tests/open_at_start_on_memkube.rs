@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 
 /// Time after the hub agent's start in which it lacks a right.
 const LACKING: Duration = Duration::from_secs(2);
-/// Time in which the hub agent notices that it has the right, and all changes arrive.
+/// Time within which the hub agent notices that it has the right, and all changes arrive.
 const NOTICED: Duration = Duration::from_secs(60);
 
 /// Forbids all agents to list or watch a resource of the hub, while the returned flag is set.

@@ -1,5 +1,5 @@
-//! Tests that take too long on real servers: hours without a change, the grace period of derived Services, Leases that expire.
-//! Time is paused here, and jumps when all tasks wait.
+//! Tests that take too long on real servers: half an hour without a change, the grace period of derived Services, Leases that
+//! expire. Time is paused here: when all tasks wait, the clock jumps to the next timer.
 
 mod support;
 
@@ -30,17 +30,18 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
         let ledger = env.backend.since(&mark).await?;
         assert_eq!(ledger.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{ledger}");
         assert_eq!(ledger.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{ledger}");
-        // Expected renewals: one Lease of the hub agent and four Leases of each member agent, each renewed every 2 s.
+        // Expected renewals: the hub agent has one Lease, and each of the two member agents has four Leases. These 9 Leases are
+        // renewed every 2 s.
         let renewals = ledger.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
         let expected = SECONDS / 2 * 9;
         assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
 
-        // Expected heartbeats: one write of each member every 10 s. The hub agent writes nothing.
+        // Expected heartbeats: one write of each of the two members every 10 s. The hub agent writes nothing.
         let beats = ledger.clusters().map(|ledger| ledger.heartbeats().count()).sum::<usize>();
         let expected = SECONDS / 10 * 2;
         assert!(beats.abs_diff(expected) < expected / 100, "{beats} heartbeats, not about {expected}");
 
-        // After hours without a change, the fleet still reacts to a change.
+        // After half an hour without a change, the fleet still reacts to a change.
         env.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
         let begun = Instant::now();
         env.user(1).sees("app", &["10.1.0.2"]).await?;
@@ -82,8 +83,8 @@ fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports()
         let of_service = "fleet_networking_service_export_duration_milliseconds_count{origin_cluster_id=\"member-1\"}";
         let of_slice = "fleet_networking_endpointslice_export_import_duration_milliseconds_count{\
                         destination_cluster_id=\"member-2\",is_first_import=\"true\",origin_cluster_id=\"member-1\"}";
-        // With paused time, no time passes between the two clusters. So the measured latency is zero, and the sample is corrected
-        // (clamped).
+        // With paused time, no time passes between the write in the first cluster and the write in the second one. The measured
+        // latency is zero, so the sample is corrected (clamped).
         let samples =
             |metric: &str| format!("fleet_networking_latency_samples_total{{clock=\"clamped\",metric=\"{metric}\"}}");
         assert_eq!(count(0, of_service).await?, [1]);

@@ -43,7 +43,7 @@ const KINDS: [Kind; 10] = [
 /// MemberAgent.
 const PAUSE_MILLISECONDS: u64 = 15_000;
 const LONG_PAUSE: Duration = Duration::from_secs(65);
-/// Time after the last fault in which all changes arrive, even after a long back-off.
+/// Time after the last fault within which all changes arrive, even after a long back-off.
 const RECOVERED: Duration = Duration::from_secs(400);
 /// Time without writes at the end that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(120);
@@ -160,7 +160,7 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
     env.user(0).export("app").await?;
     env.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&env.user(1), &rich::imported()).await?;
-    // A watch keeps the faults from its start. So stop the agents first: after their restart, their watches have the faults.
+    // Stop the agents, and start them again with the faults: a watch that is already open gets no faults.
     env.backend.stop_agents().await?;
     let (faults, mut content) = (RandomFaults::new(seed), Content { four: 0, six: true });
     faults.start(&env.backend.0);
@@ -179,7 +179,7 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
         trust::name(&env, members, None).await?;
     }
     sleep(RECOVERED).await;
-    // First check without a further change, because a further change would repair a lost update.
+    // Check before the next change: if an update was lost, the next change would repair the slice and hide the loss.
     rich::arrives(&env.user(1), &content.imported()).await?;
     content.four += 1;
     env.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": content.fours()})).await?;

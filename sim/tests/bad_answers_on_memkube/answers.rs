@@ -1,5 +1,5 @@
-//! Tests of bad responses to agents' writes: conflicts, 4xx, 5xx and lost responses. The server fails the write, or executes the
-//! write and then fails.
+//! Tests of bad responses to agents' writes: conflicts, 4xx, 5xx and lost responses. The server either does not execute the
+//! write, or executes the write and then sends an error or no response.
 
 use crate::faults::{ServerFaults, assert_backs_off, is_about_objects, is_heartbeat};
 use crate::trial::{AFTER, BEFORE, LONGEST_BACK_OFF, SOON, Trial, run};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 /// Duration of the faults in these tests.
 const SHORT_FAULT: Duration = Duration::from_secs(180);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Duration that includes a retry of a rejected write. The retry is after 10 minutes.
+/// Duration that is longer than the wait of 10 minutes before a rejected write is retried.
 const REJECTED: Duration = Duration::from_secs(620);
 
 fn is_write(call: &Call) -> bool {
@@ -46,8 +46,8 @@ async fn refused_for_a_while(
     let begun = Instant::now();
     trial.change().await?;
     sleep(SHORT_FAULT).await;
-    // The exporter's agent must write only one object, and sends requests only for this object. Each member agent also sends its
-    // heartbeat.
+    // The change needs one write: the exporter's agent must update the EndpointSliceExport. So all requests are about this
+    // object, except the heartbeats of the two member agents.
     let requested = trial.hub.objects_requested(begun, is_write);
     let resources: Vec<&str> = requested.iter().map(|(resource, _)| resource.as_str()).collect();
     ensure!(resources == ["endpointsliceexports", "memberagents", "memberagents"], "{requested:?}");
@@ -75,11 +75,11 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     trial.create_objects().await?;
     trial.start_agents().await?;
     trial.recovers(within).await?;
-    // Each write was made once if the servers have executed as many writes as without the fault.
+    // If the servers executed exactly as many writes as without the fault ([`WRITES`]), agents repeated no write.
     let ledger = trial.env.backend.ledger().await.objects();
     let beats = trial.hub.request_times(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
-    // Expected heartbeats: each of the two members starts with two heartbeats, and the hub agent writes a status after each
-    // heartbeat. Then each member makes one heartbeat every 10 s.
+    // Maximum number of heartbeat requests: each of the two members sends one at its start and one more in each period of 10 s.
+    // The hub agent may answer each of them with a status. So there are 2 * 2 requests at the start, and 2 * 2 in each period.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
     ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
@@ -88,7 +88,8 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     Ok(())
 }
 
-/// Number of agents' writes for a first export and import: in the hub, in the exporter and in the importer.
+/// Number of agents' writes for the first export and import of one slice, without heartbeats: in the hub, in the exporter and in
+/// the importer. The sum is 24, as in the ledger of ARCHITECTURE.md (19 + 5 for each slice).
 const WRITES: [usize; 3] = [13, 3, 8];
 
 #[test]
@@ -181,7 +182,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
 fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
-        // First reject the exporter's slice in the hub. Later reject the imported slice.
+        // First reject the exported slice in the hub, and later the imported slice in the importer.
         let rejected = |resource: &'static str| {
             move |call: &Call| {
                 let target = &call.target;
@@ -237,7 +238,7 @@ fn a_quota_that_denies_a_slice_is_named_and_the_imported_slices_stay() -> anyhow
             trial.env.user(1).sees_event("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
         ensure!(events == 1, "{events} Events");
         trial.nothing_is_lost(&BEFORE).await?;
-        // Changes of existing objects still arrive.
+        // The quota denies only creates. So a change of an existing slice still arrives.
         exporter.set_endpoints("app-1", &["10.1.0.9"]).await?;
         trial.env.user(1).sees("app", &["10.1.0.9"]).await?;
 

@@ -1,4 +1,5 @@
-//! Tests of objects that agents own: a user edits an object to nonsense, or deletes the object. There are tests for every kind.
+//! Tests of a user who edits an object that agents own, or deletes the object. The edits write useless values. There are tests
+//! for every kind that agents own.
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, run_settled};
 use anyhow::{Context as _, ensure};
@@ -16,7 +17,7 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const REPAIRED: Duration = Duration::from_secs(10);
 /// Time between two edits. After this time, agents no longer count the next edit as part of a dispute.
 const APART: Duration = Duration::from_secs(60);
-/// Most writes that all agents together may make after an edit.
+/// Maximum number of writes that all agents together may make after an edit.
 const WRITES: usize = 16;
 
 /// Kind of objects that agents own. The fleet of these tests has one object of each kind.
@@ -160,7 +161,7 @@ fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Resu
 }
 
 /// Asserts that agents repair an edit that changes the identity of an object: the name or UID in its reference. Agents create the
-/// right object again, with a different name if needed. Users see no other effect.
+/// correct object again, if necessary with another name. Users notice nothing else.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let expected = of_users(&take_snapshot(&trial.env).await?);
@@ -248,8 +249,8 @@ fn an_internal_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()>
     repaired(
         Owned::in_hub("internalserviceimports"),
         [
-            // Any value of the service-type annotation except ClusterIP means LoadBalancer. The namespace, not `clusterId`,
-            // determines the member of a claim.
+            // Both edits do no harm, so agents keep them. Any value of the annotation `service-type` except ClusterIP means
+            // LoadBalancer, which is the type of this claim. The namespace, not `clusterId`, determines the member of a claim.
             harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
             harmless(
                 json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),
@@ -394,7 +395,8 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
             object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
             object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
             object(json!({"metadata": {"labels": null}})),
-            // The annotation only records the measured generation, and the next change of the slice overwrites it.
+            // Agents keep an edit of this annotation: it only records the measured generation, and the next change of the slice
+            // overwrites it.
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", json!("2")),

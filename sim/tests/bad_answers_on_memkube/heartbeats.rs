@@ -88,7 +88,8 @@ fn heartbeats_and_grace_periods_do_not_depend_on_the_wall_clock() -> anyhow::Res
                     ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
                 }
             }
-            // The derived Service outlives its last exporter by 30 s, although the clock is set in between.
+            // After the deletion of its last export, the derived Service must stay for 30 s, although the clock is set in this
+            // time.
             trial.env.user(0).delete::<ServiceExport>("app").await?;
             trial.env.user(1).sees_no_slice("app").await?;
             let begun = Instant::now();

@@ -65,7 +65,8 @@ fn an_outage_of_the_hub_removes_nothing_and_the_fleet_catches_up() -> anyhow::Re
         trial.hub.watches(OpenWatches::Cut("agent"));
         let begun = Instant::now();
         trial.change().await?;
-        // The hub agent cannot renew its Lease, so it ends. In a real cluster, Kubernetes would restart its container.
+        // Wait for the end of the hub agent, which cannot renew its Lease. In a real cluster, Kubernetes would restart its
+        // container.
         let leader = trial.fleet().agent(Place::Hub).context("it runs")?.ended();
         timeout(SOON, leader).await.context("who cannot renew its Lease must not go on")?;
         ensure!(begun.elapsed() < Duration::from_secs(15), "it went on without a Lease for {:?}", begun.elapsed());
@@ -137,7 +138,8 @@ fn a_hub_that_answers_after_two_seconds_is_used_like_a_fast_one() -> anyhow::Res
         let (mark, begun) = (trial.env.backend.mark().await?, Instant::now());
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // The watch shows a written object at once, before the delayed response to the write.
+        // Responses to writes are delayed, but the change is faster: a watch shows a written object before the response to the
+        // write.
         ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
         let ledger = trial.env.backend.since(&mark).await?;
         let [hub, exporter, importer] =

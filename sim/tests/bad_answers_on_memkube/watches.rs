@@ -27,11 +27,12 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
         let begun = Instant::now();
         trial.change().await?;
         trial.nothing_is_lost(&BEFORE).await?;
-        // Only the watches that are open now stay silent. New watches work.
+        // End the fault for new watches. The watches that are already open stay silent.
         trial.hub.end();
         sleep(SOON).await;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // A watch lasts at most 60 s, and the agent waits 5 s more for the end of the watch. The change passes two watches.
+        // The agent restarts a silent watch after at most 65 s: the server should end each watch after at most 60 s, and the
+        // agent waits 5 s more. The change needs two silent watches, but their waits run at the same time.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.says(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
@@ -45,7 +46,8 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
 fn a_watch_whose_version_is_too_old_lists_again_and_loses_nothing() -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
-        // Make the change while no watch is open. Then the server drops its history of events.
+        // Make the change while the server accepts no watch. Later the server drops its history of events, so that new watches
+        // cannot continue from the old resourceVersion.
         let refuse = Some(Status::internal("not now"));
         trial.hub.requests(move |call| {
             let refuse = refuse.clone().filter(|_| is_watch_or_list(call));

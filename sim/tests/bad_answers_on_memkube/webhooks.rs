@@ -1,5 +1,6 @@
-//! Tests of mutating webhooks that change agents' objects in every write. The response to a repair shows that the webhook undid
-//! the repair, so the agents do not repeat it. Otherwise each response would cause another write, without end.
+//! Tests of mutating webhooks that change agents' objects in every write. When an agent repairs an object, the response shows
+//! that the webhook has undone the repair. The agent must not repeat the repair, because each repair would cause the next one,
+//! without end.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, Trial, run};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Duration in which repeated repairs would be visible: agents repeat repairs at least once a minute.
+/// Duration in which a repeated repair would be visible. Agents that repeat repairs do so at least once a minute.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Returns a webhook that changes every object of this kind, in every write to the namespaces of the agents.

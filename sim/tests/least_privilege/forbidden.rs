@@ -1,4 +1,4 @@
-//! Tests of requests that no role may allow: with other namespaces, names or resources than an agent needs.
+//! Tests that roles deny requests that agents do not need: requests for other namespaces, names or resources.
 
 use super::fleet_with;
 use crate::rbac::Record;

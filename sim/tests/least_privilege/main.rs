@@ -136,7 +136,8 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
         ..ObjectMeta::default()
     };
     workload.user.api::<EndpointSlice>().create(&PostParams::default(), &twin).await?;
-    // After the foreign create of a slice, the controller becomes inactive and waits again. Then it removes the duplicate.
+    // The test has created a slice. This foreign write makes the controller inactive, and it waits 3 minutes again. Then the
+    // controller removes the duplicate slice.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 http 8080/TCP: 10.1.0.1 ready pods-0"]).await.map(drop)
 }

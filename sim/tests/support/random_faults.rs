@@ -47,7 +47,7 @@ impl RandomFaults {
         (*random >> 33) % below
     }
 
-    /// Checks that each fault has happened to at least this number of writes.
+    /// Checks that each fault has happened to at least `least` writes.
     ///
     /// # Errors
     /// If a fault happened less often. The message names the counts.
@@ -58,7 +58,7 @@ impl RandomFaults {
     }
 
     fn late(&self) -> Duration {
-        // Half of the requests have no delay.
+        // Return no delay for half of the requests.
         if self.draw(2) == 0 { Duration::ZERO } else { Duration::from_millis(self.draw(LATE_MILLISECONDS)) }
     }
 }

@@ -105,7 +105,7 @@ pub(crate) struct World {
     serves: bool,
     /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed.
     complete: BTreeSet<Input>,
-    /// Relist epoch of each input at the time of its latest list.
+    /// Latest relist epoch of each input. `retold` contains the inputs that must be listed again because their epoch has changed.
     readings: BTreeMap<Input, u64>,
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
