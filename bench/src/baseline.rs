@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
-/// Baseline: its clients, its watches, and the templates of its objects.
+/// State of the baseline: its clients, its watches, and the templates of its objects.
 pub struct Baseline {
     /// Clients that make all writes of the baseline.
     pub users: Arc<Users>,
@@ -43,8 +43,8 @@ pub struct Passed {
 }
 
 impl Baseline {
-    /// Creates the CRDs, namespaces and watches of the baseline. Call this after the import by the agents, whose objects are the
-    /// templates for the objects of the baseline.
+    /// Creates the CRDs, namespaces and watches of the baseline. Call this after the agents' import, because the agents' objects
+    /// are the templates for the objects of the baseline.
     pub async fn prepare(environment: &Environment, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
         let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_baseline(it))).collect();
         let world = World::of_baseline();

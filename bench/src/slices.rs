@@ -1,4 +1,4 @@
-//! Cost of a reconcile and of an event in the EndpointSlice library alone, on scenarios in files.
+//! Measurement of the EndpointSlice library alone: the cost of a reconcile and of an event, for scenarios in files.
 //!
 //! ```text
 //!  generate ─► files ─► scenario ─┬─► full        (plan over everything, written) ─┬─► line (JSON)     ─┬─► compare

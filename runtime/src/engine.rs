@@ -74,8 +74,8 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) reading: u64,
     /// True if the current or next list reports every object again, also unchanged ones.
     pub(crate) is_relisted: bool,
-    /// True if the source was completely listed before. If the server stops providing the kind, the cached objects become
-    /// outdated.
+    /// True if the source was completely listed before. The view then has objects, which become outdated if the server stops
+    /// providing the kind.
     pub(crate) was_complete: bool,
     /// True while the watch is connected to its server, or has not failed yet.
     in_touch: bool,
@@ -241,8 +241,11 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Handles a 403 or 404 to a list or watch. A complete view stays in use after a 403, unless the source sets
-    /// `freezes_when_forbidden`. After a 404 or such a 403, the state of a complete view becomes unknown.
+    /// Handles a 403 or 404 to a list or watch of a source. The new state of the view:
+    ///
+    /// - The source was completely listed before: unknown after a 404, and after a 403 if the source sets
+    ///   `freezes_when_forbidden`. After any other 403, the view stays in use.
+    /// - The source was never completely listed: absent if the source is optional, otherwise incomplete.
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {

@@ -24,8 +24,8 @@ use crate::slots::Target;
 /// UID and resourceVersion of the object as the agent knows it. `None` if the object does not exist.
 pub(crate) type State = Option<(Uid, u64)>;
 
-/// Id of an object: its source (cluster and kind) and a hash of its name. Small, because the agent remembers every write for a
-/// minute.
+/// Id of an object: its source (cluster and kind) and a hash of its name. The hash keeps the id small, because the agent
+/// remembers every write for a minute.
 type Id<S> = (S, u64);
 
 /// Content of this agent's last writes to an object, and the object's state after these writes.
@@ -52,7 +52,7 @@ struct Fight<K, S> {
     is_reported: bool,
 }
 
-/// Fight with another writer over an object, whose start or end the engine must report, and the key that writes the object.
+/// Fight with another writer whose start or end the engine must report: the key that writes the object, and the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,

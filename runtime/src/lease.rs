@@ -213,7 +213,7 @@ impl Election {
         }
     }
 
-    /// Takes all Leases or none. If another process holds a Lease, returns its holder.
+    /// Takes all Leases or none. If another process holds a Lease, returns this process and the Lease.
     async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
         // Read all Leases, even if another process holds the first one: the expiry of a Lease counts from the first read of that
         // Lease.

@@ -18,7 +18,8 @@ pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// An API server executes far fewer writes for one client (850 per second in a first import). Only a bug reaches this maximum,
 /// such as plans that undo each other.
 pub const WRITES_PER_SECOND_CEILING: u32 = 2_000;
-/// Longest burst of writes, as a period: the writes of this period at the rate [`WRITES_PER_SECOND_CEILING`] may be sent at once.
+/// Maximum burst of writes, given as a duration: the number of writes that [`WRITES_PER_SECOND_CEILING`] allows in this duration
+/// may be sent at once.
 pub(crate) const WRITE_BURST: Duration = Duration::from_secs(1);
 /// Timeout of a write, and of the GET after a write with an unknown outcome.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);

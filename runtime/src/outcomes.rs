@@ -15,7 +15,7 @@ use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
 use crate::writer::{Outcome, Seen, WriteResult};
 
-/// Finished write, with what the engine knew when the write began.
+/// Finished write: its outcome, and what the engine knew about the object when the write began.
 pub(crate) struct Ended<L: Logic> {
     pub(crate) key: L::Key,
     /// Hash of the write's content, without its precondition.

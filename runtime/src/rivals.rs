@@ -31,7 +31,7 @@ pub(crate) struct Inquiries<L: Logic> {
 
 struct OfCluster<L: Logic> {
     under_way: usize,
-    /// Fights whose GET, which finds the other writer, has not started. At most one entry for each object.
+    /// Fights that wait for the GET that looks up the other writer. At most one entry for each object.
     waiting: BTreeMap<Target<L::Source>, Waiting<L>>,
 }
 
@@ -146,8 +146,8 @@ struct Managed {
     fields: Value,
 }
 
-/// Field managers of fleetnet's hub agent and member agent. These agents set finalizers on each other's objects, but seldom undo
-/// each other's writes. So a message about a fight names them only if there is no other manager.
+/// Field managers of fleetnet's hub agent and member agent. Both agents set finalizers on the same objects, but seldom undo each
+/// other's writes. So a message about a fight names these agents only if there is no other manager.
 const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
 
 /// Returns the names of the field managers except `own`, with the fields that they set, the latest first. Agents of fleetnet are

@@ -61,7 +61,7 @@ pub enum RunError {
     LeadershipLost,
     #[error("leader election failed: {0}")]
     Lease(#[from] LeaseError),
-    /// All watches have ended, although watches never should.
+    /// All watches have ended without a shutdown. Only a bug can cause this, because a watch retries after every failure.
     #[error("the watches have ended: this is a bug in this agent, please report it")]
     WatchesEnded,
 }

@@ -38,7 +38,7 @@ pub(crate) struct Slots<K, T> {
     clusters: Vec<Cluster<K>>,
     /// Objects with a write in flight. A second write to the same object waits until the first has ended.
     busy: BTreeMap<T, Busy<K>>,
-    /// Shortest average time between two writes to one cluster, at the maximum rate.
+    /// Average time between two writes to one cluster at the maximum rate.
     interval: Duration,
 }
 
@@ -247,8 +247,7 @@ mod tests {
         Flow { id: FlowId(number), most_in_flight: usize::MAX }
     }
 
-    /// Returns slots of two clusters, the hub (0) and a member (1). Writes of the keys 1000, 1001 and so on use all slots of the
-    /// hub.
+    /// Returns slots of two clusters, `HUB` and `MEMBER`. Writes of the keys 1000, 1001 and so on use all slots of the hub.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
         let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {

@@ -1,4 +1,5 @@
-//! Test kit of the engine: a toy agent that copies objects, two servers in memory with faults, and a world that connects them.
+//! Test kit of the engine: a toy agent that copies objects, two simulated servers with faults, and the type `World` that connects
+//! them.
 //!
 //! The test delivers the watch events itself, so the test decides their order.
 

@@ -179,7 +179,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let replacement = self.inner.clone();
-        // The original service has been polled ready, its clone has not, so the original sends this request.
+        // Send this request with the original service, because the original has been polled until ready and its clone has not.
         let ready = std::mem::replace(&mut self.inner, replacement);
         Box::pin(send_with_token(ready, self.token.clone(), request))
     }

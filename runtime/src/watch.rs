@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            +--> streaming list --+          +-- cut, silent, failed: back-off, check, then follow on from the same version
-//!   start ---+   (server refuses)  +--> follow +-- ended in time: follow on at once; check first if it was quiet or early
+//!   start ---+   (server rejects)  +--> follow +-- ended in time: follow on at once; check first if it was quiet or early
 //!            +--> list in pages ---+          +-- version too old (410), server's data went back: relist
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! starts with a list.
 //!
 //! The check in the diagram compares the server's revision with the position of the watch. A server that was restored from a
-//! backup is behind the position, and would omit all changes between the two.
+//! backup is behind the position. A watch from the position would miss all changes before the server reaches the position again.
 
 mod conclude;
 mod pages;

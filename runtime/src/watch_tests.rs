@@ -395,7 +395,7 @@ async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watch
         open.event("MODIFIED", &object("a", 101, "three"));
         fixture.expect_events(vec![applied("a", 101, "three")]).await;
 
-        // The streaming list fails, so the next list is in pages.
+        // The server has rejected a streaming list before, so the watch lists in pages again after a 410.
         open.error(410, "too old");
         assert_eq!(fixture.next_request().await.query, "limit=500");
     }

@@ -31,8 +31,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// Returns the name of the binary. The executable that xtask builds contains all programs, and its first argument is this
-    /// name.
+    /// Returns the name of the program's binary. The executable that xtask builds contains all programs, and runs the program
+    /// that its first argument names.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -63,8 +63,8 @@ impl<L: Logic> Watcher<L> {
 
     /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind.
     ///
-    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would be
-    /// silent, and would omit every change up to it.
+    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would
+    /// receive nothing until the server reaches the version, and would miss every change before it.
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
         let Some(position) = self.position else { return Ok(()) };
         let body = timeout(WATCH_ANSWER_TIMEOUT, self.request_page(1, None))

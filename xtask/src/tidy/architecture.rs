@@ -87,7 +87,7 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
     "runtime/src/lease",  // writes of Leases
     "runtime/src/watch",  // watches and lists
     "runtime/src/events", // writes of Events
-    "runtime/src/client", // sends the requests of the others
+    "runtime/src/client", // sends the requests of the other modules
     "runtime/src/token",  // adds the bearer token
     "runtime/src/admin",  // serves metrics and probes, makes no requests
 ];

@@ -13,7 +13,8 @@ const END: &str = " -->";
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
 /// Programs whose commands also occur in prose. In backquotes, the name followed by a word is a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// Smallest number of underscores after `::` by which a name in the docs counts as a test, because names of tests are sentences.
+/// Minimum number of underscores after `::` in the name of a test in the docs. Names of tests are sentences, so a name with fewer
+/// underscores is the name of something else.
 const SENTENCE: usize = 3;
 
 /// Returns names in the docs that should be tests but do not exist: in a column of tests, or as `file::test` anywhere.
