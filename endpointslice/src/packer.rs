@@ -6,7 +6,7 @@
 //! [`pack`] follows the three steps of KEP-752's algorithm. The algorithm never moves an item between buckets:
 //!
 //! 1. Keep every item where it is.
-//! 2. Fill buckets that must be written anyway.
+//! 2. Fill buckets that must be written in any case.
 //! 3. Create new buckets for the remaining items. If the last items fit in a bucket that need not be written, fill this one
 //!    bucket instead.
 //!
@@ -115,8 +115,8 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
     (fates.collect(), removed)
 }
 
-/// Steps 2 and 3 of [`pack`]: puts the remaining items into buckets that change anyway, then into new full buckets. The last
-/// items go into an unchanged bucket with enough room, or else into a new bucket.
+/// Steps 2 and 3 of [`pack`]: puts the remaining items into buckets that must be written in any case, then into new full buckets.
+/// The last items go into an unchanged bucket with enough room, or else into a new bucket.
 pub(crate) fn place<I: Item>(
     rest: Vec<I>,
     buckets: &[Bucket<'_, I>],

@@ -114,7 +114,8 @@ impl SliceTracker {
 
     /// Settles a create or update. `slice` is the stored slice in the response of the API server.
     ///
-    /// Returns true if another writer wrote to slices of the Service meanwhile, so that the Service must be planned again.
+    /// Returns true if another writer wrote to slices of the Service while writes were pending, so that the Service must be
+    /// planned again.
     #[must_use]
     pub fn stored(&mut self, write: PendingWrite, slice: &EndpointSlice) -> bool {
         self.settle(&write, |tracked| {

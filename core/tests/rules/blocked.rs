@@ -201,7 +201,8 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     });
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there",

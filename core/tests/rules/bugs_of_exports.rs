@@ -1,5 +1,5 @@
-//! Tests that fleetnet does not have the known bugs of the Go agents about weights, conflicts and outcomes. docs/behaviour.md
-//! lists the bugs by number.
+//! Tests that fleetnet does not have the known bugs of the Go agents in weights, conflicts and outcomes of conflict resolution.
+//! docs/behaviour.md lists the bugs by number.
 
 use crate::fleet::{
     count, edit_service, export, export_condition, export_of, hold, import_in_hub, imported, set_endpoints,
@@ -306,9 +306,9 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
     }
 }
 
-/// Returns a fleet in which two members export the same ports. Then the Service of member-2 is deleted and created again with
-/// other ports: before the agent of member-2 crashes if `at_once` is true, otherwise after the crash. The agent crashes after
-/// `writes` writes, and restarts at the end.
+/// Returns a fleet in which two members export the same ports. Then the Service of member-2 is deleted, and created again with
+/// other ports. Meanwhile the agent of member-2 crashes after `writes` writes, and restarts at the end. If `at_once` is true, the
+/// Service is created again at once, otherwise only after the crash.
 fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u64) -> World {
     let anew = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);

@@ -201,7 +201,8 @@ fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
     (conflict.observed_generation >= export.meta.generation).then_some(conflict.status.as_str())
 }
 
-/// Asserts that the ServiceImport in the settled hub is as expected, and that every export has its outcome.
+/// Asserts that the ServiceImport in the settled hub is as expected, and that the status of every export has the expected outcome
+/// of conflict resolution.
 fn assert_ends_right(case: &Case, world: &World) {
     let end: Vec<Object> = world.hub.all().cloned().collect();
     let (clusters, ports) = expected(case, &end);
@@ -433,7 +434,8 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false",

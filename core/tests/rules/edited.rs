@@ -237,7 +237,8 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
     assert_eq!(seldom.collect::<Vec<_>>(), [], "every edit is made, and not by chance");
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history",
     a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history,

@@ -291,7 +291,8 @@ fn a_fleet_emits_each_event_once_and_none_after_a_restart() {
     assert_eq!(world.ledger.len(), mark, "a settled fleet tells nothing and writes nothing");
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history",
     each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history,

@@ -389,7 +389,8 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     assert_settled(&world);
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "export_then_import_gives_back_every_field_that_all_on_the_way_understand",
     export_then_import_gives_back_every_field_that_all_on_the_way_understand,

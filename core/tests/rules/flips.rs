@@ -398,7 +398,8 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
     whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,

@@ -475,7 +475,8 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
     assert!(writes > 150, "a whole life is more than {writes} writes");
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "any_history_settles_with_imported_equal_to_exported_and_nothing_left_over",

@@ -411,7 +411,8 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
     );
 }
 
-/// Tests of this file with random histories. `proved.rs` runs them with broken agents and asserts that each test then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
+/// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_a_hostile_member_writes_importers_get_the_same_from_the_others",

@@ -76,8 +76,8 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
-    // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent led: it accepted the current ports and put
-    // other exports in conflict. So the start time in the annotation now counts for the current ports.
+    // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent was the leader: it accepted the current
+    // ports and put other exports in conflict. So the start time in the annotation now counts for the current ports.
     let turned = InternalServiceExport {
         offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
         ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))

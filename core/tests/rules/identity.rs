@@ -23,7 +23,7 @@ const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 /// Default of the flag `--member-takeover-after`, in microseconds.
 const TAKEOVER: i64 = 30 * MINUTE;
-/// UID of the cluster whose views the tests in this file use (the UID of its namespace `kube-system`).
+/// UID of the cluster in which the tested agent runs. The UID of a cluster is the UID of its namespace `kube-system`.
 const OWN: &str = "uid-kube-system";
 
 #[test]

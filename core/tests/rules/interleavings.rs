@@ -75,8 +75,8 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
     })
 }
 
-/// Returns a description of a loss, or `None`. A loss is a granted claim that still exists, but whose status is cleared or that
-/// is removed from the ServiceImport's record of claims.
+/// Returns a description of a loss, or `None`. A loss is one of two changes of a granted claim that still exists: its status is
+/// cleared, or the ServiceImport no longer records the claim.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {

@@ -1,4 +1,4 @@
-//! Tests in whole fleets of Services and exports that users create, change, delete and create again.
+//! Tests of Services and exports in whole fleets: users create, change and delete these objects, and create them again.
 
 use crate::fleet::{
     bound, count, derived, edit_service, export, export_condition, export_of, import_in_hub, imported, mcs_reason,

@@ -1,4 +1,5 @@
-//! Tests in whole fleets of MultiClusterServices that users create, change and delete, and that compete for a Service.
+//! Tests of MultiClusterServices in whole fleets: users create, change and delete MultiClusterServices, and several
+//! MultiClusterServices compete for one Service.
 
 use crate::fleet::{
     bound, count, derived, edit_mcs, edit_service, export, import_in_hub, imported, mcs_of, mcs_reason, names,

@@ -247,7 +247,7 @@ fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() 
     assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
 }
 
-/// Returns the objects of a headless Service whose user requests a headless export, with one slice. `held` is its export in the
+/// Returns the objects of a headless Service with one slice. Its user requests a headless export. `held` is the export in the
 /// hub.
 fn headless_export(held: Option<&InternalServiceExport>) -> Vec<Object> {
     let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };

@@ -288,7 +288,7 @@ fn however_many_exports_claim_a_source_slice_each_is_requeued_once() {
     }
 }
 
-// === Distributed slices go to members that claim the Service ===
+// === Only members that claim the Service get distributed slices ===
 
 #[test]
 fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {

@@ -15,11 +15,11 @@ pub struct ZoneShares {
 }
 
 impl ZoneShares {
-    /// Returns the zone shares of a cluster with these Nodes. Only Nodes that are ready and not part of the control plane
-    /// count.
+    /// Returns the zone shares of a cluster with these Nodes. A Node counts only if it is ready and not part of the control
+    /// plane.
     ///
-    /// Returns `None` if one of these Nodes has no zone or no CPU. Also returns `None` if all of them are in one zone, because
-    /// hints have no effect then.
+    /// Returns `None` if a Node that counts has no zone or no CPU. Also returns `None` if all Nodes that count are in one zone,
+    /// because hints have no effect then.
     #[must_use]
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Option<Self> {
         let mut milli_by_zone = BTreeMap::<Text, u64>::new();

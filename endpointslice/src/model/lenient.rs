@@ -88,13 +88,13 @@ impl<'de> Visitor<'de> for ReadyVisitor {
     }
 }
 
-/// Reads a list of objects with a name as a list of names, which is the format of hints.
+/// Reads the names in a list such as `[{"name": "zone-a"}]`. Hints have this format in the API.
 pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Text>, D::Error> {
     let named: Option<Vec<Named>> = Option::deserialize(deserializer)?;
     Ok(named.unwrap_or_default().into_iter().map(|it| it.name).collect())
 }
 
-/// Writes names as a list of objects with a name, which is the format of hints.
+/// Writes names as a list such as `[{"name": "zone-a"}]`. Hints have this format in the API.
 pub(super) fn write_names<S: Serializer>(names: &[Text], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(names.iter().map(|name| Named { name: name.clone() }))
 }

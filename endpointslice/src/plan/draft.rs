@@ -38,8 +38,8 @@ impl Draft {
         }
     }
 
-    /// Turns unchanged slices into updates. `revise` returns the new endpoints of a slice, or `None` if the slice can stay
-    /// unchanged. Keeps the order of the slices.
+    /// Adds an update for each unchanged slice for which `revise` returns new endpoints. If `revise` returns `None`, the slice
+    /// stays unchanged. Keeps the order of the slices.
     pub fn revise_unchanged(&mut self, mut revise: impl FnMut(&EndpointSlice) -> Option<Vec<Endpoint>>) {
         let updates = &mut self.updates;
         self.unchanged.retain(|slice| {

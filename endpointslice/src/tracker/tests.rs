@@ -104,9 +104,9 @@ fn the_seven_cases_of_a_stale_cache() {
     }
 }
 
-/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: name; slice to delete; slice in a later
-/// watch event; true if the tracker knows the latter; true if the event is reported; true if the deletion of the original slice
-/// was expected.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: name; slice to delete; slice in a later watch
+/// event; true if the tracker knows the slice in the event; true if the event is reported; true if the deletion of `slice(1)`,
+/// the original slice, was expected.
 #[test]
 fn the_seven_cases_of_a_deletion() {
     let other_namespace = || slice_of("ns2", "svc1", "diff-ns", 1);

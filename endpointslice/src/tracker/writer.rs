@@ -33,8 +33,8 @@ impl<'a, W: SliceWriter, T: SharedTracker> TrackedWriter<'a, W, T> {
         Self { writer, tracker, service, plan_again: AtomicBool::new(false) }
     }
 
-    /// True if another writer wrote to slices of the Service meanwhile, so that the Service must be planned again. Call this
-    /// when all writes have ended.
+    /// True if another writer wrote to slices of the Service while writes of this writer were pending, so that the Service must
+    /// be planned again. Call this when all writes have ended.
     #[must_use]
     pub fn must_plan_again(&self) -> bool {
         self.plan_again.load(Ordering::Relaxed)

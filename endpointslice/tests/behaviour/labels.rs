@@ -51,8 +51,8 @@ fn a_new_slice_says_whose_it_is() {
     check(&annotated, &[]);
 }
 
-/// Asserts the desired labels of a slice that has the labels `held`. `written` is true if the plan must write the slice because
-/// of its labels.
+/// Asserts that a slice with the labels `held` should have the labels `expected`. `written` is true if the plan must write the
+/// slice because of its labels.
 fn check(service: Service, held: &[(&str, &str)], expected: &[(&str, &str)], written: bool) {
     let mut existing: EndpointSlice = slice(1, &service).with_pods(&pods(0..1));
     existing.metadata.labels = with_well_known(held);

@@ -1,4 +1,4 @@
-//! Tests of the placement of endpoints in slices, and of the writes that it costs.
+//! Tests of the placement of endpoints in slices, and of the number of writes that the placement costs.
 
 use crate::builders::{
     BuildPod as _, BuildService as _, BuildSlice as _, container_port, named_port, pod, pods, port, service, slice,

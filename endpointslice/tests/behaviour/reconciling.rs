@@ -1,4 +1,4 @@
-//! Tests of the slices of a Service and its pods: content, placeholders, and Services that are being deleted.
+//! Tests of the slices that are made for a Service from its pods: content, placeholders, and Services that are being deleted.
 
 use crate::builders::{BuildPod as _, BuildService as _, BuildSlice as _, node, pod, pods, port, service, slice, time};
 use crate::meters::Nine;
