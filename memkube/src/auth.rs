@@ -119,8 +119,9 @@ pub trait Policy: Send + Sync + 'static {
     /// True if the user may make this request.
     fn allows(&self, call: &Call) -> bool;
 
-    /// True if the user may use a verb that is not in [`Verb`]: `use`, `impersonate`, or `*` for all verbs.
-    /// SubjectAccessReviews ask for such verbs. By default, `*` is allowed if the policy allows every verb in [`Verb`].
+    /// True if the user may use a verb that is not in [`Verb`]: `use`, `impersonate`, or `*` for all verbs. No request has such
+    /// a verb, but a SubjectAccessReview may contain one. By default, `*` is allowed if the policy allows every verb in
+    /// [`Verb`].
     fn allows_other(&self, user: &User, verb: &str, target: &Target) -> bool {
         let call = |verb| Call { user: user.clone(), verb, target: target.clone() };
         verb == "*" && ALL_VERBS.into_iter().all(|verb| self.allows(&call(verb)))

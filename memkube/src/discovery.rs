@@ -50,8 +50,8 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     })
 }
 
-/// True if kube-apiserver rejects every HTTP method except GET for this path, with 405. It does so for its version and for the
-/// discovery of built-in groups. For all other paths of discovery, it ignores the method.
+/// True if kube-apiserver rejects every HTTP method except GET for this path, with 405. This is the case for `/version` and for
+/// the discovery of built-in groups. kube-apiserver ignores the method of all other discovery requests.
 fn heeds_the_method(server: &MemKube, path: &[&str]) -> bool {
     match path {
         ["version" | "api"] | ["api", _] => true,

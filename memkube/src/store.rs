@@ -293,7 +293,7 @@ impl Store {
         self.incarnation
     }
 
-    /// Creates the table of a new resource. Its event log starts now.
+    /// Creates the table of a new resource. The event log of the table starts at the current revision.
     pub(crate) fn begin_table(&mut self, resource: &ResourceId) {
         let revision = self.revision;
         self.tables.entry(resource.clone()).or_insert_with(|| Table::beginning_at(revision));

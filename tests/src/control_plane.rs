@@ -206,7 +206,8 @@ impl ControlPlane {
         }
     }
 
-    /// Applies CRDs in YAML, and waits until the server serves each kind. After a change of a CRD the server needs a moment.
+    /// Applies CRDs in YAML, and waits until the server serves each kind, because the server needs a moment after a change of a
+    /// CRD.
     ///
     /// # Errors
     /// If the server rejects a CRD, for example because of an unknown field.

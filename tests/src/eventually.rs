@@ -65,7 +65,6 @@ impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 /// Waits until an object exists and fulfils `condition`.
 ///
 /// # Errors
-///
 /// If `condition` is not true within [`EVENTUALLY`]. The error shows the last state of the object and the last log lines of the
 /// agents.
 pub async fn object<K: Shown>(

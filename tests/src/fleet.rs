@@ -57,8 +57,7 @@ pub struct Member {
 
 impl Fleet {
     /// Waits until no other test uses the shared fleet. Returns the fleet with this number of members. Starts control planes
-    /// that
-    /// do not run yet, in parallel. The fleet has the CRDs, the agents' namespaces and roles, and no objects of an earlier
+    /// that do not run yet, in parallel. The fleet has the CRDs, the agents' namespaces and roles, and no objects of an earlier
     /// test.
     pub async fn take(members: usize) -> anyhow::Result<Self> {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
@@ -77,8 +76,7 @@ impl Fleet {
     }
 
     /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. The servers end when the test
-    /// drops
-    /// the last reference to them.
+    /// drops the last reference to them.
     pub async fn own(members: usize) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
         let started = futures::future::try_join_all((0..members).map(start_member));

@@ -27,8 +27,7 @@ use tokio::task::JoinSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Verb and resource of the write, such as `create endpointsliceexports` or `patch serviceexports/status`. The proxy stops
-    /// at
-    /// the first such write.
+    /// at the first such write.
     pub write: String,
     /// True if the proxy still sends this write to the server. The agent gets no response either way.
     pub carried_out: bool,

@@ -15,8 +15,7 @@ pub mod rich;
 pub mod trust;
 
 /// Defines a test for each scenario of the main job (export, import and their removal). Each test calls `$run` with the
-/// scenario
-/// and the settings of its fleet.
+/// scenario and the settings of its fleet.
 #[macro_export]
 macro_rules! main_job_tests {
     // Runs all scenarios one after the other, as statements. `$run` also gets `$with` and the scenario's name.

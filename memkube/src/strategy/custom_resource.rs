@@ -114,10 +114,10 @@ impl Strategy for CustomResource {
         same && !self.rewritten
     }
 
-    /// Converts an object with the conversion strategy `None`: no field is converted.
+    /// Converts an object to the version `to` with the conversion strategy `None`, which does not change the values of fields.
     ///
-    /// First the object gets the defaults of the storage version. Then fields that the other version does not have are
-    /// dropped.
+    /// First the object gets the form of the storage version: unknown fields are dropped and defaults are set. Then fields that
+    /// the version `to` does not have are dropped.
     fn convert(&self, object: &mut Object, _: &str, to: &str) {
         if let Some(storage) = self.storage().map(|storage| &storage.schema) {
             storage.prune(object);

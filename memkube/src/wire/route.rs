@@ -73,7 +73,8 @@ impl From<Status> for Unfit {
     }
 }
 
-/// Checks that the resource has this path and supports the verb there.
+/// Checks that the path of the request exists for this resource, and that the resource supports the verb of the request at this
+/// path.
 pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     let target = &call.target;
     let named = !target.name.is_empty();

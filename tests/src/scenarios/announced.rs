@@ -1,5 +1,5 @@
-//! Scenarios of the announcements in a MemberAgent and their effects. Member agents and the hub agent write announcements
-//! there.
+//! Scenarios of the announcements that member agents and the hub agent write to a MemberAgent, and of the effects of these
+//! announcements.
 
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::eventually;

@@ -36,8 +36,8 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
 
-    // The export whose ports changed last is conflicted until the other export is removed. On a paused clock, taking a mark
-    // lets time pass. Without the mark both changes would have the same time.
+    // Let time pass, so that the two changes of ports have different times: on a paused clock, taking a mark advances the
+    // clock. The export whose ports changed last is conflicted until the other export is removed.
     let _ = env.backend.mark().await?;
     first.merge::<Service>("app", with_port(82)).await?;
     first.sees_export("app", "Conflict", "True", "ConflictFound").await?;

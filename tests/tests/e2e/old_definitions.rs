@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
-/// Applies the Go form of the CRDs, as a rollback does. Deletes the CRD of MemberAgent, which the Go form does not have. Waits
-/// until the server uses the other CRDs.
+/// Applies the Go form of the CRDs, as a rollback does. Deletes the CRD of MemberAgent, because the Go form has no such CRD.
+/// Waits until the server uses the Go form of the other CRDs.
 async fn roll_back(client: &Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let member_agents = "memberagents.networking.fleet.azure.com";

@@ -27,7 +27,7 @@ const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";
 
-/// States of all objects of a kind since a moment, in order, from a watch.
+/// Recorder of all states of all objects of a kind since its start, in order, from a watch.
 struct History<K> {
     states: Arc<Mutex<Vec<K>>>,
     watching: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -207,8 +207,8 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
         objects.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
     })
     .await?;
-    // The hub agent handles a claim with three writes, one after the other. When a new claim is handled, all effects of the
-    // races are visible.
+    // Export and claim one more Service. When the hub agent has handled this claim, it has also made all its writes for the
+    // earlier claims: three writes for a claim, one after the other.
     hub.export(services).await?;
     hub.claim(FIRST, services).await?;
     let is_last_claim = |claim: &InternalServiceImport| claim.name_any() == hub.name(services) && is_answered(claim);

@@ -10,7 +10,7 @@ pub(super) struct Patterns {
     pub(super) time: Regex,
     /// A resourceVersion in an error: that of the client's request or that of the object.
     pub(super) version: Regex,
-    /// Newest resourceVersion of the server, or a resourceVersion in a YAML document. The latter may be the version of a list.
+    /// Newest resourceVersion of the server in an error, or a resourceVersion in a YAML document, which may be that of a list.
     pub(super) current: Regex,
     /// Two resourceVersions in an error: the version that the client requested, and the oldest version that the server still
     /// has.

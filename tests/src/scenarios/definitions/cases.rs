@@ -98,7 +98,7 @@ pub(super) fn service_export() -> Vec<Case> {
     ]
 }
 
-/// Returns cases with an invalid status. They apply to ServiceImport and to InternalServiceImport.
+/// Returns cases with an invalid status. These cases apply to ServiceImport and to InternalServiceImport.
 fn import_status() -> Vec<Case> {
     vec![
         status(json!({"type": "NodePort"}), "status.type: Unsupported value: \"NodePort\""),
@@ -117,7 +117,7 @@ pub(super) fn service_import() -> Vec<Case> {
     cases
 }
 
-/// Returns cases with an invalid spec. They apply to EndpointSliceExport and to EndpointSliceImport.
+/// Returns cases with an invalid spec. These cases apply to EndpointSliceExport and to EndpointSliceImport.
 fn slice_spec() -> Vec<Case> {
     vec![
         object(json!({"spec": null}), "spec: Required value"),
