@@ -1,12 +1,13 @@
-//! Records Kubernetes Events (core/v1): best effort and bounded. Each Event also becomes a log line and counts in a metric,
-//! with the same reason.
+//! Records Kubernetes Events (core/v1): best effort and bounded. Each Event also becomes a log line and counts in a metric, with
+//! the same reason.
 //!
-//! An Event about a successful write is recorded each time, within a limit. Plans and failing writes are repeated, and so are
-//! their Events. The recorder suppresses such equal Events for [`EVENT_REPEAT_WINDOW`].
+//! The recorder posts an Event about a successful write each time, within a limit. Plans and failing writes are repeated, and
+//! each repetition requests the same Event again. The recorder then posts only the first of these Events in each
+//! [`EVENT_REPEAT_WINDOW`].
 //!
-//! The name of an Event about a failed write is a hash of its content. So after a restart, the server rejects the same Event with
-//! 409.
-//! Events that do not fit into the queue or that the server denies are dropped and counted.
+//! The name of an Event about a failed write is a hash of its content. So if the agent posts the same Event again after a
+//! restart, the server responds with 409. Events that do not fit into the queue or that the server denies are dropped and
+//! counted.
 //!
 //! Each cluster has its own queue, so a cluster that does not respond delays only its own Events.
 

@@ -1,15 +1,15 @@
 //! Leader election on Lease objects, by the rules of client-go. If an election needs several Leases, the leader holds all of
 //! them.
 //!
-//! A process regards another holder's Lease as expired once it has *itself* seen the Lease unchanged for its lease duration, on
-//! the local monotonic clock. Wrong wall clocks therefore do not matter.
+//! A process regards the Lease of another holder as expired after the process has *itself* seen no change of the Lease for the
+//! lease duration, on its local monotonic clock. Wrong wall clocks therefore do not matter.
 //!
 //! A leader stops when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
 //! renewal. The renew deadline is shorter than the lease duration, so the leader stops before another process may take over.
 //!
-//! With several Leases, a candidate first reads all of them. If all are free, the candidate takes them in the order of their
-//! names. If another process takes one of them first, the candidate releases those that it has taken. So two candidates never
-//! wait for each other.
+//! With several Leases, a candidate first reads all of them. If all Leases are free, the candidate takes them in the order of
+//! their names. If another process takes one of the Leases first, the candidate releases the Leases that it has taken. So two
+//! candidates never wait for each other.
 
 mod record;
 
@@ -188,7 +188,7 @@ impl Election {
         Ok(())
     }
 
-    /// Waits until this process holds all Leases. Tries to take them again and again.
+    /// Waits until this process holds all Leases. Tries again after each failed attempt.
     async fn acquire(&mut self) {
         loop {
             let held_by = match self.try_all().await {

@@ -1,8 +1,8 @@
 //! Failed writes and their retry times. A write is identified by its key, its verb and its object. Pure except for readings of
 //! tokio's clock.
 //!
-//! A failure delays all retries of the same write by a back-off. Also retries with other content wait, because content with a
-//! timestamp differs in each plan. Two exceptions:
+//! After a failure, all retries of the same write wait for a back-off. Retries with other content wait too, because content with
+//! a timestamp differs in each plan. Two exceptions:
 //!
 //! - The first conflict of a streak causes no delay, because the next plan uses the newest state.
 //! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other content,

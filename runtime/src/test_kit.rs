@@ -441,7 +441,7 @@ struct State {
     /// Watch events that the test has not yet delivered to the engine.
     events: VecDeque<(Source, WatchEvent<Thing>)>,
     log: Vec<(Duration, String)>,
-    /// Number of GETs that wait for a response, and the highest such number so far.
+    /// Two numbers of GETs that wait for a response: the present number, and the highest number so far.
     gets: (usize, usize),
     faults: Vec<(Method, String, usize, Fault)>,
     begun: Instant,

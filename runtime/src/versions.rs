@@ -23,7 +23,7 @@ use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 #[derive(Debug)]
 pub struct Versions<O> {
     held: BTreeMap<ObjectName, Held>,
-    /// Objects that exist but never decoded, so that no earlier state of them is known.
+    /// Objects that exist but have never been decoded, so no earlier state of these objects is known.
     undecodable: BTreeMap<ObjectName, UndecodableObject>,
     tombstones: Tombstones,
     /// Objects to report again with the next list, although they are unchanged.

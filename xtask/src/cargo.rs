@@ -1,10 +1,10 @@
-//! Calls of Cargo from a program that Cargo itself started.
+//! Runs Cargo from a program that Cargo itself started.
 
 use crate::root;
 use anyhow::{Context as _, bail};
 use std::process::Command;
 
-/// Returns a call of Cargo in this work tree, without the environment variables that describe xtask's own package. Otherwise
+/// Returns a Cargo command for this work tree, without the environment variables that describe xtask's own package. Otherwise
 /// build scripts that read these variables, such as ring's, would run again, and Cargo would rebuild everything that depends on
 /// them.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Calls Cargo. Fails if the call fails.
+/// Runs Cargo with these arguments. Fails if Cargo fails.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let call = format!("cargo {}", arguments.join(" "));
     eprintln!("$ {call}");

@@ -1,5 +1,5 @@
-//! Steps of the comparison, which alternate between the two clusters: start with existing pods, single changes, rollouts,
-//! restart, many pods.
+//! Steps of the comparison, run in both clusters: start with existing pods, changes of single pods, rollouts, and a restart. Then
+//! changes of single pods again, with many pods in each cluster.
 
 use super::Size;
 use super::cluster::{Cluster, Pod, pods_of};

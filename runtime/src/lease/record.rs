@@ -147,8 +147,8 @@ impl Lease {
     pub(super) async fn renew(&mut self) -> Renewal {
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
-            // The Lease changed or was deleted. A conflict can also come from an own earlier write whose response was lost, so
-            // read the Lease again.
+            // Another process changed or deleted the Lease, or an earlier write of this process succeeded but its response was
+            // lost. The read below shows which of these happened.
             Err(RecordError::Conflict | RecordError::Missing) => {}
             Err(error) => return Renewal::Failed(error),
         }

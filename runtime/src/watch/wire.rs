@@ -61,7 +61,7 @@ fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) ->
         .expect("a path of DNS labels and an encoded query form a URI")
 }
 
-/// Reader of a body's lines, as they arrive.
+/// Reader that returns the lines of a response body as they arrive.
 pub(super) struct Lines {
     body: Body,
     buffer: BytesMut,

@@ -126,7 +126,8 @@ pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the functions of core and types that take a bool. At a call of such a function, a reader cannot see what `true` means.
+/// Returns the functions with a parameter of type bool in the crates core and types. At a call of such a function, a reader
+/// cannot see what `true` means.
 pub(super) fn bool_parameters(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in PURE.iter().flat_map(|pure| tree.sources(pure)) {
