@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use tracing::warn;
 
-/// Current blocking reasons, by key.
+/// Current blocking reasons of all keys.
 #[derive(Debug)]
 pub struct BlockingReasons<K> {
     held: BTreeMap<K, Vec<BlockingReason>>,

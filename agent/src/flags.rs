@@ -156,7 +156,7 @@ pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F
     }
 }
 
-/// Prints one line with the reason why the process cannot start to standard error. Returns the exit code.
+/// Prints one line to standard error: the reason why the process cannot start. Returns the exit code.
 pub fn exit_with_error(why: &dyn std::fmt::Display) -> ExitCode {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "error: {why}");

@@ -128,7 +128,7 @@ fn object<T: Top>(
     let top: Field<T> = match serde_json::from_slice(json) {
         Ok(top) => top,
         Err(error) => {
-            // The JSON is broken, or a limit is exceeded. Decode only the metadata, because it identifies the undecodable object.
+            // The JSON is broken, or a limit is exceeded. Decodes only the metadata, which identifies the undecodable object.
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;

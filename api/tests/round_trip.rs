@@ -143,7 +143,8 @@ fn port_number() -> impl Strategy<Value = PortNumber> {
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
     let target = prop_oneof![port_number().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
-    // Decoders read the target ports 0 and "" as not set, so the round trip would lose these values.
+    // Decoders read the target ports 0 and "" as not set, so the round trip would lose these values, and the test does not
+    // generate them.
     let target = target.prop_filter("a target port that is set", |target| match target {
         TargetPort::Number(number) => number.as_written() != 0,
         TargetPort::Name(name) => !name.is_empty(),

@@ -140,13 +140,13 @@ impl ConditionValue {
     }
 
     /// Condition `Valid` False: the agent cannot create this object's counterpart in the hub, because other objects have all
-    /// its possible names.
+    /// possible names of the counterpart.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
     }
 
-    /// Condition `Valid` False: a server rejected the content of a write for this object, for example of its counterpart in
-    /// the hub.
+    /// Condition `Valid` False: a server rejected the content of a write that the agent made for this object. An example is the
+    /// write of the counterpart in the hub.
     pub fn write_rejected(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::WriteRefused, message)
     }

@@ -31,8 +31,8 @@ pub(crate) fn replacement_pending<'a>(
     if present.endpoints == desired.endpoints {
         return false;
     }
-    // Only endpoints that are in the removed slice and in the desired replacement count. Frequent changes of other endpoints
-    // in the replacement must not delay the removal.
+    // Compares only endpoints that are both in the slice being removed and in the desired content of the replacement. Frequent
+    // changes of other endpoints in the replacement must not delay the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (removed, present) = (addresses(removed), addresses(present));
     // fault T35.1: contains(&it) && !present.contains(& ~> iter().any(|other| *other == it) && !present.iter().any(|other| *other ==

@@ -63,9 +63,8 @@ fn next_renewal(
     (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
 }
 
-/// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent. After this
-/// announcement, another cluster with the same id may take over the id sooner than without it
-/// ([`crate::limits::RESTART_MICROS`]).
+/// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent. Another
+/// cluster with the same id may take over the id 30 s after this announcement.
 pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let present = view.member_agents.live(&view.own_member_agent())?;

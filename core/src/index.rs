@@ -41,7 +41,7 @@ pub enum Taken<T> {
     Changed(Option<T>),
 }
 
-/// Objects of one kind by name.
+/// Objects of one kind, with their names as keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<T>(BTreeMap<ObjectName, T>);
 
@@ -62,12 +62,12 @@ impl<T: Stored> Table<T> {
         self.get(name).filter(|object| !object.meta().deleting)
     }
 
-    /// Returns all objects, by name.
+    /// Returns all objects in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.values().inspect(|_| work::step())
     }
 
-    /// Returns all objects of a namespace, by name.
+    /// Returns all objects of a namespace in the order of their names.
     pub fn in_namespace<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a T> + 'a {
         self.0
             .range(ObjectName::new(namespace.clone(), "")..)
@@ -109,7 +109,7 @@ impl<T: Stored> Table<T> {
     }
 }
 
-/// Sets of names, by key.
+/// Map from keys to sets of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index<K: Ord>(BTreeMap<K, BTreeSet<ObjectName>>);
 
@@ -159,7 +159,7 @@ impl<K: Ord + Clone> Index<K> {
         self.0.get(key).is_some_and(|names| names.contains(name))
     }
 
-    /// Returns all keys that have names, in order.
+    /// Returns all keys that have at least one name, in the order of the keys.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys().inspect(|_| work::step())
     }
@@ -170,7 +170,7 @@ impl<K: Ord + Clone> Index<K> {
 }
 
 impl Index<ObjectName> {
-    /// Returns the keys in a namespace that have names, in order.
+    /// Returns the keys of a namespace that have at least one name, in the order of the keys.
     pub fn keys_in<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
         let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
         let keys = self.0.range(first..).map(|(key, _)| key).inspect(|_| work::step());

@@ -118,7 +118,7 @@ impl RawEndpoint {
     }
 }
 
-/// Returns the decoded endpoint, or `None` if it has no address.
+/// Returns the decoded endpoint; `None` if the endpoint has no address.
 fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     let addresses: Vec<Address> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
     let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());

@@ -59,7 +59,7 @@ impl<T> Field<T> {
     }
 }
 
-/// Type of a field's value, which also decides the JSON values that the field accepts. Each method converts one kind of JSON
+/// Type of a field's value. The type decides which JSON values are valid for the field. Each method converts one kind of JSON
 /// value, and returns `None` if the type does not accept this value.
 pub(super) trait Shape: Sized {
     /// Maximum length of a text that the type accepts, in bytes.
@@ -70,7 +70,7 @@ pub(super) trait Shape: Sized {
         None
     }
 
-    /// Converts a whole JSON number to a value.
+    /// Converts a JSON integer to a value.
     fn number(_: i64) -> Option<Self> {
         None
     }
@@ -93,7 +93,8 @@ pub(super) trait Shape: Sized {
     }
 }
 
-/// Implements [`Shape`] for structs whose fields are all [`Field`]s, so that only broken JSON is an error.
+/// Implements [`Shape`] for structs whose fields all have the type [`Field`]. The decoding of such a struct fails only if the
+/// JSON is broken or a limit is exceeded.
 macro_rules! records {
     ($($record:ty),+ $(,)?) => {
         $(

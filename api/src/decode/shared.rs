@@ -196,8 +196,8 @@ fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<Obje
     Some(ObjectName::new(said(namespace)?, said(name)?))
 }
 
-/// Returns the ports of a Service. A port with an invalid number stays, with number 0. If it were omitted, the Service would
-/// seem to have fewer ports.
+/// Returns the ports of a Service. A port with an invalid number stays, with number 0. If the port were omitted, the Service
+/// would seem to have fewer ports.
 pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<ServicePort>, &'static str> {
     let port = |raw: RawServicePort| ServicePort {
         name: raw.name.text().or_default(),
@@ -236,7 +236,8 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
     Ok(raw.or_undecodable("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
-/// Returns the session affinity: none unless the value is `ClientIP`. If the timeout is absent, it has the API server's default.
+/// Returns the session affinity: none unless the value is `ClientIP`. An absent timeout counts as the API server's default
+/// timeout.
 pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
     // fault X10.2: != Some("ClientIP") ~> == Some("None")
     if affinity.value().as_deref() != Some("ClientIP") {

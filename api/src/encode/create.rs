@@ -57,7 +57,7 @@ fn with_kind(mut object: Value, reference: &str) -> Value {
     object
 }
 
-/// Removes nulls. In a patch null removes a field, but in a whole object it would count as an empty value.
+/// Removes nulls. In a patch, a null removes a field. In a whole object, a null would count as an empty value.
 fn leave_out_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -127,7 +127,8 @@ pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
     json!({ "spec": fields })
 }
 
-/// Returns the patch of a derived Service. It has no node ports, so the server keeps the node port of each existing port name.
+/// Returns the patch of a derived Service. The patch has no node ports, so the server keeps the node port of each existing port
+/// name.
 pub(super) fn derived_service(service: &DerivedService) -> Value {
     let internal = service.internal_load_balancer.then_some("true");
     let (affinity, config) = parts::session_affinity(service.session_affinity);

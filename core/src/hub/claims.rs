@@ -287,7 +287,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
     plan
 }
 
-/// Writes the outcome of conflict resolution to the status of a granted claim, reduced to the features of the importing member.
+/// Writes the outcome of conflict resolution to the status of a granted claim. The outcome is reduced to the features of the
+/// importing member.
 fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import

@@ -142,8 +142,8 @@ fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
     accepted.filter(undecodable).cloned().collect()
 }
 
-/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their positions, and the
-/// ServiceImport keeps its present ports.
+/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their positions in the list
+/// of accepted clusters, and the ServiceImport keeps its present ports.
 fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidates: &[Candidate<'_>]) -> Resolution {
     let status = &import.status;
     let import_type = status.import_type.unwrap_or_default();
@@ -172,7 +172,8 @@ fn exports<'a>(
     exports_with_right(view, service, Right::Granted)
 }
 
-/// Returns the exports of a Service that are not being deleted and whose cluster has this right, with their clusters.
+/// Returns the exports of a Service that are not being deleted and whose cluster has this right to export (granted, denied or
+/// unknown), with their clusters.
 fn exports_with_right<'a>(
     view: &'a View,
     service: &'a ObjectName,

@@ -35,7 +35,7 @@ pub enum Key {
     Service(ObjectName),
     /// Exported slices with this name, and the slices distributed from these exports.
     Slice(Text),
-    /// The hub's status in the MemberAgent of a member.
+    /// Status in the MemberAgent of a member, which the hub agent writes.
     Member(ClusterId),
 }
 
@@ -81,7 +81,7 @@ pub struct View {
     pub(crate) distributed_slices_named: Index<Text>,
     /// From each member namespace to the announcement of this member.
     announced: BTreeMap<Text, Announced>,
-    /// Writes of the hub agent that other writers undo, by Service.
+    /// From each Service to the writes of the hub agent that other writers undo.
     pub(crate) disputes: Disputes<Key>,
 }
 
@@ -169,7 +169,8 @@ impl View {
         requeue.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
     }
 
-    /// Returns the object that Events about a Service refer to: its ServiceImport, or without one the first of its exports.
+    /// Returns the object that Events about a Service refer to: its ServiceImport, or the first of its exports if there is no
+    /// ServiceImport.
     pub fn import_or_export_of(&self, service: &ObjectName) -> Option<(Kind, &Meta)> {
         let import = self.hub_imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
         let mut exports = self.internal_exports_of.get(service).filter_map(|export| self.internal_exports.get(export));

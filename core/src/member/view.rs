@@ -129,10 +129,10 @@ pub struct View {
     pub(crate) stamps: Stamps,
     /// Exports and imports that wait for a free name, because other objects have all their possible names.
     nameless: Nameless,
-    /// Message of the server that rejected the last write of a key.
+    /// From each key to the message of the server that rejected the last write of this key.
     rejections: BTreeMap<Key, String>,
-    /// Writes of this agent that other writers undo, by the ServiceExport or MultiClusterService whose condition shows the
-    /// dispute.
+    /// Writes of this agent that other writers undo. The key identifies the ServiceExport or MultiClusterService whose
+    /// condition shows the dispute.
     disputes: Disputes<Key>,
     /// From each imported slice to the hash of the excess content in the server's response to the agent's last write. A webhook
     /// added this content ([`EndpointSlice::excess`]).

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// Address of an endpoint, parsed once when the object is decoded. When the address is written again, its text is byte for
-/// byte the same.
+/// Address of an endpoint, parsed once when the object is decoded. When the agent writes the address again, the text is byte
+/// for byte the text that was decoded.
 ///
 /// A text that is no IP address is kept too: the hub agent distributes the text unchanged. The importer does not import this
 /// address and names the text in an Event.

@@ -20,7 +20,7 @@ pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
         .min_by_key(|export| by_name(export))
 }
 
-/// Returns all exports with this name; several only if members use the same name.
+/// Returns all exports with this name. There are several such exports only if several members use the same name.
 pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
 }

@@ -68,8 +68,8 @@ impl Holders {
 }
 
 impl View {
-    /// Updates the rank of the exports with these names. If a source slice gets another holder, requeues all exports that
-    /// claim the source slice, and all slices whose removal waits for such an export.
+    /// Updates the rank of the exports with these names. If a source slice gets another holder, requeues all exports that claim
+    /// the source slice, and all slices whose removal waits for one of these exports.
     pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, requeue: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
@@ -115,7 +115,7 @@ impl View {
 
     // === Slice exports that the hub keeps until their replacement is distributed ===
 
-    /// Returns the Services of the exports with this name. Slices of these Services may wait with their removal until these
+    /// Returns the Services of the exports with this name. The removal of other slices of these Services may wait until these
     /// exports are distributed.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
@@ -124,7 +124,7 @@ impl View {
         replacing.map(|export| export.spec.owner.clone()).collect()
     }
 
-    /// Requeues the slices of these Services whose removal waits for a replacement.
+    /// Requeues those slices of these Services of which the removal waits for a replacement.
     pub(super) fn requeue_waiting_slices(&self, services: BTreeSet<ObjectName>, requeue: &mut Vec<Key>) {
         for service in &services {
             requeue.extend(self.withdrawn_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));

@@ -225,7 +225,7 @@ fn update_export(
     plan
 }
 
-/// Returns the condition `Valid`, which shows the rejection if the hub rejected the write of the export. `None` if the
+/// Returns the condition `Valid`. If the hub rejected the write of the export, the condition shows the rejection. `None` if the
 /// condition must stay unchanged: it shows a rejection, and the result of the next write is not known yet.
 fn unless_rejected(
     export: &ServiceExport,

@@ -167,8 +167,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// Returns the export of this slice to keep: the export with the newest generation that is not being deleted. Its name does
-/// not matter (B1b and B2 in docs/behaviour.md).
+/// Returns the export of this slice to keep: the export with the newest generation that is not being deleted. The name of the
+/// export does not matter (B1b and B2 in docs/behaviour.md).
 pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))

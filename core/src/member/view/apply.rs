@@ -300,7 +300,7 @@ impl View {
         self.note_pending(&source, at);
         let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
         if !is_named_after {
-            // The name of the deleted export was made for another slice than the one in its reference, because another writer
+            // The export that is gone had a name for another slice than the slice in its reference, because another writer
             // edited the reference. The name is now free for the slice with this UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             // fault A6.4: requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
@@ -421,8 +421,8 @@ impl View {
         let Some(before) = self.claims.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            // The name of the deleted claim was made for another ServiceImport than the one in its reference, because another
-            // writer edited the reference. Any ServiceImport may have waited for this name.
+            // The claim that is gone had a name for another ServiceImport than the ServiceImport in its reference, because
+            // another writer edited the reference. Any ServiceImport may have waited for this name.
             // fault A6.5: requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }

@@ -56,7 +56,8 @@ impl View {
 }
 
 fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Option<&Vec<Condition>>) {
-    // The reason LoadBalancerNotGranted can also mean that the second claim, of type LoadBalancer, has no free name.
+    // The reason LoadBalancerNotGranted can also mean that the second claim, of type LoadBalancer, has no free name. So an
+    // import with this reason counts as waiting for a name too.
     let waits = |conditions: &&Vec<Condition>| {
         [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
             .iter()

@@ -69,7 +69,8 @@ struct Leaders {
     /// True if this process wrote the newest renewal.
     is_own_newest: bool,
     other: Option<Text>,
-    /// Another leader that renewed before and after a renewal by this process, and the time of its last renewal.
+    /// Identity of another leader that renewed before and after a renewal by this process, and the time of the last renewal by
+    /// the other leader.
     rival: Option<(Text, Timestamp)>,
 }
 
@@ -160,7 +161,7 @@ impl View {
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) {
         if &*namespace.meta.name.name == KUBE_SYSTEM {
-            // The watch reports its new state after this object, and this state requeues all keys.
+            // Requeues nothing: after this object, the watch reports its new state, and the new state requeues all keys.
             self.owners.own = Some(namespace.meta.uid);
         }
     }

@@ -1,5 +1,6 @@
-//! Rejections: writes whose content a server rejected, by key. No watch shows a rejection, so the writer reports each
-//! rejection to the view. After a restart, only a condition on the user's object shows the rejection.
+//! Rejections: writes whose content a server rejected. The view records the last rejection of each key. No watch shows a
+//! rejection, so the writer reports each rejection to the view. After a restart, only a condition on the user's object shows
+//! the rejection.
 
 use super::{Key, View};
 

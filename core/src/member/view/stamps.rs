@@ -6,8 +6,8 @@ use crate::member::import::admission::NotImported;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Latency of a Service: from the time at which the exporter first saw a change to the time at which it saw the hub's outcome
-/// for this change.
+/// Latency of a Service: from the time at which the exporter first saw a change to the time at which the exporter saw the hub's
+/// outcome for this change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLatency {
     pub service: ObjectName,
@@ -69,7 +69,7 @@ pub(crate) struct Stamps {
     /// For each distributed slice with parts that are not imported: these parts, and the first generation of the source slice
     /// with these parts.
     not_imported: BTreeMap<Text, (NotImported, i64)>,
-    /// Services whose export was written and has no outcome of conflict resolution since.
+    /// Services whose export was written, but has no outcome of conflict resolution yet.
     awaiting_outcome: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
 }
