@@ -9,7 +9,8 @@ pub(crate) const MEMBERS_MAX: u16 = 50;
 pub(crate) const REAL_MEMBERS_MAX: u16 = 5;
 /// Largest value of `--changes`.
 pub(crate) const CHANGES_MAX: u32 = 10_000;
-/// Number of threads of the sandbox. With two threads, one can draw the terminal view while the other one runs the agents.
+/// Number of threads of the sandbox. With two threads, one thread can draw the terminal view while the other thread runs the
+/// agents.
 pub(crate) const WORKER_THREADS: usize = 2;
 /// Maximum number of events in the queue of the output (terminal, lines or JSON). Senders of events wait while the queue is full.
 pub(crate) const TOLD: usize = 1024;

@@ -15,7 +15,7 @@
 //! - [`controller`]: plan of one Service, its phases, Events and metrics.
 //! - [`writes`]: conversion of the library's plan to requests; [`names`]: names of new slices.
 //! - [`write_origin`]: own and foreign writes to slices; [`lost`]: own writes of unknown outcome.
-//! - [`takeover`]: decision whether the controller is active; [`serving`]: controller and decision together.
+//! - [`takeover`]: decision whether the controller is active; [`serving`]: the controller together with this decision.
 
 mod alike;
 pub mod controller;

@@ -100,7 +100,7 @@ impl Fleet {
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_distributed_slice(slice).is_none() {
-            self.observed.forget(slice); // its EndpointSliceImport was removed before the slice
+            self.observed.forget(slice); // the hub removed the EndpointSliceImport before the imported slice
         }
         known
     }
@@ -313,7 +313,7 @@ impl Fleet {
         convert::rejection_event(about, failure, COMPONENT)
     }
 
-    /// Records that another writer undoes the writes of this key, or has stopped to do so. Returns the Event. Also requeues the
+    /// Records that another writer undoes the writes of this key, or no longer undoes them. Returns the Event. Also requeues the
     /// user's object, so that its condition reports the other writer.
     pub(crate) fn fight<S: From<Kind>>(
         &mut self,

@@ -72,7 +72,8 @@ impl Latencies {
         for origin in departed {
             // fault T27.2: ["true", "false"] ~> ["true"]
             for first in ["true", "false"] {
-                // A member may have only one of the two series, so a missing series is no error.
+                // Ignore a missing series: a member may have only the series for first imports or only the series for later
+                // imports.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);
             }
             self.origins.remove(&origin);

@@ -98,7 +98,8 @@ impl Line {
         let mut passes = self.0.passes.subscribe();
         async move {
             if passes.wait_for(|passes| *passes == wanted).await.is_err() {
-                // The sender was dropped: no agent uses this connection any more, so the connection is never cut.
+                // Wait without end: the sender was dropped, so no agent uses this connection any more, and the connection is
+                // never cut.
                 pending::<()>().await;
             }
         }

@@ -174,8 +174,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
     })
 }
 
-/// Forbids the member agents to list or watch a resource while the returned flag is set. Leader election still works, because
-/// agents only get Leases.
+/// Forbids the member agents to list or watch a resource while the returned flag is set. For Leases, leader election still works,
+/// because it needs only the right to get them.
 fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(false));
     let is_forbidden = Arc::clone(&forbidden);

@@ -102,7 +102,7 @@ async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     env.user(0).export("app").await?;
     env.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&env.user(1), &rich::imported()).await?;
-    sleep(SOON).await; // the agents have listed everything by now
+    sleep(SOON).await; // wait until the agents have listed everything
     Ok(env)
 }
 

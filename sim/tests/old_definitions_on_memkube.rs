@@ -116,8 +116,8 @@ fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
     })
 }
 
-/// Simulated Go agent. It decodes each new object of our group with the Go types and writes the object back, without the fields
-/// that the Go types lack.
+/// Simulated Go agent. It decodes each new object of the group networking.fleet.azure.com with the Go types, and writes the
+/// object back without the fields that the Go types lack.
 struct Typed {
     /// Number of written objects that lost a field.
     reduced: Arc<AtomicUsize>,
@@ -166,7 +166,7 @@ async fn write_back(
         let name = object.metadata.name.as_deref().context("an object has a name")?;
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         match api.replace(name, &PostParams::default(), &typed).await {
-            // The object has a newer version or was deleted. The watch shows the new state next.
+            // Do nothing: the object has a newer version or was deleted, and the watch shows the new state next.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             written => drop(written?),
         }

@@ -171,8 +171,8 @@ impl Takeover {
         }
     }
 
-    /// Records that this replica leads. A replica that does not lead ignores foreign writes, because the leader may have made
-    /// them. So if there is no Lease either, the required time without activity starts now.
+    /// Records that this replica leads. Until now, this replica ignored foreign writes, because the leader may have made them. So
+    /// if the cluster also has no Lease of kube-controller-manager, the required time without activity starts now.
     pub fn leads(&mut self, at: Timestamp) {
         if self.lease.is_none() {
             // fault Y4.1: |_| at ~> |since| since

@@ -34,8 +34,8 @@ fn everywhere(trial: &Trial) -> [&ServerFaults; 3] {
     [&trial.hub, &trial.exporter, &trial.importer]
 }
 
-/// Fails all writes of agents while a user makes a change. Asserts that no agent retries too often, and that the change arrives
-/// after the fault.
+/// Fails all writes of agents from now on, and changes the endpoints of the exporter. Asserts that agents write only the changed
+/// object and their heartbeats, that they do not retry too often, and that the importer keeps the earlier endpoints.
 async fn refused_for_a_while(
     trial: &mut Trial,
     fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,

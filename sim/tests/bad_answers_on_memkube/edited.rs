@@ -1,5 +1,5 @@
-//! Tests of a user who edits an object that agents own, or deletes the object. The edits write useless values. There are tests
-//! for every kind that agents own.
+//! Tests of a user who writes meaningless values into an object that agents own, or deletes the object. There are tests for every
+//! kind that agents own.
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, run_settled};
 use anyhow::{Context as _, ensure};

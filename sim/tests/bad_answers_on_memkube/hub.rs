@@ -212,7 +212,7 @@ fn changes_flow_while_memberagents_are_no_longer_served() -> anyhow::Result<()> 
         trial.hub.requests(move |call| Fault { refuse: gone.clone().filter(|_| concerned(call)), ..Fault::default() });
         trial.hub.watches(OpenWatches::Cut("agent"));
         sleep(SOON / 60).await;
-        trial.hub.watches(OpenWatches::Healthy); // of all kinds but that one
+        trial.hub.watches(OpenWatches::Healthy); // new watches work, except of MemberAgents
         sleep(SOON / 2).await;
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;

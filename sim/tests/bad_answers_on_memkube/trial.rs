@@ -157,7 +157,8 @@ impl Trial {
         self.env.user(0).set_endpoints("app-1", &AFTER).await
     }
 
-    /// Asserts that the import continues: the derived Service is the same object as before, and the importer has these endpoints.
+    /// Asserts that the import continues: the derived Service is the same object as before, the importer has these endpoints, and
+    /// no agent has deleted a Service or slice there.
     pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let client = &self.env.members[1].client;
         let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);

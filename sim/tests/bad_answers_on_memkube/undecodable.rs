@@ -21,8 +21,9 @@ enum Remedy {
     Delete,
 }
 
-/// Makes an object undecodable: sets the name in one of its fields to "". During the fault, makes a change that agents would
-/// write to the object. Asserts that nothing is lost.
+/// Makes an object undecodable: sets the name in one of its fields to "". Then makes a change that agents would write to the
+/// object. Asserts that agents back off, log a warning and count the object in a metric, and that the fleet recovers after the
+/// remedy.
 async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: Remedy) -> anyhow::Result<()> {
     let owned = Owned::in_hub(plural);
     let name = |name: &str| -> Value { json!({"spec": {field: {"name": name}}}) };

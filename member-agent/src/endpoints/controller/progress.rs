@@ -109,7 +109,6 @@ impl Progress {
 
     /// Returns the time to plan a change that is due at `by`. If the last writes of the Service are more recent than `pace`,
     /// returns a later time.
-    /// `pace`.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         // fault Y8.1: by.max(wrote + pace) ~> by
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))

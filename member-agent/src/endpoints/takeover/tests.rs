@@ -1,4 +1,4 @@
-//! Tests of the decision which controller is active, when kube-controller-manager or this agent starts or stops. Time is
+//! Tests of the decision about which controller is active, when kube-controller-manager or this agent starts or stops. Time is
 //! simulated.
 
 use super::*;
