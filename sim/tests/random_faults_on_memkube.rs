@@ -39,8 +39,8 @@ const KINDS: [Kind; 10] = [
     Kind::AgentIsKilled,
     Kind::LongPause,
 ];
-/// Longest time between two faults. [`LONG_PAUSE`] is longer than the 60 s in which agents remember the features of a deleted
-/// MemberAgent.
+/// Maximum time between two faults. The fault [`Kind::LongPause`] adds [`LONG_PAUSE`], which is longer than the 60 s in which
+/// agents remember the features of a deleted MemberAgent.
 const PAUSE_MILLISECONDS: u64 = 15_000;
 const LONG_PAUSE: Duration = Duration::from_secs(65);
 /// Time after the last fault within which all changes arrive, even after a long back-off.
