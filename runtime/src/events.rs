@@ -49,7 +49,7 @@ pub(crate) struct Recorder {
     queues: BTreeMap<String, mpsc::Sender<Posting>>,
     /// First time and count of each recently recorded Event, by the hash of its identity.
     recorded: BTreeMap<u64, (Instant, u32)>,
-    /// Name of this process in its Events, such as its host name.
+    /// Name of this process in the Events that it posts, such as the host name.
     instance: String,
     clock: Clock,
     metrics: Metrics,

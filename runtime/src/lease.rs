@@ -332,8 +332,8 @@ impl Election {
     }
 }
 
-/// Returns the agent kind in a holder's identity, if it differs from this agent's kind. A different agent then competes for this
-/// Lease by mistake.
+/// Returns the agent kind in a holder's identity, if it differs from this agent's kind. Then an agent of another kind competes
+/// for this Lease by mistake.
 ///
 /// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore). Identities of fleetnet have
 /// three parts.

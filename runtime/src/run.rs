@@ -150,7 +150,7 @@ async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
 /// Waits until all watches have ended. Resumes the panic of a watch, because an agent without this watch would miss events.
 async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
-        // A cancelled watch belongs to an agent that stops, which is no error.
+        // Ignore the error of a cancelled watch, because watches are cancelled when the agent stops.
         let _ = unless_panicked(ended);
     }
 }

@@ -95,7 +95,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
         return Ok(0);
     }
     times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
-    // The end-to-end tests start the agents as processes. A build of the tests does not build the agents.
+    // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
@@ -185,7 +185,7 @@ impl Suites {
         Ok(suites)
     }
 
-    /// If the pattern begins with the name of an integration test program, drops all other programs.
+    /// If the pattern of `--only` begins with the name of an integration test program, drops all other programs.
     fn narrowed(mut self, selection: &Selection) -> Self {
         let named = |suite: &[String]| suite.iter().find(|name| selection.program() == Some(name.as_str())).cloned();
         if let Some(program) = named(&self.fast).or_else(|| named(&self.end_to_end)) {
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(suites, expected);
     }
 
-    /// Command line of a test that parses a selection only.
+    /// Command line that has only the flags of a selection, for the tests below.
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]

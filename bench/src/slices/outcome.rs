@@ -50,7 +50,7 @@ pub fn write(folder: &Path, name: &str, slices: &[Arc<EndpointSlice>]) -> anyhow
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Reads the resulting slices from `folder`: a list in Kubernetes' JSON.
+/// Reads the resulting slices of the scenario `name` from a file in `folder`: EndpointSlices as a list in JSON.
 pub fn read(folder: &Path, name: &str) -> anyhow::Result<Outcome> {
     let file = file(folder, name);
     let text = fs::read(&file).with_context(|| format!("cannot read the slices {}", file.display()))?;

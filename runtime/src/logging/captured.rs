@@ -27,8 +27,9 @@ impl Lines {
     }
 }
 
-/// Second tracing subscriber of the process, never used. With a single subscriber, tracing decides only once for each log
-/// statement whether it is enabled. The first thread decides, and may belong to a test that has no subscriber.
+/// Second tracing subscriber of the process, which is never used. With a single subscriber, tracing decides only once for each
+/// log statement whether the statement is enabled: in the first thread that reaches the statement. That thread may belong to a
+/// test without a subscriber.
 static SECOND: OnceLock<Dispatch> = OnceLock::new();
 
 impl Captured {

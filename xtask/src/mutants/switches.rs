@@ -157,7 +157,8 @@ impl Writer<'_> {
             let first = self.line();
             let place = fault.place(self.source)?;
             let faulty = fault.applied(self.source)?;
-            // The fault is inside of the block, so the text after the block keeps its length.
+            // Count the end of the faulty block from the end of the text: the fault is inside of the block, so the text after the
+            // block is unchanged.
             let end = faulty.len() - (self.source.len() - block.end);
             debug_assert!(contains(block, &place));
             writeln!(self.text, "{number} => {{ {} }}", &faulty[block.start..end])?;

@@ -171,7 +171,8 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Reads the times that tests measured themselves, from lines of `<seconds> <test>`. Adds up the parts of a test.
+/// Reads the times that tests measured themselves, from lines of `<seconds> <test>`. Adds up the times if a test has several
+/// lines.
 fn own_times(path: &Path) -> anyhow::Result<BTreeMap<String, Duration>> {
     let mut times = BTreeMap::new();
     let text = match std::fs::read_to_string(path) {

@@ -31,7 +31,7 @@ impl Selection {
         self.only.as_ref().is_none_or(|only| name.contains(only)) && self.shard.is_none_or(|shard| shard.has(&name))
     }
 
-    /// Returns the name of the test program with which the pattern begins, if there is one.
+    /// Returns the name of the test program with which the pattern of `--only` begins, if there is one.
     pub(super) fn program(&self) -> Option<&str> {
         Some(self.only.as_ref()?.split_once("::")?.0)
     }

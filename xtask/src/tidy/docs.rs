@@ -11,7 +11,7 @@ const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
 /// Languages of code blocks whose commands people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
-/// Programs whose commands also occur in prose. In backquotes, the name followed by a word is a command.
+/// Programs whose commands also occur in prose. A text in backquotes that begins with such a name and a blank is a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
 /// Minimum number of underscores after `::` in the name of a test in the docs. Names of tests are sentences, so a name with fewer
 /// underscores is the name of something else.
@@ -46,7 +46,7 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     for file in documents(tree) {
         let (mut before, mut is_open) = ("", false);
         for (number, line) in file.text.lines().enumerate() {
-            // The block of commands may be in a list, and is then indented.
+            // Remove the indentation of a block of commands in a list.
             let line = line.trim_start();
             if let Some(language) = line.strip_prefix("```") {
                 is_open = !is_open;

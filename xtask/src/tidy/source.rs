@@ -142,8 +142,8 @@ impl File {
     /// True if the function whose `fn` is at position `at` has a test attribute.
     fn is_test(&self, at: usize) -> bool {
         let before = &self.code[..line_begin(&self.code, at)];
-        // Comments and strings are blank in `code`. So this character ends the previous item, or starts the block around the
-        // function.
+        // Comments and strings are blank in `code`. So the last of these characters ends the previous item, or starts the block
+        // around the function.
         let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
         attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }
