@@ -231,8 +231,8 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// Seconds for which a deleted object still exists with a deletionTimestamp, for kinds with graceful deletion (Pods).
-    /// `asked` is the client's `gracePeriodSeconds`.
+    /// Seconds between a delete request and the removal of the object, for kinds with graceful deletion (Pods). `asked` is the
+    /// client's `gracePeriodSeconds`.
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
         let _ = (object, asked);
         None

@@ -60,7 +60,7 @@ pub struct ControlPlane {
     access: Vec<Access>,
     admin: kube::Client,
     audit: Audit,
-    // Rust drops fields in this order. An API server that outlives its etcd would log errors.
+    // Rust drops the fields in this order, so etcd ends after its API server. Without etcd, the API server would log errors.
     controller_manager: Option<Process>,
     api_server: Process,
     etcd: Process,
@@ -84,8 +84,8 @@ impl ControlPlane {
     }
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
-        // Use a blocking thread: if the programs are missing, `locate` builds them for minutes. Other tests wait for the same
-        // build.
+        // `locate` builds missing programs for minutes, or waits for the same build by another test. So stop the test's clock
+        // and use a blocking thread.
         let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;

@@ -92,7 +92,8 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Clears the recorded writes. The proxies then stop at the first write that matches `stop`, if it is given.
+    /// Clears the recorded writes. From now on, the proxies stop at the first write that matches `stop`. Without `stop` they do
+    /// not stop.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();

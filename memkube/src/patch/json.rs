@@ -71,7 +71,7 @@ fn encoded_bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting cannot fail. A value that cannot be encoded has the largest size, so it exceeds the limit.
+    // Counting the bytes cannot fail. A value that cannot be encoded counts as the maximum size, so it exceeds the limit.
     serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
 }
 

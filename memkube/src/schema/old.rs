@@ -1,4 +1,4 @@
-//! Old values of fields, for rules and for errors of unchanged values in an update.
+//! Old values of fields in an update: rules read these values, and errors of unchanged values are ignored.
 
 use super::{ListType, Node};
 use crate::object::Object;

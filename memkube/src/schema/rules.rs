@@ -132,7 +132,8 @@ fn invalid(field: String, rule: &Value, why: &str) -> FieldError {
     FieldError { field, reason: FieldReason::Invalid, message }
 }
 
-/// True if the outermost function of an expression never returns a bool. Other types are not checked.
+/// True if an expression obviously never returns a bool, so it cannot be a rule. Only the outermost function or literal of the
+/// expression is checked.
 fn is_no_condition(expression: &IdedExpr) -> bool {
     const NUMBERS_AND_TEXT: [&str; 11] =
         ["size", "int", "uint", "double", "string", "timestamp", "duration", "_+_", "_-_", "_*_", "_/_"];

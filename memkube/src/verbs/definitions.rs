@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// Finalizer that keeps a CustomResourceDefinition that is being deleted until all objects of its kind are deleted.
 const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// Verbs in discovery for a kind whose CustomResourceDefinition is being deleted. kube-apiserver still accepts updates of its
-/// objects.
+/// Verbs that discovery shows for a kind whose CustomResourceDefinition is being deleted. kube-apiserver still accepts updates
+/// of objects of this kind, although discovery does not show these verbs.
 const VERBS_OF_THE_GOING: [Verb; 5] = [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
 const PENDING: [&str; 3] = [
@@ -88,7 +88,8 @@ impl State {
         let mut object = stored.decode();
         let resource = ResourceId::new(text_at(&object, "spec.group"), text_at(&object, "spec.names.plural"));
         set_terminating(&mut object, now, IN_PROGRESS);
-        // The new message of the condition is shorter than the previous message, so the object cannot become too large.
+        // This write cannot fail: the new message of the condition is shorter than the previous message, so the object is not
+        // too large.
         let _ = self.put(&builtin::definitions(), key.clone(), object);
         let custom = self.registry.get(&resource).is_some_and(|registered| registered.definition.custom);
         if custom {

@@ -99,8 +99,8 @@ impl State {
         if waits && self.store.dependents(&stored.header.uid).next().is_some() {
             let kept = finalizers(&object).chain([FOREGROUND]).map(Value::from).collect::<Vec<_>>();
             object::set_meta(&mut object, "finalizers", kept);
-            // If the object is too large for the finalizer, the finalizer is not stored, and dependents are deleted after the
-            // object.
+            // This write fails if the finalizer makes the object too large. Then the finalizer is not stored, and the
+            // dependents are deleted after the object.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         if let Some(stored) = self.store.get(resource, &stored.key).cloned() {

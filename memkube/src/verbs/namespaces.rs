@@ -80,8 +80,8 @@ impl State {
         if !stored.header.deleting {
             mark(&mut object, now);
             object::set_meta(&mut object, "deletionGracePeriodSeconds", 0);
-            // The deletionTimestamp can make the object too large. In this case the object stays, and its namespace is not
-            // removed.
+            // This write fails if the deletionTimestamp makes the object too large. Then the object stays, and its namespace is
+            // not removed.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         false

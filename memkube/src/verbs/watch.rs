@@ -239,7 +239,8 @@ impl Watch {
         let server = self.server.clone();
         let state = server.0.state.lock();
         let ended = self.ended.get().is_some();
-        // If the watched resource was removed, a registered resource of this name is a later one. Do not use its strategy.
+        // If the watched resource was removed, a resource that is now registered under its name is another one. Do not use the
+        // strategy of that other resource.
         let registered = state.registry.get(&self.resource).filter(|_| !ended);
         if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);

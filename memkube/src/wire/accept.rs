@@ -14,8 +14,8 @@ pub(crate) enum Form {
 /// Form of metadata in the response, from the `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataForm {
-    /// True for `PartialObjectMetadataList`, false for `PartialObjectMetadata`. The response must be a list or an object
-    /// accordingly.
+    /// True for `PartialObjectMetadataList`: the response must be a list. False for `PartialObjectMetadata`: the response must
+    /// be a single object.
     pub(crate) list: bool,
     /// Version of the form. The metadata is the same in `v1` and `v1beta1`.
     pub(crate) version: MetadataVersion,

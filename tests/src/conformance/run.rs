@@ -63,7 +63,7 @@ struct Runner<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// Runs a case on a server. Creates the case's namespace first. This call is not part of the result.
+/// Runs a case on a server. Creates the case's namespace first. The result does not contain the response to this creation.
 ///
 /// # Errors
 /// If the namespace cannot be created. Other calls without a response get the code [`NO_ANSWER`].

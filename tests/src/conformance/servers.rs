@@ -34,7 +34,7 @@ fn documents() -> Vec<String> {
 }
 
 /// Interval at which some servers compact their store, to drop watch history soon. A case that reads history must take less
-/// time.
+/// time than this interval.
 pub const COMPACTION: Duration = Duration::from_secs(5);
 
 /// Real API server with the custom kinds, for one test at a time. Each test uses separate namespaces.

@@ -89,7 +89,7 @@ impl Events {
                 return Ok(Some((serde_json::from_slice(&line)?, line)));
             }
             let Some(frame) = self.body.frame().await else {
-                // A response that is not a watch, such as an error, may end without a line end.
+                // Return the bytes that remain: a response that is not a watch, such as an error, may end without a line end.
                 let rest = std::mem::take(&mut self.read);
                 return if rest.is_empty() { Ok(None) } else { Ok(Some((serde_json::from_slice(&rest)?, rest))) };
             };

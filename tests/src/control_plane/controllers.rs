@@ -17,8 +17,8 @@ const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controll
 
 impl ControlPlane {
     /// Starts the controllers that finish the deletion of namespaces and collect garbage, as in every real cluster. The
-    /// controllers end with the control plane, which must run without other controllers. Call this function after the CRDs are
-    /// applied: the garbage collector looks for new kinds only every 30 s.
+    /// controllers end with the control plane. Call this function only if the control plane runs no other controllers, and
+    /// after the CRDs are applied: the garbage collector looks for new kinds only every 30 s.
     pub async fn clean_up(&mut self) -> anyhow::Result<()> {
         self.controller_manager = Some(self.start_cleaners().await?);
         Ok(())

@@ -67,8 +67,8 @@ async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
-/// Asserts that the change has arrived, that the fleet is in the expected state, and that no agent makes more writes. The
-/// exporter's agent must be the same process as before the fault.
+/// Asserts that the importer has the endpoints `AFTER`, that the fleet is in the expected state, and that no agent makes more
+/// writes. The exporter's agent must be the same process as before the fault.
 async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { env, mut marker, expected, .. } = settled;
     env.user(1).sees("app", &AFTER).await?;

@@ -15,8 +15,8 @@ const CASES: u64 = 200;
 /// Environment variable with the first seed, to try other sequences: `CONFORMANCE_SEED=4711`.
 const SEED_VARIABLE: &str = "CONFORMANCE_SEED";
 
-/// Smallest allowed number of responses and events of each class: a comparison of 404s only has no value. Seed 1 gives about
-/// twice as many.
+/// Minimum number of responses and events of each class. Without these minimums, the test could compare only 404s, which has no
+/// value. Seed 1 gives about twice as many.
 const LEAST: &[(&str, usize)] = &[
     ("GET 2xx", 100),
     ("GET 4xx", 40),
@@ -37,7 +37,8 @@ const LEAST: &[(&str, usize)] = &[
     ("DELETED", 25),
 ];
 
-/// Returns the number of responses for each verb and class of status codes, for each status code, and of watch events by type.
+/// Returns three kinds of counts: responses by verb and class of status code (`GET 2xx`), responses by status code (`422`), and
+/// watch events by type (`ADDED`).
 fn counted(cases: &[Case], answers: &[Vec<Value>]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |what: String| *counts.entry(what).or_default() += 1;

@@ -126,8 +126,8 @@ impl Hub {
         Ok(api.create(&PostParams::default(), &claim).await?)
     }
 
-    /// Runs races until this number counts. A race counts if both claims were created within one second. Returns the Services
-    /// of these races.
+    /// Runs races until `races` of them count. A race counts if both claims were created within one second. Returns the
+    /// Services of the races that count.
     async fn race(&self, races: usize) -> anyhow::Result<Vec<usize>> {
         let mut counted = Vec::new();
         for service in 0..2 * races {

@@ -1,4 +1,4 @@
-//! Valid object of each kind. The tests of invalid objects change it.
+//! Valid object of each kind. The tests change these objects into invalid objects.
 
 use serde_json::{Value, json};
 

@@ -81,7 +81,8 @@ impl Setup {
     }
 }
 
-/// Returns the time since a Lease was renewed. The clock of this machine wrote the time of the renewal.
+/// Returns the time since a Lease was renewed. kube-controller-manager runs on this machine, so the renewal has the time of the
+/// same clock.
 fn age(renewal: &MicroTime) -> anyhow::Result<Duration> {
     #[expect(clippy::disallowed_methods, reason = "kube-controller-manager writes the time of day")]
     let now = Timestamp::now();

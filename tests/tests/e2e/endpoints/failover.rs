@@ -96,8 +96,8 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
         cluster.forget_controller_manager().await?;
         let (workload, line) = (cluster.workload().await?, Line::default());
         let addresses = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6"];
-        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the pods may be in other
-        // slices.
+        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the time of each pod
+        // would decide which slice contains the pod.
         workload.pods("web", &addresses).await?;
         workload.service("web").await?;
         let leader = cluster.serve(&FLAGS).await?;

@@ -177,7 +177,8 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
         let steps = [
             step(None, None, "in zone-1"),
             step(Some("PreferClose"), None, "in zone-1 for zones zone-1"),
-            // The annotation takes precedence over the field, and one pod is not enough for topology hints.
+            // The annotation `topology-mode` takes precedence over the field `trafficDistribution`. With the value `Auto` the
+            // slice has no hints, because one pod is not enough for them.
             step(Some("PreferClose"), Some("Auto"), "in zone-1"),
             step(Some("PreferClose"), Some("Disabled"), "in zone-1 for zones zone-1"),
             step(None, None, "in zone-1"),

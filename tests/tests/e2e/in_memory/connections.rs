@@ -1,4 +1,4 @@
-//! Tests of the ways to reach an API server that an installation can choose.
+//! Tests of the settings with which an installation chooses how an agent connects to its API servers.
 
 use super::server::{Server, knows_all, member_agent, member_agent_of};
 use anyhow::Context as _;
