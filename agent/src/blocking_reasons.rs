@@ -24,8 +24,8 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
         Ok(Self { held: BTreeMap::new(), number: metrics::HINDRANCES.gauges(registry)? })
     }
 
-    /// Replaces the blocking reasons of a key with the blocking reasons of its newest plan. Logs the new reasons and returns
-    /// their number.
+    /// Replaces the blocking reasons of a key with the blocking reasons of the newest plan of this key. Logs the new reasons
+    /// and returns their number.
     pub fn note(&mut self, key: &K, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.held.remove(key).unwrap_or_default();
         // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec()) ~>

@@ -87,7 +87,8 @@ where
         Ok(runtime) => runtime,
         Err(error) => return exit_with_error(&format!("cannot start the timers and tasks of this process: {error}")),
     };
-    // An error means that a default provider is already installed. This happens only in a test with two agents in one process.
+    // Ignores the error, which means that a default provider is already installed. This happens only in a test with two agents
+    // in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
     let part = match runtime.block_on(part(registry.clone())) {

@@ -313,7 +313,8 @@ pub enum Patch {
         /// Finalizers to set. Our finalizer is included if there is a granted claim.
         finalizers: Finalizers,
     },
-    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so this type removes the annotation.
+    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch removes
+    /// the annotation.
     ConsumerType(ConsumerType),
     DerivedService(DerivedService),
     ImportedSlice(ImportedSlice),

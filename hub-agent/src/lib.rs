@@ -87,10 +87,9 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     .into();
     // Optional, because the kind MemberAgent may be absent: in a fleet of Go agents no peer announces features.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, None) });
-    // Annotations of a Namespace list the clusters that may export and import. A new Namespace also requeues keys whose
-    // writes were denied because the Namespace was missing.
-    // Without the right to read Namespaces, the hub agent grants nothing new. If the policy is off, the hub agent works
-    // without this right, but denied keys then wait for their back-off.
+    // The watch of Namespaces is optional only if the policy is off. Annotations of a Namespace list the clusters that may
+    // export and import: without the right to read Namespaces, the hub agent grants nothing new. A new Namespace also requeues
+    // keys whose writes were denied because the Namespace was missing. Without the watch, these keys wait for their back-off.
     let optional = policy == NamespacePolicy::Off;
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..convert::source(Kind::Namespace, hub, None) });
     sources

@@ -6,7 +6,7 @@ use std::time::Duration;
 // no limit: this number converts units
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// Microseconds since 1970-01-01T00:00:00Z. The clock is that of the cluster in which the time was read.
+/// Microseconds since 1970-01-01T00:00:00Z. The clock is the clock of the cluster in which the time was read.
 ///
 /// Arithmetic saturates, so that a nonsensical time in an object does not make an agent panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

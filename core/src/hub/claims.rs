@@ -1,9 +1,9 @@
 //! Claims: the members' requests to import a Service. The rules decide which claims are granted.
 //!
-//! A Service has at most one granted exclusive claim (type LoadBalancer) in the fleet; a later exclusive claim does not
-//! replace it. Shared claims (type ClusterIP) are not limited. Neither type blocks the other type.
-//! The `service-in-use-by` annotation of the hub's ServiceImport records each granted claim. The claim gets its finalizer
-//! before this record.
+//! A Service has at most one granted exclusive claim (type LoadBalancer) in the fleet; a later exclusive claim does not replace
+//! it. Shared claims (type ClusterIP) are not limited. Neither type blocks the other type. The `service-in-use-by` annotation
+//! of the hub's ServiceImport records each granted claim. The hub agent adds the finalizer to a claim before it records the
+//! claim.
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
@@ -29,8 +29,8 @@ pub(crate) struct Grants {
 
 impl Grants {
     /// Returns the cluster id of a claim; `None` if the claim must not be granted. A member can have a shared and an exclusive
-    /// claim of one Service. The member is in `importers` if one of them is granted. So for an exclusive claim, `load_balancer`
-    /// must name the member too.
+    /// claim of one Service. The member is in `importers` if one of the two claims is granted. So for an exclusive claim,
+    /// `load_balancer` must name the member too.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
         // fault C13.1 (change_of_type::where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
@@ -41,8 +41,8 @@ impl Grants {
 
 /// Returns the claims to grant, decided from the objects alone.
 ///
-/// - An importer whose claim may be undecodable keeps its grant. The undecodable claim may be exclusive, so no other member
-///   gets an exclusive claim.
+/// - An importer whose claim may be undecodable keeps its grant. The undecodable claim may be exclusive, so no exclusive claim
+///   of another member is granted.
 /// - Claims of a headless Service are granted only to members that support headless Services: other members would create a
 ///   load balancer for the Service.
 /// - While the missing support for headless Services is only assumed, a member keeps a granted claim and gets no new grant.
@@ -103,9 +103,9 @@ pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grant
 /// Order of exclusive claims while no exclusive claim is granted: the claim that was created first comes first.
 ///
 /// creationTimestamps have whole seconds. Among claims of the same second, a claim with our finalizer comes first: the hub
-/// agent has begun to grant this claim, and the view may not show the record yet.
-/// Next comes the lowest resourceVersion, because a lower resourceVersion means an earlier creation. If a member writes to
-/// its claim, the claim only moves back in this order.
+/// agent has begun to grant this claim, and the view may not show the record yet. Among the other claims of the same second,
+/// the claim with the lowest resourceVersion comes first, because a lower resourceVersion means an earlier creation. If a
+/// member writes to its claim, the claim only moves back in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,

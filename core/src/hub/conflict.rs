@@ -44,8 +44,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, Some(_)) => create(service),
         // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),
-        // Only the ServiceImport records which exports a Go hub agent accepted. So it stays unchanged until these exports
-        // have their stamps.
+        // Only the ServiceImport records which exports a Go hub agent accepted. So the ServiceImport stays unchanged until the
+        // hub agent has stamped these exports.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // While the right of an exporting cluster is unknown, the ServiceImport stays unchanged: accepted exports stay
@@ -301,7 +301,8 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     let status = resolution.status();
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
-        // This key is requeued when a ServiceImport that is being deleted is gone (B5 in docs/behaviour.md).
+        // No write is due. If the ServiceImport is being deleted, this key is requeued when the ServiceImport is gone (B5 in
+        // docs/behaviour.md).
         return Plan::default();
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));

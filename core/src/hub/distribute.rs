@@ -217,7 +217,7 @@ impl DesiredSlice<'_> {
     }
 
     /// True if a distributed slice already has the desired content. An `exportedSince` that is cut to whole seconds counts as
-    /// equal, because a Go hub agent writes it so.
+    /// equal, because a Go hub agent cuts the time to whole seconds.
     fn matches(&self, slice: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);

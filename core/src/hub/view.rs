@@ -61,7 +61,7 @@ pub struct View {
     /// Distributed slices, one for each importing member.
     pub distributed_slices: Table<HubSlice>,
     /// Namespaces of the hub. Annotations on a namespace may list exporters and importers. When a namespace is created, the
-    /// keys are requeued whose writes failed because this namespace did not exist.
+    /// view requeues the keys whose writes failed because this namespace did not exist.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
 
@@ -324,7 +324,7 @@ impl View {
         }
     }
 
-    /// Requeues a Service and its slices after one of its claims changed, since claims decide where slices are distributed.
+    /// Requeues a Service and its slices after one of its claims changed, because claims decide where slices are distributed.
     fn requeue_for_claim(&self, before: Option<ObjectName>, after: Option<ObjectName>, requeue: &mut Vec<Key>) {
         for service in [before, after].into_iter().flatten() {
             self.requeue_slices_of(&service, requeue);

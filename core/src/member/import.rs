@@ -23,7 +23,7 @@ pub use multi_cluster_service::plan_multi_cluster_service;
 pub use slice::plan_slice;
 
 /// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import the
-/// Service, the MultiClusterService that controls the ServiceImport comes first.
+/// Service, the derived Service of the MultiClusterService that controls the ServiceImport is preferred.
 pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
     view.mcs_of_import

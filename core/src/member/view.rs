@@ -55,7 +55,8 @@ pub struct Settings {
     pub announces: Option<Announcement>,
     /// Identity of this process in its Leases, which distinguishes two leaders.
     pub leader: Text,
-    /// Time without a renewal by the owner of the cluster id after which this cluster takes over the id, in microseconds.
+    /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes over
+    /// the id.
     pub takeover_after_micros: i64,
 }
 
@@ -127,7 +128,7 @@ pub struct View {
     pub(crate) distributed_slices_from: Index<ClusterId>,
     /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
-    /// Exports and imports that wait for a free name, because other objects have all their possible names.
+    /// Exports and imports that wait for a free name, because other objects have all possible names of their counterparts.
     nameless: Nameless,
     /// From each key to the message of the server that rejected the last write of this key.
     rejections: BTreeMap<Key, String>,
@@ -318,8 +319,8 @@ impl View {
     /// True if a slice of this cluster is an imported slice, even if its labels were edited.
     ///
     /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the same
-    /// name. A distributed slice gets this finalizer before it is imported. It gets no finalizer while a slice that was not
-    /// imported has its name.
+    /// name. A distributed slice gets this finalizer before it is imported. While another EndpointSlice, which was not
+    /// imported, has this name, the distributed slice gets no finalizer.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let distributed = || {

@@ -393,8 +393,9 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
     view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
 }
 
-/// Returns the message for a Service that cannot be exported because other exports have all its possible names. The message
-/// is for the condition `Valid`. Because of this condition, the agent retries when a name becomes free.
+/// Returns the message for a Service that cannot be exported because other exports use all possible names of its
+/// InternalServiceExport. The message is for the condition `Valid`. Because of this condition, the agent retries when a name
+/// becomes free.
 fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])

@@ -167,8 +167,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// Returns the export of this slice to keep: the export with the newest generation that is not being deleted. The name of the
-/// export does not matter (B1b and B2 in docs/behaviour.md).
+/// Returns the one export of this slice that the agent keeps: of the exports that are not being deleted, the export with the
+/// newest generation. The name of the export does not matter (B1b and B2 in docs/behaviour.md).
 pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
@@ -182,14 +182,15 @@ pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubS
         })
 }
 
-/// Returns the export of this slice (by name and UID) if its reference names another source slice, because another writer
-/// edited the reference.
+/// Returns the export with the UID of this slice and one of the possible names of its export. Called if no export has a
+/// reference with the name of this slice: then another writer edited the name in the reference.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
     let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
     present.find(|present| present.spec.reference.uid == slice.meta.uid)
 }
 
-/// Returns the possible names of a slice's export, in order of preference: with a short and with a long UID suffix.
+/// Returns the possible names of a slice's export, in order of preference: first the name with 5 hex digits at its end, then
+/// the name with 10 hex digits.
 fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {

@@ -193,9 +193,9 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     view.names_in_hub(name, uid).find(|at| view.claims.get(at).is_none())
 }
 
-/// Returns the message for a ServiceImport whose claim cannot be created, because other claims have all its possible names
-/// (B3 in docs/behaviour.md). The message is for the condition `Valid` of the MultiClusterService. Because of this condition,
-/// the agent retries when a name becomes free.
+/// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
+/// claim (B3 in docs/behaviour.md). The message is for the condition `Valid` of the MultiClusterService. Because of this
+/// condition, the agent retries when a name becomes free.
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true

@@ -380,7 +380,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
 }
 
 /// Returns the condition `Valid` of an import whose derived Service is up to date. If slices cannot be imported, the message
-/// names them. `None` if the present condition must stay, because it names slices and not all slices are known yet.
+/// names these slices. `None` if the present condition must stay, because it names slices and not all slices are known yet.
 fn imported(
     view: &View,
     mcs: &MultiClusterService,

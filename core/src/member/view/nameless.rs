@@ -34,7 +34,8 @@ impl View {
         requeue.extend(self.nameless.exports.iter().cloned().map(Key::Export));
     }
 
-    /// Requeues the waiting imports after an InternalServiceImport is gone, or a Service with the name of a derived Service.
+    /// Requeues the waiting imports after an InternalServiceImport is gone, or after a Service in the namespace of derived
+    /// Services changed or is gone, because the imports may need the name of this object.
     pub(super) fn import_name_freed(&self, requeue: &mut Vec<Key>) {
         for name in &self.nameless.mcs {
             let mcs = self.multi_cluster_services.get(name);
@@ -46,8 +47,8 @@ impl View {
 }
 
 impl View {
-    /// Requeues MultiClusterServices of an import after a slice with this name changed, in this cluster or in the hub: all of
-    /// them if another writer's slice has the name, otherwise only those that wait for a name.
+    /// Requeues MultiClusterServices of an import after a slice with this name changed, in this cluster or in the hub. If
+    /// another writer's slice has the name, requeues all these MultiClusterServices, otherwise only those that wait for a name.
     pub(super) fn requeue_for_slice_name(&self, name: &Text, imported: &ObjectName, requeue: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|present| !present.imported);
         let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
