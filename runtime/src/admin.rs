@@ -435,7 +435,7 @@ mod tests {
         String::from_utf8(answer).ok()
     }
 
-    /// Waits until the server closes the connection or sends data. Returns true if it closed the connection.
+    /// Waits until the server closes the connection or sends data. Returns true if the server closed the connection.
     async fn is_closed(stream: &mut TcpStream) -> bool {
         matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
     }

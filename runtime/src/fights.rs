@@ -173,7 +173,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
             // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the agent makes
-            // the next repair one period after it, so wait for two periods.
+            // the next repair one period after the last one, so wait for two periods.
             // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_reported {

@@ -38,8 +38,8 @@ pub const TOMBSTONES_PER_SOURCE: usize = 16_384;
 pub const EVENT_QUEUE_RECORDS: usize = 256;
 /// Maximum number of bytes in the message of a Kubernetes Event. The API server has the same limit.
 pub const EVENT_MESSAGE_BYTES: usize = 1024;
-/// Period in which the agent does not post an equal Event again. Exception: an Event about a successful write may repeat, at most
-/// [`EVENT_REPEATS_MAX`] times.
+/// Period in which the agent posts an equal Event only once. Exception: the agent posts an equal Event about a successful write
+/// up to [`EVENT_REPEATS_MAX`] times.
 pub const EVENT_REPEAT_WINDOW: Duration = Duration::from_secs(600);
 /// Maximum number of times that an equal Event about successful writes is posted in [`EVENT_REPEAT_WINDOW`]. Limits the Events of
 /// a fight, in which another writer undoes each of our writes.

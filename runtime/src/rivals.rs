@@ -66,8 +66,8 @@ impl<L: Logic> Inquiries<L> {
         self.begin(cluster);
     }
 
-    /// Cancels the lookup of the other writer in a fight that is over. Returns true if the lookup had not started. The fight was
-    /// then never reported.
+    /// Cancels the lookup of the other writer in a fight that is over. Returns true if the lookup had not started. In this case,
+    /// the start of the fight was never reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }

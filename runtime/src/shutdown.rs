@@ -8,7 +8,7 @@ use tokio::{
 };
 
 /// Exit code after a second signal, as in controller-runtime.
-// no limit: an exit code
+// no limit: an exit code (mark for `cargo xtask tidy`)
 const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 
 /// Receiving side of a shutdown request. Clones share the state.

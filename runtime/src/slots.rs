@@ -84,7 +84,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         Self {
             clusters: std::iter::repeat_with(cluster).take(clusters).collect(),
             busy: BTreeMap::new(),
-            // no limit: a unit
+            // no limit: a unit (mark for `cargo xtask tidy`)
             interval: Duration::from_secs(1) / writes_per_second.max(1),
         }
     }

@@ -424,7 +424,7 @@ pub(crate) enum Fault {
     Late(Duration),
     /// Waits for this duration, then behaves as the enclosed fault says.
     After(Duration, Box<Fault>),
-    /// Drops `spec.value` of a written object, as a CRD without that field does.
+    /// Drops `spec.value` of a written object, as a server does if the CRD has no such field.
     Prune,
     /// Keeps a deleted object, as if the object had a finalizer, and returns the object.
     Linger,

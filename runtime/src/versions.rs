@@ -41,8 +41,8 @@ struct Held {
     version: u64,
     /// Sequence number of the last list that contained the object.
     listed: u64,
-    /// Number of lists started before the response to a write or GET that had this state. 0 for a state from the watch or a list.
-    /// Decides whether a list is older than the response.
+    /// If a response to a write or GET had this state: the number of lists started before that response. Otherwise 0. Shows
+    /// whether a list is older than the response.
     answered: u64,
     /// Hashes of own writes whose response had exactly this version. Sending such a write again would change nothing.
     echoes: Vec<u64>,

@@ -40,8 +40,8 @@ const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 /// Each of these programs simulates a whole fleet once for every write at which an agent can crash. In the fast suite, which
 /// takes a minute, these programs would need a third of the time.
 const LONG: [&str; 1] = ["crash_points"];
-/// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes seconds, even on
-/// a busy machine.
+/// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only seconds,
+/// even on a busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
 /// Time without a finished test after which a program of the end-to-end suite is ended. Longer than the limits inside the tests.
 const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);

@@ -21,8 +21,8 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-/// Number of runs before the measurement. Like `COUNTED`, the number of runs in which allocations are counted, it is even: the
-/// work may alternate between two states, and must end in the first state.
+/// Number of runs before the measurement. This number and `COUNTED`, the number of runs in which allocations are counted, are
+/// even: the work may alternate between two states, and must end in the first state.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 

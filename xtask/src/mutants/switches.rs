@@ -97,7 +97,7 @@ impl<'ast> Visit<'ast> for Blocks {
         visit::visit_expr_closure(self, closure);
     }
 
-    // Constants are left out, because a constant cannot read an environment variable.
+    // Skip constants, because a constant cannot read an environment variable.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
     fn visit_trait_item_const(&mut self, _: &'ast syn::TraitItemConst) {}
@@ -171,7 +171,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns the number of the line that is written, from 1.
+    /// Returns the number, from 1, of the last line of the text written so far.
     fn line(&self) -> usize {
         self.text.matches('\n').count() + 1
     }
