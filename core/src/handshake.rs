@@ -55,7 +55,8 @@ fn next_renewal(
     announcement: &Announcement,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // If the last renewal is in the future, the wall clock was set back since. Then a renewal is due now.
+    // If the time of the last renewal is in the future, the wall clock was set back after this renewal. Then a renewal is due
+    // now.
     // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);

@@ -84,8 +84,9 @@ pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
-/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/behaviour.md). The name is cut to
-/// the length of a DNS label and ends in 5 hex digits of the UID.
+/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/behaviour.md). The name is cut to the
+/// length of a DNS label and ends in 5 hex digits of the UID. Dots become dashes, and a name that does not start with a letter
+/// gets the prefix `s`.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };

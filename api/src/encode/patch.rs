@@ -171,8 +171,8 @@ pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
     json!({ annotations::SERVICE_TYPE: (consumer == ConsumerType::ClusterIp).then_some("ClusterIP") })
 }
 
-/// Returns the value of the annotation that records the importers of a Service. `None` removes the annotation if there are no
-/// importers. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
+/// Returns the value of the annotation that records the importers of a Service. `None` if there are no importers, so that the
+/// patch removes the annotation. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
 fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut said = json!({ "MemberClusters": importers });
