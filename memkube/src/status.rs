@@ -210,14 +210,14 @@ impl Status {
         Self::plain(405, "MethodNotAllowed", message).with_details(what.details())
     }
 
-    /// 405 `MethodNotAllowed` for an HTTP method.
+    /// 405 `MethodNotAllowed` for an HTTP method that the path does not support.
     #[must_use]
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::plain(405, "MethodNotAllowed", message).with_details(Details::default())
     }
 
-    /// 409 `AlreadyExists` for a create.
+    /// 409 `AlreadyExists` for a create of an object that already exists.
     #[must_use]
     pub fn already_exists(what: Named<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", what.qualified(), what.name);

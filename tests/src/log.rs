@@ -18,7 +18,7 @@ pub struct Log {
 #[derive(Debug, Default)]
 struct Lines {
     kept: VecDeque<String>,
-    /// Number of lines that were dropped before the first kept one.
+    /// Number of lines that were dropped. The kept lines follow these lines.
     dropped: usize,
     ended: bool,
 }

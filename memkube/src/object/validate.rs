@@ -5,7 +5,7 @@ use crate::registry::{Definition, Scope};
 use crate::status::FieldError;
 use serde_json::{Value, json};
 
-/// Size of all annotations of an object together, in bytes (apimachinery's `TotalAnnotationSizeLimitB`).
+/// Maximum size of all annotations of an object together, in bytes (apimachinery's `TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_BYTES: usize = 256 << 10;
 
 /// API group of CustomResourceDefinitions.

@@ -11,7 +11,7 @@ pub(crate) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Stored>>,
     /// Event log: the last changes, oldest first.
     log: VecDeque<Change>,
-    /// Bytes of the objects in the log.
+    /// Size of all objects in the log, in bytes.
     log_bytes: usize,
     /// Changes up to this revision may have been dropped from the log.
     compacted: u64,

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Size of all values of an object together, in bytes (kube-apiserver's `MaxSecretSize`).
+/// Maximum size of all values of an object together, in bytes (kube-apiserver's `MaxSecretSize`).
 const DATA_BYTES: usize = 1 << 20;
 const KEY_BYTES: usize = 253;
 const BYTES_MAP: Shape = Shape::Map(&Shape::Bytes);

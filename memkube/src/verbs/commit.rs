@@ -1,4 +1,4 @@
-//! Commits: storing a valid object, and the effects of the commit.
+//! Commit of a write: a valid object is stored, and then the effects of the change are executed.
 
 use super::Work;
 use crate::auth::User;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// Faults with the same fault for each request of a verb.
+/// Implementation of [`Faults`] that returns the same fault for each request of a verb.
 struct On(Verb, Fault);
 
 impl Faults for On {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 const PATHS: [&str; 8] = ["/", "/readyz", "/version", "/api/v1", "/apis", "/apis/ex.io/v1", "/openapi/v3", "/nothing"];
 
-/// Faults with the same fault for each request that is not about a resource.
+/// Implementation of [`Faults`] that returns the same fault for each request that is not about a resource.
 struct OnPaths(Fault);
 
 impl Faults for OnPaths {

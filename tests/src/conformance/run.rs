@@ -142,7 +142,8 @@ impl Runner<'_> {
         answer.map_err(|error| anyhow::anyhow!("{} {}: no answer: {error}", call.method, call.path))
     }
 
-    /// Replaces `{ns}`, `${kept.field}` and `{repeat:x:3}` in a text of the case.
+    /// Replaces `{ns}` by the case's namespace, `${kept.field}` by a field of the stored response `kept`, and `{repeat:x:3}` by
+    /// `xxx`.
     fn filled(&self, text: &str) -> anyhow::Result<String> {
         let mut text = written_out(text, self.namespace);
         while let Some(start) = text.find("${") {

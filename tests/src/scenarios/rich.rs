@@ -137,7 +137,7 @@ pub fn imported() -> Vec<Value> {
     ]
 }
 
-/// Returns the comparable content of a slice of the Service, with the Service's ports.
+/// Returns the expected content of a slice of the Service: this family, these endpoints, and the Service's ports.
 #[must_use]
 pub fn slice(family: &str, endpoints: Value) -> Value {
     json!({"addressType": family, "endpoints": endpoints, "ports": ports()})

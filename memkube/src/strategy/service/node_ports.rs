@@ -167,7 +167,7 @@ pub(super) fn clear(object: &mut Object) {
     }
 }
 
-/// True if Services of this type can have node ports.
+/// True if the type of a Service allows node ports.
 pub(super) fn belong_to(object: &Object) -> bool {
     matches!(text_at(object, "spec.type"), "NodePort" | "LoadBalancer")
 }
