@@ -78,14 +78,14 @@ pub mod annotations {
 
     /// Annotation of an InternalServiceImport: the type of the MultiClusterService; absent means LoadBalancer.
     pub const SERVICE_TYPE: &str = "networking.fleet.azure.com/service-type";
-    /// Annotation of an InternalServiceExport, stamped by the hub agent: the time since which the export has its present ports.
+    /// Annotation of an InternalServiceExport, written by the hub agent: the time since which the export has its present ports.
     pub const PORTS_OFFERED_SINCE: &str = "networking.fleet.azure.com/ports-offered-since";
     /// Annotation of a ServiceExport, set by users: `true` exports a headless Service.
     pub const EXPORT_HEADLESS: &str = "networking.fleet.azure.com/export-headless";
-    /// Annotation of a namespace in the hub: the ids of the clusters that may export from it, separated by commas. Absent: all
-    /// may.
+    /// Annotation of a namespace in the hub: the ids of the clusters that may export from it, separated by commas. Without
+    /// this annotation, all clusters may.
     pub const EXPORTERS: &str = "networking.fleet.azure.com/exporters";
-    /// Annotation of a namespace in the hub: the ids of the clusters that may import from it, separated by commas. Absent: all
-    /// may.
+    /// Annotation of a namespace in the hub: the ids of the clusters that may import from it, separated by commas. Without
+    /// this annotation, all clusters may.
     pub const IMPORTERS: &str = "networking.fleet.azure.com/importers";
 }

@@ -76,14 +76,6 @@ impl<T: Stored> Table<T> {
             .map(|(_, object)| object)
     }
 
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Stores the newest state of an object. Returns [`Taken::Same`] if only the resourceVersion changed, so that the caller
     /// requeues nothing.
     pub fn take(&mut self, object: T) -> Taken<T> {

@@ -27,11 +27,6 @@ impl Plan {
         Self { writes: vec![write], ..Self::default() }
     }
 
-    /// True if the plan has no writes and no time of a next plan. A plan with blocking reasons only is empty too.
-    pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.again.is_none()
-    }
-
     /// Returns a plan without writes that only reports a blocking reason.
     pub fn blocked(reason: Reason, message: String) -> Self {
         Self { blocking_reasons: vec![BlockingReason { reason, message }], ..Self::default() }

@@ -43,8 +43,8 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
 
-    /// Time without a renewal of the MemberAgent after which this cluster takes its id over from another cluster that owns the
-    /// id in the hub. At least 2m.
+    /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this cluster
+    /// takes the id over. At least 2m.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
     pub member_takeover_after: Duration,
 
@@ -67,12 +67,12 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub hub_insecure_http: bool,
 
-    /// With false the agent runs no part, as the Go agents do.
+    /// With false, the agent runs none of its parts. The Go agents do the same.
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_networking_features: bool,
 
-    /// Not supported: with true the agent does not start, as the Go agents do.
+    /// Not supported. With true, the agent does not start. The Go agents do not start either.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool, hide = true)]
     pub enable_v1alpha1_apis: bool,

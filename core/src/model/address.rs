@@ -89,6 +89,13 @@ mod tests {
     }
 
     #[test]
+    fn a_canonical_address_needs_no_storage_for_its_text() {
+        for text in ["10.0.0.1", "fd00::1", "::ffff:10.0.0.1"] {
+            assert!(matches!(Address::from(text).0, Form::Canonical(_)), "{text}");
+        }
+    }
+
+    #[test]
     fn addresses_are_the_same_only_if_their_texts_are() {
         let texts = ["fd00::1", "FD00::1", "10.0.0.1", "::ffff:10.0.0.1"];
         for one in texts {

@@ -162,6 +162,7 @@ fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
         Object::EndpointSliceImport(distributed_slice("member-1", &theirs)),
         claim("member-1", &import).with_status(resolved(&["member-2"])).object(),
         claim("member-1", &import).called("work-other").object(),
+        claim("member-1", &import).called("work-third").object(),
     ];
     let counts = MemberCounts {
         exported_services: 1,
@@ -178,6 +179,9 @@ fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
     let answered = MemberAgent { hub: announcement(), counts: Some(counts), ..silent.clone() };
     let view = speaking_hub(objects.iter().cloned().chain([answered.clone().object()]));
     assert_eq!(planned(&view, &key), Plan::default(), "said already");
+    let fewer = MemberAgent { counts: Some(MemberCounts { exported_slices: 1, ..counts }), ..answered.clone() };
+    let view = speaking_hub(objects.iter().cloned().chain([fewer.object()]));
+    assert_eq!(writes(&view, &key).len(), 1, "the counts differ");
     let mut half = speaking_hub([answered.object()]);
     half.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(planned(&half, &key), Plan::default(), "what is not all known is not counted");

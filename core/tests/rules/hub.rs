@@ -196,6 +196,19 @@ fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
 }
 
 #[test]
+fn a_conflict_that_stays_in_the_next_generation_of_an_export_emits_another_event() {
+    let winner = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let mut loser = export_of("member-2", &[port("http", 81)]).offered_since(seconds(3)).judged(conflict("work/app"));
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    for (generation, events) in [(1, 0), (2, 1)] {
+        loser.meta.generation = generation;
+        let view = hub_view([winner.clone().object(), loser.clone().object(), import.clone().object()]);
+        let emitted = planned(&view, &app()).writes.iter().map(|write| write.events.len()).sum::<usize>();
+        assert_eq!(emitted, events, "generation {generation}");
+    }
+}
+
+#[test]
 fn the_cluster_is_the_namespace_s_whatever_the_object_says() {
     let mut liar = export_of("member-1", &http()).offered_since(seconds(2));
     liar.reference.cluster = "member-9".into();

@@ -575,6 +575,27 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
 }
 
 #[test]
+fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_slices() {
+    let (slice, _) = given();
+    let app = mcs("work/app").taken_on().deriving("work-app");
+    let other = mcs("work/other").importing("app").taken_on().deriving("work-other");
+    for (controller, derived) in [(&app, "work-app"), (&other, "work-other")] {
+        let objects = [
+            app.clone().object(),
+            other.clone().object(),
+            service_import("work/app").controlled_by(controller).showing(resolved(&["member-2"])).object(),
+            derived_service("work-app", "work/app").object(),
+            derived_service("work-other", "work/other").object(),
+        ];
+        let created = writes(&view_of(Some(&slice), None, &objects), &key(&slice));
+        let [Write { action: Action::Create(Desired::EndpointSlice(imported)), .. }] = &created[..] else {
+            panic!("one create, not {created:#?}")
+        };
+        assert_eq!(&*imported.service, derived);
+    }
+}
+
+#[test]
 fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
     let (given, objects) = given();
     for missing in 0..objects.len() {

@@ -132,6 +132,10 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     let waits = Plan { again: Some(seconds(460)), ..Plan::default() };
     assert_eq!(view.plan(&key_of(&export), seconds(459)), waits, "the definition is there");
+    let mut set = view.clone();
+    set.clock_set(10_000_000);
+    let waits = Plan { again: Some(seconds(470)), ..Plan::default() };
+    assert_eq!(set.plan(&key_of(&export), seconds(469)), waits, "the wall clock was set forward by 10 s");
     let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
     assert_eq!(view.plan(&key_of(&export), seconds(460)).writes, withdrawn, "and it announces nothing");
     observe_change(&mut view, member_agent("member-2", Features::ALL, Features::ALL).object());
@@ -174,6 +178,24 @@ fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     let before = claim("member-2", &service_import("work/app")).marked().with_status(other);
     let answer = Write::patch(&before.meta, Patch::InternalServiceImportStatus(resolved(&["member-1"])));
     assert_eq!(service_plan(&sticky, &before, true), [answer]);
+}
+
+#[test]
+fn a_kept_claim_is_planned_again_when_the_wait_for_an_announcement_ends_only_if_it_would_change_then() {
+    let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
+    for (status, again) in
+        [(sticky, Some(seconds(460))), (headless(), Some(seconds(460))), (resolved(&["member-1"]), None)]
+    {
+        let mut content = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+        (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);
+        let import = service_import("work/app").showing(status.clone()).claimed_by(&["member-2"]);
+        let claim = claim("member-2", &service_import("work/app")).marked().with_status(status.clone());
+        let objects = vec![content.offered_since(seconds(2)).object(), import.object(), claim.object()];
+        let mut view = without_definition(objects, false);
+        view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
+        let plan = view.plan(&hub::Key::Service(named("work/app")), seconds(459));
+        assert_eq!((plan.writes, plan.again), (Vec::new(), again), "{status:?}");
+    }
 }
 
 // === A member agent while a CRD is missing ===

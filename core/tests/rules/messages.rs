@@ -432,6 +432,19 @@ const DIFFERS: &str = "service work/app of cluster member-3 is in conflict with 
                        has exported its ports for longer: only member-3 exports http 81/TCP; only member-1 exports \
                        http 80/TCP. Export the same ports, or export under another name";
 
+fn of_names_in_the_hub() -> Vec<Case> {
+    vec![case(
+        "no Service can have the name",
+        planned(
+            &hub_view([internal_export("member-1", &service("work/Not_A_Name")).offered_since(seconds(2)).object()]),
+            &hub::Key::Service(named("work/Not_A_Name")),
+        ),
+        ["log NameRefused: Service \"work/Not_A_Name\" is exported under a name that no Service can have, so the hub \
+              agent creates nothing for it. Member agents write no such InternalServiceExport: find the client that \
+              wrote it"],
+    )]
+}
+
 fn of_exports_in_the_hub() -> Vec<Case> {
     let accepted = |cluster: &str, since| internal(cluster, 80, since).judged(no_conflict("work/app")).object();
     let loser = || internal("member-3", 81, 4);
@@ -610,7 +623,8 @@ fn all() -> Vec<Case> {
         of_blocked_mcs(),
         of_imported_slices(),
     ];
-    member.into_iter().chain([of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()]).flatten().collect()
+    let hub = [of_names_in_the_hub(), of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()];
+    member.into_iter().chain(hub).flatten().collect()
 }
 
 #[test]

@@ -321,6 +321,17 @@ fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
 }
 
 #[test]
+fn while_it_is_not_known_whether_a_new_exporter_may_export_the_import_stays_as_it_is() {
+    let leaving = accepted_export("member-2").deleting();
+    let fresh = fresh_export("member-3").offered_since(seconds(2));
+    let import = import_of(&["member-1", "member-2"]);
+    let view = hub_view([accepted_export("member-1").object(), leaving.object(), fresh.object(), import.object()]);
+    for (how, view) in unknown(&view) {
+        assert_eq!(writes(&view, &app()), [], "{how}");
+    }
+}
+
+#[test]
 fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
     let given = marked_slice("member-1");
     let copy = distributed_slice("member-2", &given);

@@ -50,7 +50,10 @@ fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut
 /// Returns every key whose plan is not empty, with that plan.
 fn wanted<V: View>(view: &V, now: Timestamp) -> BTreeMap<V::Key, Plan> {
     let keys: BTreeSet<V::Key> = view.every_key().into_iter().collect();
-    keys.into_iter().map(|key| (key.clone(), view.decide(&key, now))).filter(|(_, plan)| !plan.is_empty()).collect()
+    keys.into_iter()
+        .map(|key| (key.clone(), view.decide(&key, now)))
+        .filter(|(_, plan)| !plan.writes.is_empty() || plan.again.is_some())
+        .collect()
 }
 
 /// Delivers the next change of a kind to an agent. Asserts that the agent requeues every key whose plan changes.

@@ -16,17 +16,17 @@ use std::time::Duration;
 /// Flags of the EndpointSlice controller.
 #[derive(Clone, Debug, Args)]
 pub struct EndpointFlags {
-    /// Make this cluster's EndpointSlices from its pods.
+    /// Mode of the EndpointSlice controller, which makes this cluster's EndpointSlices from its pods.
     #[arg(long = "endpointslices", value_name = "MODE", default_value = "auto", value_enum)]
     pub mode: ModeFlag,
 
-    /// Name of the controller in the label endpointslice.kubernetes.io/managed-by of its slices. Slices with another name are
-    /// never touched. The default is the name of kube-controller-manager, so that each continues with the slices of the other.
+    /// Name of the controller in the label endpointslice.kubernetes.io/managed-by of its slices. The agent changes only slices
+    /// with this name. The default is the name of kube-controller-manager, so that both can continue with each other's slices.
     #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = CONTROLLER_NAME)]
     pub managed_by: String,
 
-    /// With --endpointslices=auto: time without a renewal of kube-controller-manager's Lease and without a foreign write to its
-    /// slices, after which the agent serves.
+    /// With --endpointslices=auto, the controller becomes active if for this time kube-controller-manager does not renew its
+    /// Lease, and no other client writes slices with the name of --endpointslices-managed-by.
     #[arg(long = "endpointslices-takeover-after", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub takeover_after: Duration,
 
@@ -47,11 +47,11 @@ pub struct EndpointFlags {
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeFlag {
-    /// Serve while no other controller serves.
+    /// Active while no other EndpointSlice controller is active.
     Auto,
-    /// Always serve.
+    /// Always active.
     On,
-    /// Never serve, and watch nothing for it.
+    /// Never active. The agent watches nothing for it.
     Off,
 }
 

@@ -152,6 +152,7 @@ fn limits(property: &Value, is_required: bool) -> String {
         ("maxItems", "at most {} elements"),
     ] {
         if let Some(number) = property[keyword].as_f64() {
+            let what = if number == 1.0 { what.trim_end_matches('s') } else { what };
             limits.push(what.replace("{}", &number.to_string()));
         }
     }
