@@ -51,7 +51,7 @@ pub(crate) fn apply(
         lists::delete_values(object, name, gone);
     }
     for (name, order) in &orders {
-        // `$setElementOrder` without a patch of the list orders the existing items.
+        // If the patch has `$setElementOrder` but no patch of the list, only order the existing items.
         if !patch.contains_key(name) {
             lists::reorder(object, name, order, lists(&join(path, name)));
         }

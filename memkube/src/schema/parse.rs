@@ -7,7 +7,7 @@ use crate::status::FieldError;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Deepest nesting of a schema. The limit protects the parser from deep recursion.
+/// Maximum nesting depth of a schema. The limit protects the parser from deep recursion.
 const DEPTH_MAX: usize = 64;
 
 /// Position of a node in a schema.

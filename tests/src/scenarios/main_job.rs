@@ -118,7 +118,7 @@ pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cos
     ]});
     exporter.merge::<EndpointSlice>("app-1", not_ready).await?;
 
-    // When the importer has this change, the agents have handled all earlier changes.
+    // Make one more change. When the importer has this change, the agents have handled all earlier changes.
     exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
     env.user(1).sees("app", &["10.1.0.2"]).await?;
     assert_eq!(env.ledger(&mark).await?, changes(&env, 1));

@@ -112,7 +112,7 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
         env.user(1).sees("app", &BEFORE).await?;
         few_complaints(&agent, began, 20)?;
 
-        // Existing connections stay silent; new connections reach the server.
+        // Open the gate: existing connections stay silent, and new connections reach the server.
         gate.set_state(Gate::Open);
         recovers(settled, agent).await
     })

@@ -23,7 +23,7 @@ fleetnet_tests::fleet_rule_tests!(run_scenario);
 fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
     let starts: Vec<usize> = Regex::new(r"\S+")?.find_iter(headline).map(|title| title.start()).collect();
     let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-    // kubectl prints ages such as `119s`, `2m` and `2m1s`.
+    // This pattern matches the ages that kubectl prints, such as `119s`, `2m` and `2m1s`.
     let age = Regex::new(r"^(\d+[dhms]){1,2}$")?;
     let cell = |(start, end): (&usize, usize)| {
         let cell = line.get(*start..end.min(line.len())).unwrap_or_default().trim();
