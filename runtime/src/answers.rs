@@ -94,9 +94,10 @@ impl Ending {
         self.metadata.deletion_timestamp.is_some() && !self.is_final()
     }
 
-    /// True if the object has a deletionTimestamp and no finalizer, so this response shows the last state of the object.
+    /// True if the object has a deletionTimestamp and no finalizer. The server then removes the object, and this response shows
+    /// its last state.
     ///
-    /// Wrong for Namespaces, whose finalizers are in `spec`. No agent writes Namespaces.
+    /// The result is wrong for Namespaces, because their finalizers are in `spec`. No agent writes Namespaces.
     pub(crate) fn is_final(&self) -> bool {
         let metadata = &self.metadata;
         metadata.deletion_timestamp.is_some()
@@ -105,8 +106,9 @@ impl Ending {
     }
 }
 
-/// True if the merge patch (RFC 7386) would not change the object. Items of an array may have more fields than in the patch,
-/// because the server adds default values.
+/// True if the object already contains every value of the JSON merge patch (RFC 7386), so the patch would not change the object.
+///
+/// Items of an array may have more fields than in the patch, because the server adds default values.
 pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
     match (object, patch) {
         (Value::Array(items), Value::Array(wanted)) => {
@@ -134,10 +136,10 @@ const SERVERS_METADATA: [&str; 10] = [
     "managedFields",
 ];
 
-/// True if a PUT of `body` would not change `object`.
+/// True if the object already equals the result of a PUT of `body`, so that the PUT has probably been executed.
 ///
-/// This is so if the object has exactly the fields of `body`, apart from fields that a PUT cannot set. A PUT removes every field
-/// that `body` omits.
+/// The object must have exactly the fields of `body`, because a PUT removes every field that `body` omits. Fields that a PUT
+/// cannot set are not compared.
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let is_meant = uid(body).is_null() || uid(body) == uid(object);

@@ -455,7 +455,8 @@ mod tests {
 
     use super::*;
 
-    /// Test server that responds with 200 and an empty object when the test allows it. Remembers the headers of each request.
+    /// Test server that responds to each request with 200 and an empty object, but only after the test calls
+    /// `may_answer.notify_one()`. Remembers the headers of each request.
     struct Server {
         url: String,
         seen: Arc<Mutex<Vec<HeaderMap>>>,

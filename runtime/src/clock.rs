@@ -110,7 +110,8 @@ impl Clock {
     }
 }
 
-/// Detects steps of the wall clock by comparing it with tokio's clock. Gradual adjustments add up and count as steps too.
+/// Detects steps of the wall clock. A step is a difference of a second or more between the time that passed on the wall clock and
+/// on tokio's clock. Gradual adjustments of the wall clock add up to a step too.
 #[derive(Debug)]
 pub(crate) struct Steps {
     instant: Instant,
@@ -118,13 +119,13 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Starts the comparison at the clock's present time.
+    /// Starts to compare the two clocks now.
     pub(crate) fn of(clock: &Clock) -> Self {
         Self { instant: Instant::now(), time: clock.now() }
     }
 
-    /// Returns the wall clock's step since the last call in microseconds, negative if the clock was set back. `None` if the step
-    /// is shorter than a second.
+    /// Returns the step of the wall clock since the last step or the start, in microseconds. The step is negative if the clock
+    /// was set back. `None` if the difference is shorter than a second.
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);
@@ -184,8 +185,8 @@ mod tests {
         let clock = Clock::system();
         let before = clock.now();
 
-        // Paused time in a test runs ahead of the system clock. The wall clock follows paused time until the next rebase, and
-        // then falls back to the system clock.
+        // Paused time in a test runs ahead of the real time on the system clock. The wall clock follows paused time until it
+        // reads the system clock again. Then the wall clock jumps back to the time of the system clock.
         tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS) - Duration::from_millis(1)).await;
         let ahead = clock.now();
         tokio::time::advance(Duration::from_millis(1)).await;

@@ -1,8 +1,8 @@
 //! Subscriptions to sources (a kind in a cluster): the engine starts and stops each watch as the agent needs it.
 //!
-//! Without a subscription, the source is not watched, and the view has none of its objects. Each new subscription starts a new
-//! round with a new list. The engine ignores events of an earlier round that arrive late. A forced relist also starts a new
-//! round, but keeps the view.
+//! Without a subscription, the source is not watched, and the view has none of its objects. The watch of a source runs in rounds.
+//! A round is one run of the watch, which begins with a new list. A new subscription starts a round, and so does a forced relist,
+//! which keeps the view. The engine ignores events of an earlier round that arrive late.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use crate::engine::{Engine, Source};
 use crate::logic::{Logic, SourceSpec};
 use crate::versions::Versions;
 
-/// Number of a source's current round, counted from 1. A new subscription or a forced relist starts a new round.
+/// Number of a round of a source's watch, counted from 1. A round is one run of the watch, which begins with a new list. A new
+/// subscription or a forced relist starts a new round.
 pub(crate) type Round = u64;
 
-/// Subscription as the watch task sees it: the current round, or `None` while the source is not subscribed.
+/// Subscription as the watch task sees it: the number of the current round, or `None` while the source is not subscribed.
 pub(crate) type Wanted = watch::Receiver<Option<Round>>;
 
-/// Subscription as the engine sees it. The engine changes the subscription and counts its rounds.
+/// Subscription as the engine sees it: the engine can change the subscription and start a new round of the watch.
 #[derive(Debug)]
 pub(crate) struct Demand {
     rounds: Round,
@@ -40,7 +41,7 @@ impl Demand {
         self.said.borrow().is_some()
     }
 
-    /// True if messages of this subscription round are current. Messages of an earlier round are ignored.
+    /// True if `round` is the current run of the watch. The engine ignores messages of an earlier run that arrive late.
     pub(crate) fn is_current(&self, round: Round) -> bool {
         *self.said.borrow() == Some(round)
     }
@@ -55,7 +56,7 @@ impl Demand {
         true
     }
 
-    /// Starts a new round, so that the watch lists the source again. Does nothing if the source is not subscribed.
+    /// Starts a new run of the watch, so that the watch lists the source again. Does nothing if the source is not subscribed.
     fn renew(&mut self) {
         if self.is_wanted() {
             self.rounds += 1;
@@ -64,7 +65,7 @@ impl Demand {
     }
 }
 
-/// Waits until this subscription round is over. Returns false if the engine has ended.
+/// Waits until this round (run of the watch) is no longer the current round. Returns false if the engine has ended.
 pub(crate) async fn ended(wanted: &mut Wanted, round: Round) -> bool {
     wanted.wait_for(|now| *now != Some(round)).await.is_ok()
 }

@@ -53,7 +53,8 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Running lookups (GETs) in fights. Each lookup finds the other writer that undoes this agent's writes to an object.
+    /// Running GETs about fights. In a fight, another writer undoes this agent's writes to an object. The GET shows the name of
+    /// this writer.
     pub(crate) inquiries: Inquiries<L>,
     /// Keys with creates in flight, and the number of these creates.
     pub(crate) creating: BTreeMap<L::Key, usize>,

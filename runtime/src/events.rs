@@ -47,7 +47,8 @@ pub(crate) enum Occasion {
 pub(crate) struct Recorder {
     /// Queue of each cluster, by the cluster's name.
     queues: BTreeMap<String, mpsc::Sender<Posting>>,
-    /// First time and count of each recently recorded Event, by the hash of its identity.
+    /// Time of the first Event and number of Events, for each group of equal Events of the last [`EVENT_REPEAT_WINDOW`]. The key
+    /// is the hash from [`identity`].
     recorded: BTreeMap<u64, (Instant, u32)>,
     /// Name of this process in the Events that it posts, such as the host name.
     instance: String,
@@ -145,14 +146,15 @@ impl Recorder {
         }
     }
 
-    /// Returns a number for the name of an Event that differs from the numbers of all earlier Events. client-go forms such names
-    /// too.
+    /// Returns a number for the name of a new Event. No earlier Event has this number, because it consists of the time and a
+    /// counter. client-go also uses a number from the time.
     fn number(&self, now: Timestamp) -> u64 {
         now.0.unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
     }
 }
 
-/// Returns a hash of the Event's identity, the same in each process. Equal Events have equal hashes.
+/// Returns a hash of the fields that make two Events equal: object, component, severity, reason and message. The hash is the same
+/// in each process.
 fn identity<L: Logic>(spec: &SourceSpec<L>, record: &Event<L::Source>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let about = (&spec.cluster.name, spec.resource.kind, &*record.uid, &record.name.namespace, &record.name.name);

@@ -52,7 +52,8 @@ struct Fight<K, S> {
     is_reported: bool,
 }
 
-/// Fight with another writer whose start or end the engine must report: the key that writes the object, and the object.
+/// Fight over an object (`target`) whose start or end the engine must report to the agent. `key` is the agent's key whose plan
+/// writes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
@@ -101,7 +102,8 @@ impl<K, S> Default for Fights<K, S> {
 }
 
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
-    /// Returns the time until which a write must wait, if the write is one more repair that another writer will probably undo.
+    /// Returns the time until which a write must wait, or `None` if the write may be sent now. Only a repair waits, and only
+    /// after another writer has undone [`FIGHT_REPAIRS`] repairs of this object.
     pub(crate) fn held_until(
         &mut self,
         target: &Target<S>,
@@ -119,8 +121,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (next > now).then_some(next)
     }
 
-    /// Returns the fight with another writer over an object, if the engine must report the fight now: once, when the first repair
-    /// waits.
+    /// Returns the fight over this object if the engine must now report that the fight has begun. That is once in each fight,
+    /// when the first repair waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
         let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_reported)?;
         fight.is_reported = true;
@@ -167,13 +169,13 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (fight.last, fight.is_undone) = (now, false);
     }
 
-    /// Drops remembered writes older than a minute. Returns the fights with other writers that are over.
+    /// Drops remembered writes older than a minute. Returns the fights that are over and whose start was reported.
     pub(crate) fn tidy(&mut self, now: Instant) -> Vec<Turn<K, S>> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
-            // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the agent makes
-            // the next repair one period after the last one, so wait for two periods.
+            // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the agent repairs
+            // again one period later. Nobody may undo that repair for one more period, so the fight lasts at least two periods.
             // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_reported {

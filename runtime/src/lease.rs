@@ -149,7 +149,7 @@ struct Election {
     metrics: Metrics,
     state: watch::Sender<Leadership>,
     jitter: Jitter,
-    /// Last logged reason for waiting. Prevents logging the same reason again.
+    /// Last logged reason for waiting. The agent logs a reason only once in a row.
     said: Option<String>,
 }
 
@@ -213,7 +213,8 @@ impl Election {
         }
     }
 
-    /// Takes all Leases or none. If another process holds a Lease, returns this process and the Lease.
+    /// Takes all Leases or none. Returns `None` if this process has taken all Leases, or the other process that holds one of
+    /// them. An error has the name of the Lease whose read or write failed.
     async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
         // Read all Leases, even if another process holds the first one: the expiry of a Lease counts from the first read of that
         // Lease.

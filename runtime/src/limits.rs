@@ -132,8 +132,8 @@ pub const ADMIN_CONNECTIONS: usize = 64;
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lifetime of a connection to the admin server.
 pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
-/// Timeout for the first byte of a watch response, and for the response to the revision check before the watch. The server may
-/// queue a request for up to 15 s.
+/// Timeout for the first byte of a watch response. Also the timeout for the request before a watch that reads the server's
+/// revision. The server may queue a request for up to 15 s.
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum number of bytes that the agent keeps of the server's message about a failed write.

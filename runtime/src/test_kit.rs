@@ -142,14 +142,15 @@ pub(crate) struct Record {
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) undecodable: Vec<String>,
-    /// Sources that the agent does not subscribe to. The test changes this set, and the engine sees the change at its next turn.
+    /// Sources that the agent does not subscribe to. The test changes this set, and the engine's loop sees the change in its next
+    /// pass.
     pub(crate) unwanted: BTreeSet<Source>,
     /// Relist epoch of each source. The field `relisted` has the relists that have finished.
     pub(crate) readings: BTreeMap<Source, u64>,
     pub(crate) relisted: Vec<Source>,
     /// Name of the object in each `Applied` change, repetitions included.
     pub(crate) applied: Vec<String>,
-    /// Calls of `begun` and `ended`: writes that were sent and how they ended, with the number of objects reported by then.
+    /// Calls of `begun`: the verb and the name of each write that was sent.
     pub(crate) begun: Vec<String>,
     pub(crate) ended: Vec<(String, WriteEnd, usize)>,
     /// Number of plans made before each call of `leads`.
@@ -807,7 +808,7 @@ impl World {
         self.send_of_round(1, source, event).await;
     }
 
-    /// Sends an event to the engine as a watch of this subscription round does.
+    /// Sends an event to the engine as the watch does in this round. A round is one run of the watch, counted from 1.
     pub(crate) async fn send_of_round(&self, round: u64, source: Source, event: WatchEvent<Thing>) {
         let message = WatchMessage { source, round, at: self.clock.now(), decoding: Duration::ZERO, event };
         self.messages.send(message).await.expect("the engine runs");

@@ -59,8 +59,8 @@ impl<L: Logic> Engine<L> {
             let demand_changed = self.follow_demand();
             self.report();
             if demand_changed || !self.queue.is_empty() || leads && self.slots.can_reserve_waiting(Instant::now()) {
-                // Let the tasks of writes and watches run between two turns of the engine. On a single thread, they would not run
-                // otherwise.
+                // Let the tasks of writes and watches run before the next pass of this loop. On a single thread, they would not
+                // run otherwise.
                 yield_now().await;
                 continue;
             }
@@ -75,7 +75,8 @@ impl<L: Logic> Engine<L> {
         Finished { stop, drained }
     }
 
-    /// Handles all finished writes and as many watch messages as a turn allows, so that a burst costs one plan per key.
+    /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a burst of
+    /// messages about one key costs one plan.
     fn take_what_is_there(&mut self, inputs: &mut Inputs<L>) {
         while let Some(ended) = self.writes.try_join_next() {
             self.on_joined(ended);

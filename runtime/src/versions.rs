@@ -41,8 +41,8 @@ struct Held {
     version: u64,
     /// Sequence number of the last list that contained the object.
     listed: u64,
-    /// If a response to a write or GET had this state: the number of lists started before that response. Otherwise 0. Shows
-    /// whether a list is older than the response.
+    /// Number of lists started before a response to a write or GET showed this state. 0 if no response showed it. Tells whether a
+    /// list is older than the response.
     answered: u64,
     /// Hashes of own writes whose response had exactly this version. Sending such a write again would change nothing.
     echoes: Vec<u64>,
@@ -133,8 +133,8 @@ impl<O> Versions<O> {
 
     /// Handles an undecodable object in a watch event or a list.
     ///
-    /// The object exists, so its known state stays. Without a known state, the object is reported as undecodable. That also
-    /// applies to late events of an object that this agent deleted, because its `DELETED` event follows.
+    /// The object exists, so its known state stays. If no state is known, the object is reported as undecodable. That is also
+    /// done for a late event of an object that this agent has deleted: the `DELETED` event that follows corrects the report.
     pub fn undecodable(&mut self, undecodable: &Undecodable, news: &mut Vec<Change<O>>) {
         self.pass(undecodable.resource_version);
         if undecodable.name.name.is_empty() {

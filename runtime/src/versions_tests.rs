@@ -338,7 +338,7 @@ enum Move {
     Answer(usize),
     /// The watch, or the list that is arriving, delivers its next event.
     Bring,
-    /// The watch breaks and a list begins. The list's content is taken at the next `Bring`.
+    /// The watch breaks and a list begins. The content of the list is the server's state at the next `Bring`.
     Relist,
 }
 
@@ -378,7 +378,7 @@ enum Watch {
     #[default]
     Live,
     Begun,
-    /// Listed objects that are not yet delivered, and the version of the list.
+    /// Listed objects that are not yet delivered (index of the name in [`NAMES`], UID, version), and the version of the list.
     Listing(Vec<(usize, String, u64)>, u64),
 }
 
@@ -395,7 +395,7 @@ struct World {
     /// Objects and versions as an agent sees them, built only from the reported changes.
     view: BTreeMap<String, u64>,
     ended: BTreeSet<String>,
-    /// Kinds of situations that the history contained, to check that the random histories are varied.
+    /// Names of the situations that this history contained. The test checks that each situation occurs in enough histories.
     seen: BTreeSet<&'static str>,
 }
 

@@ -41,7 +41,7 @@ use wire::{ErrorAnswer, Event, LineError, Lines};
 #[derive(Debug)]
 pub(crate) struct WatchMessage<S, O> {
     pub(crate) source: S,
-    /// Subscription round of the source that the message belongs to.
+    /// Number of the run of the watch that sent this message. The engine ignores messages of earlier runs.
     pub(crate) round: Round,
     /// Time at which the watch read the message.
     pub(crate) at: Timestamp,
@@ -111,7 +111,7 @@ pub(crate) async fn watch<L: Logic>(
             let Some(round) = round else { return };
             let watcher = Watcher::new(&spec, &out, metrics.clone(), clock.clone(), jitter.clone(), round);
             tokio::select! {
-                // Check first whether the subscription round is over (`biased`), because its watch must then send no further
+                // `biased` checks first whether this round (run of the watch) has ended. An ended round must send no further
                 // message.
                 biased;
                 engine_is_there = demand::ended(&mut wanted, round) => if !engine_is_there {
@@ -157,7 +157,7 @@ struct Watcher<L: Logic> {
 enum End {
     /// The engine has dropped the receiver.
     EngineGone,
-    /// The server ended the watch after a whole line.
+    /// The server ended the watch, and the last line was complete.
     InTime {
         /// True if the watch received at least one event or bookmark.
         heard: bool,
@@ -404,7 +404,7 @@ impl<L: Logic> Watcher<L> {
         self.emit(WatchEvent::ListEnded { resource_version }).await
     }
 
-    /// Handles the server's end of the watch after a whole line.
+    /// Handles the regular end of a watch: the server ended the response after a complete line.
     fn ended(&mut self, connection: &Connection) -> End {
         match connection.live_since {
             Some(since) => {

@@ -667,8 +667,8 @@ async fn a_page_that_is_too_long_is_asked_for_again_in_smaller_pages() {
     fixture.next_request().await.answer(422, json!({}));
     let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
     fixture.next_request().await.answer(200, first);
-    // The server sends 11 MiB for the second page, with a limit of 500 and again of 125 objects. That is more than the limit of
-    // 10 MiB, so the watch requests fewer objects. The objects of the first page stay listed.
+    // The server sends 11 MiB for the second page, with a limit of 500 objects and again with a limit of 125. A page may have at
+    // most 10 MiB, so the watch asks for fewer objects each time. The objects of the first page stay listed.
     let megabyte = Bytes::from(vec![b' '; 1 << 20]);
     for query in ["limit=500&continue=two", "limit=125&continue=two"] {
         let request = fixture.next_request().await;
