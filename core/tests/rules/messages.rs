@@ -432,17 +432,34 @@ const DIFFERS: &str = "service work/app of cluster member-3 is in conflict with 
                        has exported its ports for longer: only member-3 exports http 81/TCP; only member-1 exports \
                        http 80/TCP. Export the same ports, or export under another name";
 
-fn of_names_in_the_hub() -> Vec<Case> {
-    vec![case(
-        "no Service can have the name",
-        planned(
-            &hub_view([internal_export("member-1", &service("work/Not_A_Name")).offered_since(seconds(2)).object()]),
-            &hub::Key::Service(named("work/Not_A_Name")),
+fn of_new_exports_in_the_hub() -> Vec<Case> {
+    let winner = || internal("member-1", 80, 3).judged(no_conflict("work/app")).object();
+    let mut later = internal("member-3", 81, 4).judged(conflict("work/app"));
+    later.meta.generation = 2;
+    let odd = internal_export("member-1", &service("work/Not_A_Name")).offered_since(seconds(2));
+    // The conflict gets its Event with the write of the condition, not with the write of the ServiceImport.
+    let updated = "ServiceImport SuccessfulUpdateStatus: service work/app is exported by cluster member-1";
+    vec![
+        case(
+            "one is new in conflict while the winner changes",
+            hub_plan([winner(), internal("member-3", 81, 4).object(), shown(&["member-2"]).object()]),
+            [updated],
         ),
-        ["log NameRefused: Service \"work/Not_A_Name\" is exported under a name that no Service can have, so the hub \
+        case(
+            "one is in conflict in its next generation while the winner changes",
+            hub_plan([winner(), later.object(), shown(&["member-2"]).object()]),
+            [updated],
+        ),
+        case(
+            "no Service can have the name",
+            planned(&hub_view([odd.object()]), &hub::Key::Service(named("work/Not_A_Name"))),
+            [
+                "log NameRefused: Service \"work/Not_A_Name\" is exported under a name that no Service can have, so the hub \
               agent creates nothing for it. Member agents write no such InternalServiceExport: find the client that \
-              wrote it"],
-    )]
+              wrote it",
+            ],
+        ),
+    ]
 }
 
 fn of_exports_in_the_hub() -> Vec<Case> {
@@ -623,7 +640,7 @@ fn all() -> Vec<Case> {
         of_blocked_mcs(),
         of_imported_slices(),
     ];
-    let hub = [of_names_in_the_hub(), of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()];
+    let hub = [of_new_exports_in_the_hub(), of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()];
     member.into_iter().chain(hub).flatten().collect()
 }
 
