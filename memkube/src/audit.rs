@@ -34,7 +34,6 @@ pub struct Kind {
     pub verb: Verb,
     /// Resource and group, for example `services` or `leases.coordination.k8s.io`. A subresource follows after a slash.
     pub resource: String,
-    /// HTTP status of the response.
     pub code: u16,
 }
 

@@ -4,7 +4,8 @@
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// Characters of generated names in Kubernetes. Vowels are excluded to avoid words, and characters that look alike.
+/// Characters of generated names in Kubernetes. The list has no vowels, so that names contain no words. It also has no characters
+/// that look alike.
 pub const NAME_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {

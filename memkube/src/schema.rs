@@ -49,7 +49,7 @@ struct Node {
     embedded: bool,
     int_or_string: bool,
     list: ListType,
-    /// `x-kubernetes-map-type: atomic`. Members of an atomic map have no old value in rules.
+    /// `x-kubernetes-map-type: atomic`: an update replaces the map as a whole. So rules get no old values of its members.
     atomic_map: bool,
     values: Values,
     rules: Vec<Rule>,
@@ -142,9 +142,11 @@ impl Schema {
         prune::object(&self.root, object)
     }
 
-    /// Checks `metadata` of embedded objects, and drops the unknown and empty fields of this metadata.
+    /// Checks `metadata` of embedded objects (`x-kubernetes-embedded-resource`), and drops the unknown and empty fields of this
+    /// metadata.
     ///
     /// # Errors
+    ///
     /// Message about metadata that cannot be decoded: `spec.template.metadata: Invalid value: …`.
     pub(crate) fn coerce_embedded(&self, object: &mut Object) -> Result<(), String> {
         embedded::coerce(&self.root, object)

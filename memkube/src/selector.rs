@@ -31,8 +31,8 @@ impl Selection {
             let plain = own.is_empty() && !request.definition.custom;
             let known = match name {
                 "metadata.name" => true,
-                // A cluster-scoped object has no field `metadata.namespace`. kube-apiserver accepts the field anyway
-                // for a built-in kind without its own list of selectable fields.
+                // A cluster-scoped object has no `metadata.namespace`. But kube-apiserver accepts this field for some built-in
+                // kinds: for those without a list of selectable fields.
                 "metadata.namespace" => plain || request.definition.scope == Scope::Namespaced,
                 _ => own.iter().any(|own| own == name),
             };

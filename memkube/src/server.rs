@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) bookmark_interval: Duration,
     pub(crate) namespace_controller: bool,
-    /// Settings that may change while the server runs.
+    /// Policy, faults and tokens: a test may change them while the server runs.
     manners: Mutex<Manners>,
 }
 
@@ -226,7 +226,7 @@ impl Shared {
 }
 
 impl State {
-    /// Executes the effects of a stored change: registers or removes resources.
+    /// Registers or removes resources after a change of a CustomResourceDefinition.
     pub(crate) fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {

@@ -12,7 +12,7 @@ pub struct Status {
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Box<Details>>,
-    /// Continue token of an expired list. The response contains this token in `metadata`.
+    /// Continue token in `metadata` of the response to an expired list. With this token the client can continue the list.
     pub continue_token: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl FieldError {
     }
 }
 
-/// Kind or resource, group and name of an object in a status.
+/// Object that a status is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// API group. Empty for the core group.

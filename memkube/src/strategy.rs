@@ -260,7 +260,7 @@ pub trait Strategy: Send + 'static {
         object.clone_from(old);
     }
 
-    /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list keys.
+    /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list indexes.
     fn list_merge(&self, path: &str) -> ListMerge {
         crate::strategy::builtin::list_merge(path)
     }

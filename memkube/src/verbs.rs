@@ -51,7 +51,8 @@ pub(crate) struct Work<'a> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Minimum resourceVersion that the server must have reached before it executes the request.
+/// Minimum resourceVersion that the server must have reached before it executes the request. `None` if the request can run
+/// immediately.
 pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     let waits = match request.call.verb {
         Verb::Get | Verb::List | Verb::DeleteCollection => true,

@@ -22,8 +22,7 @@ pub struct Audit {
     reader: Mutex<Reader>,
 }
 
-/// Position in an audit log, as the number of writes before the mark. The log contains the response to every request before the
-/// mark.
+/// Position in an audit log: the number of writes before this position. The log contains the response to every request before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 
@@ -47,7 +46,7 @@ pub struct Entry {
     pub user: String,
     /// Verb: `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
-    /// Resource as its plural, with the subresource after a slash if there is one.
+    /// Plural name of the resource. A subresource follows after a slash.
     pub resource: String,
     /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
@@ -96,8 +95,8 @@ impl Audit {
         Ok(Ledger(reader.writes.iter().skip(mark.0).map(|write| write.entry.clone()).collect()))
     }
 
-    /// Returns the times at which the server received those writes since `mark` that fulfil `condition`, in the order of the
-    /// responses.
+    /// Returns the times at which the server received writes since `mark`, in the order of the responses. Only writes that fulfil
+    /// `condition` count.
     pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
         let reader = self.settle().await?;
         let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));

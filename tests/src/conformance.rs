@@ -17,7 +17,7 @@ mod stream;
 
 use script::Case;
 
-/// Files of the table of cases, one for each theme.
+/// Main files of the table of cases: the theme of each file, and its text.
 const TABLE: [(&str, &str); 17] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
@@ -43,13 +43,13 @@ pub const TABLE_NAME: &str = "table";
 /// Name of the file with the known differences for the cases of [`forgetful_table`].
 pub const FORGETFUL_NAME: &str = "forgetful";
 
-/// Files with cases for servers that soon drop their watch history.
+/// Theme and text of the files with cases for servers that soon drop their watch history.
 const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/table/expired.calls"))];
 
 /// Name of the file with the known differences for the cases of [`cleaned_table`].
 pub const CLEANED_NAME: &str = "cleaned";
 
-/// Files with cases for clusters in which controllers delete objects.
+/// Theme and text of the files with cases for clusters in which controllers delete objects.
 const CLEANED: [(&str, &str); 1] = [("cleaned", include_str!("conformance/table/cleaned.calls"))];
 
 /// Returns the cases for clusters in which kube-controller-manager empties namespaces and collects garbage.

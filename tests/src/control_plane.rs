@@ -84,8 +84,8 @@ impl ControlPlane {
     }
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
-        // `locate` builds missing programs for minutes, or waits for the same build by another test. So stop the test's clock
-        // and use a blocking thread.
+        // `locate` builds missing programs for minutes, or waits for the same build by another test. So do not count this time in
+        // the test's time limit, and use a blocking thread.
         let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;

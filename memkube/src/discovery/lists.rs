@@ -41,7 +41,7 @@ fn group_members(group: &Group) -> Map<String, Value> {
     members
 }
 
-/// Response to `/api/<version>` and `/apis/<group>/<version>`.
+/// Response to `/api/<version>` and `/apis/<group>/<version>`. `None` if the server has no such version.
 pub(super) fn resources(groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;

@@ -24,8 +24,8 @@ const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0
 
 /// Response to `/openapi/v2`: a document without paths and schemas.
 ///
-/// An empty document is enough. Clients prefer version 3, and a client that requests version 2 has schemas of the built-in
-/// kinds itself.
+/// An empty document is enough. Clients prefer version 3. A client that requests version 2 contains the schemas of built-in kinds
+/// in its own code.
 pub(super) fn version_2(accept: &str) -> Reply {
     let version = format!("1.{MINOR}");
     if accept.contains(PROTOBUF) {
@@ -59,7 +59,7 @@ pub(super) fn index(groups: &[Group]) -> Value {
     json!({"paths": documents.map(entry).collect::<Map<_, _>>()})
 }
 
-/// Response to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`.
+/// Response to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`. `None` if the server has no such version.
 pub(super) fn document(server: &MemKube, groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;

@@ -122,7 +122,7 @@ fn member(name: &str, shape: Shape, value: Value, within: &str, findings: &mut F
     }
 }
 
-/// Rounds a time down to whole seconds in UTC. Returns the value as an error if it is not a time.
+/// Rounds a time down to whole seconds in UTC. If the value is not a time, returns the unchanged value as the error.
 fn time(value: Value) -> Result<Value, Value> {
     let parsed = value.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
     parsed.map(|time| Value::from(super::create::timestamp(time))).ok_or(value)
@@ -154,7 +154,7 @@ fn owner(item: Value, within: &str, findings: &mut Findings) -> Result<Value, Un
             owner.insert(name, value);
         }
     }
-    // Go encodes these fields even if they are empty.
+    // In an owner reference, Go encodes these fields even if they are empty.
     for name in ["apiVersion", "kind", "name", "uid"] {
         owner.entry(name).or_insert_with(|| Value::from(""));
     }

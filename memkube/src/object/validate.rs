@@ -14,7 +14,7 @@ const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 /// Finalizers of Kubernetes, which have no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-/// Fields that an update must not change.
+/// Fields of metadata that an update must not change.
 const IMMUTABLE: [&str; 6] =
     ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 

@@ -10,8 +10,8 @@ use crate::object::Object;
 use crate::status::{FieldError, FieldReason};
 use serde_json::Value;
 
-/// Path of the checked value. `base` is the path of an outer value in the object, and `path` is the rest. Messages contain
-/// only `path`; the field of an error contains both.
+/// Path of the checked value in two parts: `base` is the path of an outer value, and `path` is the path within this outer value.
+/// Messages contain only `path`. The field of an error contains both parts.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     base: &'a str,
@@ -31,12 +31,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Error `Invalid value: <value>: <place> in body <why>`.
+    /// Error `Invalid value: <value>: <path> in body <why>`.
     pub(super) fn invalid(self, value: &Value, why: &str) -> FieldError {
         FieldError::invalid(self.field(), value, &format!("{} in body {why}", self.path))
     }
 
-    /// Error `Invalid value: <value>: <why>`, without the place.
+    /// Error `Invalid value: <value>: <why>`, without the path.
     pub(super) fn invalid_plain(self, value: &Value, why: &str) -> FieldError {
         FieldError::invalid(self.field(), value, why)
     }
@@ -77,7 +77,7 @@ pub(super) fn object(root: &Node, object: &Object, old: Option<&Object>) -> Vec<
     members(root, object, old, place)
 }
 
-/// Validates a value. `base` is its path in the object.
+/// Validates a part of an object. `base` is the path of this part.
 pub(super) fn part(node: &Node, value: &Value, old: Option<&Value>, base: &str) -> Vec<FieldError> {
     let path = &Path::ROOT;
     self::value(node, value, old, Place { base, path })
@@ -90,7 +90,7 @@ pub(super) fn default(node: &Node, value: &Value, base: &str) -> Vec<FieldError>
 
 fn value(node: &Node, value: &Value, old: Option<&Value>, place: Place<'_>) -> Vec<FieldError> {
     let errors = all_errors(node, value, old, place);
-    // Ignore the errors of an unchanged value.
+    // kube-apiserver ignores the errors of a value that the update does not change.
     if !errors.is_empty() && old == Some(value) { Vec::new() } else { errors }
 }
 
@@ -147,7 +147,7 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Type of a value in messages about formats.
+/// Name that kube-openapi gives to the type of a value in messages about formats.
 fn go_format(value: &Value) -> &'static str {
     match value {
         Value::Number(number) if numbers::is_integer(number) => "int64",

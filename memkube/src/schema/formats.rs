@@ -140,8 +140,7 @@ fn is_email(text: &str) -> bool {
         && domain.chars().all(plain)
 }
 
-/// True for labels of letters, digits and dashes, separated by dots. If there are several labels, the last label has at least
-/// two letters.
+/// True for labels of letters, digits and dashes, separated by dots. If there is a dot, the last label has at least two letters.
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -163,7 +162,7 @@ fn is_mac(text: &str) -> bool {
     octets(':') || octets('-')
 }
 
-/// True for an absolute URI: the text starts with a scheme or with a slash.
+/// True for an absolute URI (`https://host`) and for an absolute path (`/path`), as in Go's `url.ParseRequestURI`.
 fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())

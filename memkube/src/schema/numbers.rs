@@ -1,4 +1,5 @@
-//! Validation of numbers: bounds and factors. As in kube-openapi, an integer is compared with the integer part of a bound.
+//! Validation of numbers: minimum, maximum and `multipleOf`. As in kube-openapi, an integer is compared with the integer part of
+//! these limits.
 
 use super::Values;
 use super::check::Place;

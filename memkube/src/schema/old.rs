@@ -5,7 +5,7 @@ use crate::object::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Old value of a member, or `None` for a member of an atomic map.
+/// Old value of a member. `None` if there is none, and for a member of an atomic map.
 pub(super) fn member<'a>(node: &Node, old: &'a Object, name: &str) -> Option<&'a Value> {
     if node.atomic_map { None } else { old.get(name) }
 }
@@ -34,7 +34,7 @@ impl<'a> OldItems<'a> {
     }
 }
 
-/// Key of an item in a list of type map: the key members with their values, without absent members.
+/// Key of an item in a list of type map: an object with only the key members of the item. Absent members stay absent.
 pub(super) fn map_key(keys: &[String], item: &Value) -> Value {
     let members = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     Value::Object(members.collect())

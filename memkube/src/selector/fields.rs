@@ -70,7 +70,8 @@ fn split(text: &str) -> Vec<String> {
     terms
 }
 
-/// Splits a term into the field, the escaped value, and true if the operator is equality.
+/// Splits a term into the field, the escaped value, and true for `=` and `==` or false for `!=`. `None` if the term has no
+/// operator.
 fn parts(term: &str) -> Option<(&str, &str, bool)> {
     let at = term.find(['=', '!'])?;
     let (name, rest) = term.split_at(at);

@@ -110,7 +110,7 @@ impl Connections {
         let ended = ended(self.ended.clone());
         Ok(response.map(|body| match body.size_hint().exact() {
             Some(_) => body.boxed_unsync(),
-            // When the server ends, a watch ends as it does after its timeout.
+            // When the server ends, end the watch as after its timeout.
             None => StreamBody::new(BodyStream::new(body).take_until(Box::pin(ended))).boxed_unsync(),
         }))
     }

@@ -129,7 +129,7 @@ impl Strategy for CustomResource {
     }
 }
 
-/// Value in the form in which field selectors compare it.
+/// Text with which field selectors compare a value. Empty for null.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

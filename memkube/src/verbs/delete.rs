@@ -97,7 +97,7 @@ impl Work<'_> {
         }
         object::set_meta(&mut object, "deletionGracePeriodSeconds", seconds);
         match self.stays(object)? {
-            // The object was updated first, so that watches get an event with the deletionTimestamp before the deletion.
+            // The update stored the deletionTimestamp, so watches get an event with this time. Now remove the object.
             Outcome::Stays(Last::Stored(marked)) if seconds == 0 && !kept => Ok(Outcome::Gone(self.gone(&marked))),
             Outcome::Stays(last) if seconds == 0 && !kept => Ok(Outcome::Gone(last)),
             outcome => Ok(outcome),

@@ -61,10 +61,10 @@ pub(crate) struct Watch {
     _open: Open,
 }
 
-/// Next action of a watch.
+/// Next action of a watch. The watch executes its steps in order.
 enum Step {
     Say(Bytes),
-    /// Wait for this duration, measured from the start of this step.
+    /// Wait for this duration. It begins when the watch reaches this step.
     Wait(Duration),
     WaitUntil(Instant),
     Cut,
@@ -75,7 +75,7 @@ enum Step {
 /// Progress of reading the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
-    /// The watch has read as many changes as one turn allows. The log may have more changes.
+    /// The watch has read [`limits::CHANGES_PER_TURN`] changes. The log may have more changes.
     Some,
     /// The watch has read all current changes.
     All,
@@ -114,7 +114,7 @@ impl Watch {
         Reply::new(200, Content::Watch(stream.boxed()))
     }
 
-    /// Returns the next chunk of the response, or `None` at the end of the watch.
+    /// Returns the next chunk of the response, together with the watch. `None` at the end of the watch.
     async fn turn(mut self: Box<Self>) -> Option<(Result<Bytes, BoxError>, Box<Self>)> {
         loop {
             if self.over {
@@ -143,7 +143,7 @@ impl Watch {
         }
     }
 
-    /// Joins a chunk with the following chunks that need no wait.
+    /// Joins a chunk with the chunks that directly follow, so that they are sent together.
     fn with_those_that_follow(&mut self, first: Bytes) -> Bytes {
         if !matches!(self.steps.front(), Some(Step::Say(_))) {
             return first;
@@ -157,14 +157,14 @@ impl Watch {
         chunk.freeze()
     }
 
-    /// Collects new steps. If there are no new steps, waits for a change or an interruption.
+    /// Adds steps for new changes. If there are no new changes, waits for a change, a bookmark or the end of the watch.
     async fn fill(&mut self) {
         let changed = Arc::clone(&self.changed);
         let notified = changed.notified();
         tokio::pin!(notified);
         // Register for changes before reading the log, so that the watch misses no change.
         notified.as_mut().enable();
-        // Repeat, because the selectors of the watch may match none of the changes of one turn.
+        // Collect again if the selectors of the watch matched none of the changes that were read.
         while self.collect() && self.steps.is_empty() {}
         if self.steps.is_empty() {
             let woken = self.wait(notified).await;
@@ -172,7 +172,8 @@ impl Watch {
         }
     }
 
-    /// Waits until a time. If an interruption, such as a bookmark, ends the wait, the wait continues after the interruption.
+    /// Waits until a time. A bookmark can interrupt the wait. Then the watch adds this step again, and continues to wait after
+    /// the bookmark.
     async fn wait_until(&mut self, until: Instant) {
         let woken = self.wait(tokio::time::sleep_until(until)).await;
         if !matches!(woken, Woken::Waited) {
@@ -234,7 +235,8 @@ impl Watch {
         self.next_bookmark = last.map_or(next, |last| next.min(last));
     }
 
-    /// Converts changes of the event log to steps, up to a limit. Returns true if the log may have more changes.
+    /// Reads changes of the event log and adds a step for each event, up to a limit. Returns true if the log may have more
+    /// changes.
     fn collect(&mut self) -> bool {
         let server = self.server.clone();
         let state = server.0.state.lock();
@@ -294,7 +296,7 @@ impl Watch {
         if over { Read::AllThereWillBe } else { Read::All }
     }
 
-    /// Adds an event to the steps. A fault can delay, repeat or drop the event.
+    /// Adds the step that sends an event. A fault can delay, repeat or drop the event.
     fn tell(&mut self, event: Event) {
         let fate = match &mut self.faults {
             None => Fate::Deliver,

@@ -22,7 +22,8 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Adds a line of the file to the expected response: the line's mark, and the text after it.
+    /// Adds a line of the file to the expected response. `mark` is the start of the line: `< ` for code and content, `! ` for a
+    /// cause, `~ ` for a warning. `line` is the rest.
     pub(crate) fn add(&mut self, mark: &str, line: &str) {
         match mark {
             "< " => {

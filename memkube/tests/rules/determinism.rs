@@ -40,7 +40,7 @@ async fn a_backup_brings_back_objects_and_versions_and_ends_watches() {
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a"]);
 }
 
-/// Returns the error from CEL rules that iterate over a map with eight members.
+/// Returns the error response to an object that breaks CEL rules. The rules iterate over a map with eight members.
 async fn refused_by_rules_about_a_map() -> Vec<u8> {
     let server = Server::new();
     let rule = |rule: &str, message: &str| json!({"rule": rule, "messageExpression": message});

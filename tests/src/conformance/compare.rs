@@ -13,22 +13,22 @@ const CONTEXT_LINES: usize = 3;
 pub struct Report {
     /// Number of responses that were compared.
     pub compared: usize,
-    /// Messages about steps whose responses differ although the table does not mark the step as different.
+    /// Messages about unexpected differences. The file of the case has no line `differs` below these calls.
     pub differences: Vec<String>,
-    /// Steps that the table marks as different, with both responses.
+    /// Calls with a known difference, with both responses.
     pub marks: Vec<Mark>,
 }
 
-/// Step that the table marks as different, with both servers' responses.
+/// Call with a known difference: the file of the case has a line `differs` below the call. Contains both servers' responses.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Name of the table's file with the case, without extension.
+    /// Name of the file in `table/` with the case, without extension.
     pub theme: String,
     /// Title of the case.
     pub title: String,
     /// Namespace of the case.
     pub namespace: String,
-    /// Number of the step in the case, from 1.
+    /// Number of the call in the case, from 1.
     pub step: usize,
     pub call: String,
     /// Name of the difference in docs/memkube.md.
@@ -74,20 +74,21 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     report
 }
 
-/// Returns messages about steps whose responses differ although the table does not mark the step as different.
+/// Returns messages about unexpected differences: calls whose responses differ without a line `differs` in the file of the case.
 #[must_use]
 pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
     let differing = differing(case, real, ours);
     differing.map(|step| describe(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
 }
 
-/// Returns the unmarked steps (counted from 0) whose responses differ.
+/// Returns the indexes of the calls whose responses differ without a line `differs` in the file of the case.
 pub fn differing<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = usize> + 'a {
     let steps = case.steps.iter().zip(real).zip(ours).enumerate();
     steps.filter_map(|(number, ((step, real), ours))| (step.differs.is_none() && real != ours).then_some(number))
 }
 
-/// Returns the marked steps with both responses. `real` may be empty, for a run without a real server.
+/// Returns the calls with a known difference (a line `differs` in the file of the case), with both responses. `real` may be
+/// empty, for a run without a real server.
 pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = Mark> + 'a {
     let steps = (1..).zip(&case.steps).zip(ours);
     steps.filter_map(|((number, step), ours)| {
@@ -106,7 +107,7 @@ pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl I
     })
 }
 
-/// Returns messages about steps in which a server's status code is not the code in the table.
+/// Returns messages about calls to which a server responds with another status code than the file of the case says.
 #[must_use]
 pub fn unexpected(case: &Case, answers: &[Value], of_memkube: bool) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -1,11 +1,11 @@
-//! Exact differences in the steps that the table marks as different. The files `*.differs` contain them, so that a test
-//! fails if a difference grows.
+//! Known differences between memkube and the real server: calls with a line `differs` in their file in `table/`. The files
+//! `*.differs` contain the exact differences, so that a test fails if a difference grows.
 //!
 //! ```text
 //! PATCH {svc}/a {"spec":{"clusterIP":null}} application/merge-patch+json
 //! /body/metadata/resourceVersion
-//!     real    "<version 2>"
-//!     memkube "<version 1>"
+//! real "<version 2>"
+//! memkube "<version 1>"
 //! ```
 //!
 //! All fields that are not in the file are equal.
@@ -44,7 +44,7 @@ fn file(table: &str) -> PathBuf {
     xtask::root().join(format!("tests/src/conformance/{table}.differs"))
 }
 
-/// Compares the differences in the marked steps of a table with the file.
+/// Compares the known differences of a table with the file of these differences.
 ///
 /// # Errors
 /// If the differences are not those of the file. The error shows both and explains how to renew the file.
@@ -68,10 +68,10 @@ pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares memkube's responses to the marked steps with the file, without a real server.
+/// Compares memkube's responses to the calls with a known difference with the file, without a real server.
 ///
 /// # Errors
-/// If a value of memkube is not the value in the file, or a step is not in the file.
+/// If a value of memkube is not the value in the file, or a call is not in the file.
 pub fn check_ours(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let pinned = entries(&read(table)?);
     let mut changed = Vec::new();
@@ -139,7 +139,7 @@ fn anywhere(mark: &Mark, text: &str) -> String {
     text.replace(&mark.namespace, "{ns}")
 }
 
-/// Adds the places where two values differ to `fields`. Lists of different lengths are one place.
+/// Adds the places where two values differ to `fields`. If two lists have different lengths, the list as a whole is one place.
 fn differing(path: &str, real: Option<&Value>, ours: Option<&Value>, fields: &mut Vec<Field>) {
     match (real, ours) {
         _ if real == ours => {}

@@ -1,5 +1,5 @@
-//! Faults planted in memkube or in its transport. The table must detect each fault. An undetected fault shows that the table
-//! lacks a case.
+//! Faults planted in memkube or in its transport. The cases in `table/` must detect each fault. An undetected fault shows that a
+//! case is missing.
 
 mod answer;
 mod request;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Fault that the tests plant, to check that the table detects it.
+/// Fault that the tests plant, to check that the cases in `table/` detect it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedFault {
     /// Description of the fault.
     pub name: &'static str,
-    /// File of the table that should detect the fault. The cases of this file run first.
+    /// File in `table/` that should detect the fault. The cases of this file run first.
     pub theme: &'static str,
     kind: Kind,
 }
@@ -29,7 +29,7 @@ enum Kind {
     Rules(rules::RuleFault),
     /// Fault in memkube's watches and reads.
     Seen(watch::WatchFault),
-    /// Fault: the server keeps its watch history, so no watch gets 410.
+    /// Fault: the server keeps its watch history, so no watch gets a 410.
     Remembers,
     /// Fault: the server does not empty namespaces that are being deleted, or does not collect garbage.
     Cleaning(Cleaning),
@@ -78,7 +78,7 @@ pub fn all() -> Vec<PlantedFault> {
 }
 
 impl PlantedFault {
-    /// Returns the kind of server on which the table must detect the fault.
+    /// Returns the kind of server on which the cases must detect the fault.
     #[must_use]
     pub fn servers(&self) -> Servers {
         match self.kind {
@@ -88,7 +88,7 @@ impl PlantedFault {
         }
     }
 
-    /// Returns the place of the fault for messages: memkube, the request or the response.
+    /// Returns the place of the fault for messages: memkube's rules, the request or the response.
     #[must_use]
     pub fn place(&self) -> &'static str {
         match self.kind {

@@ -1,9 +1,9 @@
-//! Random cases for the conformance suite from a seed, and smaller cases made from a case by leaving out steps.
+//! Random cases for the conformance suite. [`case`] makes a case from a seed, and [`shorter`] leaves out one call of a case.
 //!
 //! A watch is open during the whole case, and its events are compared at the end.
 //!
-//! A case uses few names in few kinds, so that calls affect the same objects. So some creates find existing objects, some
-//! writes have an old resourceVersion, and some deletions wait for a finalizer.
+//! A case uses few names in few kinds, so that calls affect the same objects. So some creates find existing objects, some writes
+//! have an old resourceVersion, and some deletions wait for a finalizer.
 
 use super::script::{Action, Call, Case, Step};
 use std::fmt::Write as _;
@@ -73,7 +73,7 @@ impl Random {
     }
 }
 
-/// Returns the random case of a seed. Steps store their responses under the names `s<line>`, and later steps use them.
+/// Returns the random case of a seed. The response to each call is stored under the name `s<line>`, and later calls use it.
 #[must_use]
 pub fn case(seed: u64) -> Case {
     let mut random = Random(fastrand::Rng::with_seed(seed));
@@ -190,7 +190,7 @@ fn with_parameter(random: &mut Random, path: &str) -> String {
     format!("{path}?{}", random.pick(&["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"]))
 }
 
-/// Returns the cases that result from leaving out any one step.
+/// Returns the cases that result from leaving out any one call.
 pub fn shorter(case: &Case) -> impl Iterator<Item = Case> + '_ {
     (0..case.steps.len()).rev().map(|left_out| {
         let mut case = case.clone();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// Response of a server to one step, before normalization.
+/// Response of a server to one call of a case, before normalization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// HTTP status of the response; 0 for events that are read from an open watch.
@@ -35,13 +35,13 @@ pub struct Answer {
 pub struct CaseRun {
     /// Time at which the case started by the server's clock, in whole seconds since 1970.
     pub began_seconds: i64,
-    /// One response for each step.
+    /// One response for each call.
     pub answers: Vec<Answer>,
 }
 
-/// Status code of a step that got no response.
+/// [`Answer::code`] of a call without a response.
 pub const NO_ANSWER: u16 = 1;
-/// Status code of a read from an open watch that did not get all requested events.
+/// [`Answer::code`] of a read from an open watch that did not get all requested events.
 pub const CUT_SHORT: u16 = 2;
 /// Headers that the suite does not compare, because they differ on any two servers or depend on API Priority and Fairness.
 const UNSHARED: [&str; 3] = ["audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];

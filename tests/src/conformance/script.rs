@@ -19,7 +19,7 @@
 use anyhow::{Context as _, bail, ensure};
 use std::fmt;
 
-/// Case: steps that depend on each other, in a separate namespace.
+/// Case: calls that depend on each other, in a separate namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Name of the table's file with the case, without extension.
@@ -33,7 +33,7 @@ pub struct Case {
 /// Step of a case: one call, or one read of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Line of the step in its file, from 1.
+    /// Line number of the step in its file, from 1.
     pub line: usize,
     /// Known status code of the real server's response; `None` in random cases.
     pub code: Option<u16>,

@@ -108,7 +108,7 @@ impl Policy for OfMasters {
 /// Starts memkube with the custom kinds. Call this function on one thread with paused time: then watches end without waiting,
 /// and responses depend only on the calls.
 pub async fn ours() -> anyhow::Result<MemKube> {
-    // Run no controllers, because the real server of this table runs without kube-controller-manager.
+    // Run no controllers. The real server for these cases also runs without kube-controller-manager.
     ours_cleaned_by(Cleaners { namespaces: false, garbage: false }).await
 }
 

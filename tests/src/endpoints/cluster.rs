@@ -82,8 +82,8 @@ impl Cluster {
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 
-    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy. `line` records the writes of this agent. The audit
-    /// log does not show which replica made a write, because all replicas have the same user name.
+    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy, which records the writes of this agent in `line`.
+    /// The audit log does not show which replica made a write, because all replicas have the same user name.
     pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
         let kubeconfig = access.write_kubeconfig(self.control_plane.folder())?;
@@ -164,7 +164,7 @@ async fn start(kind: Kind) -> anyhow::Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// True if the agent's EndpointSlice controller is active, according to the agent's metrics.
+/// True if the agent's EndpointSlice controller is active: the metric `fleetnet_endpointslices_serving` is 1.
 ///
 /// # Errors
 /// If the metric is missing.
@@ -178,7 +178,7 @@ pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
     }
 }
 
-/// Waits until the agent's EndpointSlice controller is active (`expected` is true) or inactive (false).
+/// Waits until [`is_serving`] returns `expected`.
 pub async fn serves(agent: &Agent, expected: bool) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while is_serving(agent).await? != expected {

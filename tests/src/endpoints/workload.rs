@@ -195,7 +195,8 @@ impl Workload {
         .await
     }
 
-    /// Waits until a Service has exactly one slice, with these labels and the labels of the Service's name and the manager.
+    /// Waits until a Service has exactly one slice, and this slice has exactly these labels. The labels for the Service's name
+    /// and for the manager are added to `expected`.
     pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
         let all: BTreeMap<&str, &str> =
             [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
@@ -223,7 +224,8 @@ impl Workload {
         eventually::objects(&self.user.api(), &selection, &format!("{service} to have {what}"), condition).await
     }
 
-    /// Waits until the controller has handled all earlier changes: creates a Service and waits for its slice.
+    /// Waits until the controller has handled all earlier changes. For this, creates a Service with the name `marker` and waits
+    /// for its slice.
     pub async fn settle(&self, marker: &str) -> anyhow::Result<()> {
         self.service(marker).await?;
         self.sees(marker, &["IPv4 no ports: nobody"]).await.map(drop)

@@ -62,7 +62,7 @@ fn known<T: k8s_openapi::Resource + JsonSchema>() -> ((&'static str, &'static st
     ((T::GROUP, T::VERSION, T::KIND), |generator| generator.subschema_for::<T>())
 }
 
-/// Schema of a built-in kind, or `None` if the kind is not in this list of memkube's kinds.
+/// Schema of a built-in kind. `None` if memkube does not support the kind.
 fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
     let all = [
         known::<core::ConfigMap>(),

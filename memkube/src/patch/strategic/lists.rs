@@ -5,7 +5,7 @@ use crate::patch::go_format;
 use crate::strategy::ListMerge;
 use serde_json::{Map, Value};
 
-/// Merges the items of a patch with the old items of the list.
+/// Merges the patch of a list with the old items of the list.
 pub(super) fn merge(
     old: Vec<Value>,
     items: Vec<Value>,
@@ -79,12 +79,12 @@ fn key_of(item: &Value, key: &str) -> Value {
     item.get(key).cloned().unwrap_or_default()
 }
 
-/// Orders the items of a merged list.
+/// Orders the items of a merged list. `wanted` has the keys of the items in the patch, `old` has the keys of the old items.
 ///
 /// - Items in the patch have the order of the patch.
 /// - Other items keep their old order.
-/// - Between an item in the patch and another item, the old order decides if both items are old. Otherwise the item in the
-///   patch comes first.
+/// - Between an item in the patch and another item, the old order decides if both items are old. Otherwise the item in the patch
+/// comes first.
 fn arrange(items: Vec<Value>, wanted: &[Value], old: &[Value], key: &dyn Fn(&Value) -> Value) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|known| *known == key(item));
     let (mut spoken, mut silent): (Vec<Value>, Vec<Value>) =

@@ -51,7 +51,7 @@ fn type_name(value: &Cel) -> &'static str {
     }
 }
 
-/// A value or a whole object. A separate variant for objects avoids cloning a whole object into a JSON value.
+/// Argument of a rule: a value or a whole object. The variant for objects avoids cloning a whole object into a JSON value.
 #[derive(Clone, Copy, PartialEq)]
 enum Given<'a> {
     Object(&'a Object),
@@ -174,7 +174,8 @@ fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, pa
     })
 }
 
-/// Returns a message without surrounding space. As in kube-apiserver, returns `None` for several lines or more than 5 KiB.
+/// Returns a message without surrounding space. `None` if the message has several lines or more than 5 KiB: kube-apiserver does
+/// not use such a message.
 fn usable(text: &str) -> Option<String> {
     let text = text.trim();
     let fits = !text.is_empty() && !text.contains('\n') && text.len() <= 5 << 10;
@@ -187,7 +188,7 @@ fn error(rule: &Rule, given: Given<'_>, path: &Path<'_>, message: &str) -> Field
         (place, below) if place.is_empty() => below.trim_start_matches('.').to_owned(),
         (place, below) => format!("{place}{below}"),
     };
-    // The error contains the value only if it is short: no object, no list, and no value if `fieldPath` names a member.
+    // The error shows a simple value. It shows no object or list, and no value if `fieldPath` points to another value.
     let shown = match given {
         Given::Value(value) if !value.is_array() && rule.field_path.is_empty() => Some(value),
         _ => None,

@@ -9,9 +9,10 @@ use kube::core::cel::cel::{Context, ExecutionError, Program, Value as Cel};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-/// Function around the range of a macro. CEL names cannot contain `@`, so no rule can call this function.
+/// Name of the function that sorts the range of a macro: `m.all(…)` becomes `@keys(m).all(…)`. A rule itself cannot call this
+/// function, because CEL names cannot contain `@`.
 const KEYS: &str = "@keys";
-/// Function around the arguments of `format`.
+/// Name of the function that converts the arguments of `format` to text.
 const PRINTABLE: &str = "@printable";
 
 /// Returns an equivalent expression that visits maps in order. The context must have the functions of
@@ -94,7 +95,7 @@ fn printable(arguments: Cel) -> Result<Cel, ExecutionError> {
     Ok(Cel::List(Arc::new(printed.collect::<Result<_, _>>()?)))
 }
 
-/// Text of a value in the form in which `format` prints the value within a list.
+/// Text of a value, as the CEL function `format` prints an item of a list.
 fn printed(value: &Cel) -> Result<String, ExecutionError> {
     match value {
         Cel::List(items) => {
@@ -111,13 +112,13 @@ fn printed(value: &Cel) -> Result<String, ExecutionError> {
     }
 }
 
-/// Text of a map key and its colon, in the form of `format`.
+/// Text of a map key and its colon, as the CEL function `format` prints them.
 fn name(key: &Key) -> Result<String, ExecutionError> {
     let entry = HashMap::from([(key.clone(), Cel::Null)]);
     formatted(Cel::Map(Map { map: Arc::new(entry) }), "{", "null}")
 }
 
-/// Result of `format` for a value, without the prefix `before` and the suffix `behind`.
+/// Text of a value as the CEL function `format` prints it, without the prefix `before` and the suffix `behind`.
 fn formatted(value: Cel, before: &str, behind: &str) -> Result<String, ExecutionError> {
     static FORMAT: LazyLock<Program> =
         LazyLock::new(|| Program::compile("'%s'.format([value])").expect("it is an expression"));

@@ -98,7 +98,8 @@ fn versions_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Returns `spec.versions` as messages of kube-apiserver show it: as Go structs. The fields from `Schema` on are shown as null.
+/// Returns `spec.versions` as messages of kube-apiserver show it: as Go structs. The field `Schema` and all fields after it are
+/// shown as null.
 fn shown(object: &Object) -> String {
     let Some(Value::Array(all)) = at(object, "spec.versions") else { return "null".to_owned() };
     let shown = all.iter().map(|version| {

@@ -39,7 +39,8 @@ pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String
     conflicts.by_ref().last()
 }
 
-/// Sort key of a version, in the order of discovery: `v2`, `v1`, `v1beta1`, `v1alpha1`, then all others by name.
+/// Sort key of a version, in the order of discovery: `v2`, `v1`, `v1beta1`, `v1alpha1`, then all others by name. The parts are:
+/// true for a name of another form, the result of [`parsed`], and the name if it has another form.
 pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String) {
     match parsed(version) {
         Some(known) => (false, Reverse(known), String::new()),
@@ -47,7 +48,8 @@ pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String)
     }
 }
 
-/// Parses a version into stability, major number, and number of the alpha or beta.
+/// Parses a version into stage (2 for stable, 1 for beta, 0 for alpha), major version and minor version. `None` for a name of
+/// another form, such as `foo`.
 fn parsed(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,23 +1,24 @@
-//! Patterns of values that differ on any two servers, in texts such as error messages.
+//! Regular expressions for texts such as error messages. The expressions find values that are different on each server.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// Patterns of the values that differ between runs.
+/// Regular expressions for values that are different in each run.
 pub(super) struct Patterns {
     pub(super) uid: Regex,
     pub(super) time: Regex,
-    /// A resourceVersion in an error: that of the client's request or that of the object.
+    /// A resourceVersion in an error message: either the client's request or the object has this resourceVersion.
     pub(super) version: Regex,
-    /// Newest resourceVersion of the server in an error, or a resourceVersion in a YAML document, which may be that of a list.
+    /// The server's newest resourceVersion in an error message. Also a resourceVersion in a YAML document: the document may be a
+    /// list.
     pub(super) current: Regex,
-    /// Two resourceVersions in an error: the version that the client requested, and the oldest version that the server still
-    /// has.
+    /// Two resourceVersions in an error message: the version that the client requested, and the oldest version that the server
+    /// still has.
     pub(super) too_old: Regex,
     pub(super) quoted: Regex,
-    /// Generated name in the table's only rejected create with generateName. No object has this name, so only a pattern can
-    /// find the name.
+    /// Generated name in the error message about a rejected create with generateName. No object has this name, so a list of known
+    /// names cannot find it.
     pub(super) refused_name: Regex,
 }
 
@@ -34,8 +35,8 @@ pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// Returns the text of an object in a message with sorted fields. `found` is a match of [`Patterns::quoted`]. Some messages
-/// contain the object as JSON, others contain a JSON string with this JSON.
+/// Returns the text of an object in a message with sorted fields. `found` is a match of [`Patterns::quoted`]: the object as JSON,
+/// or a JSON string that contains this JSON.
 pub(super) fn ordered(found: &Captures<'_>) -> String {
     let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
     let value = unescaped.as_deref().unwrap_or(&found[1]);

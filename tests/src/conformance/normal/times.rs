@@ -25,7 +25,7 @@ pub(super) struct Times {
     created: BTreeMap<String, String>,
     /// UIDs of objects that the case created.
     own: BTreeSet<String>,
-    /// First deletionTimestamp seen for each UID and grace period.
+    /// First deletionTimestamp seen for each pair of UID and grace period.
     deleted: BTreeMap<(String, i64), String>,
 }
 
@@ -43,7 +43,7 @@ impl Times {
         self.now_seconds = seconds;
     }
 
-    /// Returns the placeholder for a time anywhere in a response.
+    /// Returns the placeholder for a time. The placeholder says if the time is implausible, and if it has microseconds.
     pub(super) fn form(&self, text: &str, with_micros: bool) -> &'static str {
         match seconds(text) {
             Some(at) if at > self.now_seconds + SLACK_SECONDS => "<time to come>",

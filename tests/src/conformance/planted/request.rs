@@ -22,7 +22,7 @@ pub(super) struct Asked {
 /// Function that changes a request.
 pub(super) type Change = fn(&mut Asked);
 
-/// Faults in decoding requests: description, file of the table that should detect the fault, and change.
+/// Faults in decoding requests. Each entry has a description, the file in `table/` that should detect the fault, and the change.
 pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
     ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
@@ -65,7 +65,8 @@ impl Asked {
         }
     }
 
-    /// Changes a list or watch of all namespaces into a list or watch of a single namespace.
+    /// Changes a request for all namespaces into a request for one namespace. If `watches` is true, this function changes only
+    /// watches, otherwise only lists.
     fn take_one_namespace(&mut self, watches: bool) {
         let is_watch = self.query.iter().any(|pair| pair.starts_with("watch="));
         for (all, plural) in [("/api/v1", "configmaps"), ("/apis/conformance.test/v1", "widgets")] {

@@ -13,13 +13,13 @@ pub(super) enum WatchFault {
     LosesSecond,
     /// Watches deliver each event twice.
     RepeatsAll,
-    /// Reads do not see the last change.
+    /// Reads return the state before the last change.
     ReadsThePast,
     /// Watches break at their first event.
     Breaks,
 }
 
-/// Faults in reads and watches: description, file of the table that should detect the fault, and fault.
+/// Faults in reads and watches. Each entry has a description, the file in `table/` that should detect the fault, and the fault.
 pub(super) const ALL: [(&str, &str, WatchFault); 5] = [
     ("watches do not show deletions", "watches", WatchFault::LosesDeletions),
     ("watches lose an event", "watches", WatchFault::LosesSecond),
