@@ -18,7 +18,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Returns a client. No other client may use the connections of `cluster`.
+    /// Returns a client. It must be the only user of the connections of `cluster`, because it limits their parallel requests.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, slots: Semaphore::new(IN_FLIGHT_PER_CLUSTER), writes: AtomicUsize::new(0) }
@@ -45,7 +45,6 @@ impl Bare {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Returns the client for watches.
     #[must_use]
     pub fn watches(&self) -> kube::Client {
         self.cluster.watches.clone()
@@ -60,8 +59,8 @@ impl Bare {
     }
 }
 
-/// Returns the resourceVersion of the object in a line of JSON. Uses the first field of this name, which is in the object's
-/// metadata.
+/// Returns the resourceVersion of an object that is given as one line of JSON. The first field of this name in the JSON is the
+/// field in the object's metadata.
 #[must_use]
 pub fn resource_version(json: &str) -> Option<u64> {
     const FIELD: &str = "\"resourceVersion\":\"";

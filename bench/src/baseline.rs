@@ -121,7 +121,7 @@ impl Baseline {
         self.create(Kind::InternalServiceImport, name).await
     }
 
-    /// Makes the hub's writes that grant a claim. Returns the claim's new resourceVersion.
+    /// Makes the writes with which the hub accepts a claim. Returns the claim's new resourceVersion.
     async fn grant(&self, name: &str, claim: u64) -> anyhow::Result<u64> {
         self.seen(Kind::InternalServiceImport, claim).await?;
         self.mark(Kind::InternalServiceImport, name, 1).await?;
@@ -129,7 +129,7 @@ impl Baseline {
         self.status(Kind::InternalServiceImport, name, false).await
     }
 
-    /// Makes the importer's writes after the hub has granted the claim.
+    /// Makes the importer's writes after the hub has accepted the claim, such as the create of the derived Service.
     async fn bind(&self, name: &str, granted: u64) -> anyhow::Result<()> {
         self.seen(Kind::InternalServiceImport, granted).await?;
         self.status(Kind::ServiceImport, name, false).await?;
@@ -139,8 +139,8 @@ impl Baseline {
         self.status(Kind::MultiClusterService, name, false).await.map(drop)
     }
 
-    /// Changes a slice and distributes the change. As with agents, each step starts when a watch shows the result of the step
-    /// before.
+    /// Changes the source slice, and then writes the copies of the slice in the hub and in the importer. As with agents, each
+    /// write starts when a watch shows the write before. `marker` is the number that the bench finds again in each copy.
     pub async fn change(self: &Arc<Self>, slice: u32, marker: u32) -> anyhow::Result<Passed> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let count = self.size.endpoints;
@@ -158,8 +158,8 @@ impl Baseline {
         Ok(Passed { sent, changed, exported, distributed, imported })
     }
 
-    /// Patches the object of one step of a change, and waits until a watch shows the patch. Returns the time at which the watch
-    /// showed the patch.
+    /// Patches one object (the source slice or a copy of it), and waits until a watch shows the patch. Returns the time at
+    /// which the watch showed the patch.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (baseline, named) = (Arc::clone(self), name.to_owned());
         let write = tokio::spawn(async move { baseline.users.patch(kind, &named, "", &body).await });

@@ -116,13 +116,13 @@ impl Environment {
         self.fleet.mark().await
     }
 
-    /// Returns all writes in the fleet since a mark in the audit logs, by any user.
+    /// Returns all writes in the fleet by any user since `mark`, which is a position in each cluster's audit log.
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         self.fleet.since(mark).await
     }
 
-    /// Waits until the agents have made no writes except Leases for the duration [`QUIET`]. Returns the fleet's writes since the
-    /// mark in the audit logs.
+    /// Waits until the agents have made no writes except Leases for the duration [`QUIET`]. Returns the fleet's writes since
+    /// `mark`, which is a position in each cluster's audit log.
     ///
     /// # Errors
     /// If the agents still write after the time limit [`SETTLED`].
@@ -161,7 +161,7 @@ impl Environment {
     }
 }
 
-/// Returns the number of writes by agents in a ledger of writes, without Leases and Events.
+/// Returns the number of the agents' writes in `ledger`. Writes of Leases and Events are not counted.
 #[must_use]
 pub fn agents_writes(ledger: &FleetLedger) -> usize {
     ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()

@@ -6,7 +6,8 @@ use std::time::Duration;
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// Time limit for a measured first import.
 pub const IMPORT: Duration = Duration::from_secs(300);
-/// Time limit for one measured change. A change that takes longer, or that a later change overtakes, counts as not observed.
+/// Time limit for one measured change. A change that no watch shows within this time counts as not observed, for example
+/// because a later change of the same slice replaced it.
 pub const CHANGE: Duration = Duration::from_secs(10);
 /// Lifetime of the bench's watches in seconds, longer than any run.
 pub const WATCH_SECONDS: u32 = 7_200;

@@ -74,7 +74,7 @@ fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Part of the measurement that follows the import.
+/// Optional part of the measurement. All parts run after the measurement of the import.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Churn,

@@ -94,7 +94,8 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     };
     let (stage, view) = view::open(options, &stop);
     let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
-    // Wait until all output is written. After a second signal, do not wait, because the reader of the output may be blocked.
+    // Wait until all output is written. After a second signal to stop, do not wait, because the reader of the output may be
+    // blocked.
     let closed = stop.unless_insisted(view.close(stage)).await;
     closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
     ended

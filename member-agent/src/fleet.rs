@@ -32,8 +32,8 @@ pub(crate) struct Fleet {
 #[derive(Debug, Default)]
 pub struct Effect {
     blocking_reasons: Vec<BlockingReason>,
-    /// True if the plan writes only the user's object, or nothing. Then no write to another object is needed any more, so a
-    /// recorded rejection of such a write is over, and the condition of the user's object no longer reports it.
+    /// True if the plan writes to no other object than the user's object. Then no server can reject a write to another object
+    /// any more, so the condition of the user's object must no longer report an earlier rejection.
     forget_rejection: bool,
     not_imported: Option<NotImported>,
 }
@@ -46,8 +46,8 @@ struct NotImported {
     why: &'static str,
 }
 
-/// Returns the kind of the user's object whose condition reports the rejected writes of this key. `None` if no condition reports
-/// them.
+/// Returns the kind of the user's object that this key plans. A condition of this object reports rejected writes. `None` for
+/// keys that plan other objects.
 fn says_itself(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
@@ -137,8 +137,8 @@ impl Fleet {
         }
     }
 
-    /// True if `change` is an undecodable object, but the fleet half has a decoded state of the same object. The fleet half then
-    /// keeps this state: possibly only the decoder of the EndpointSlice controller has failed.
+    /// True if an object is undecodable now, but the fleet half still has its last decoded state. The fleet half then keeps
+    /// this state, because possibly only the decoder of the EndpointSlice controller has failed.
     pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
         let Change::Undecodable { name } = change else { return false };
         match source {

@@ -66,8 +66,8 @@ impl IdentityReport {
     }
 }
 
-/// Returns the blocking reasons that need an Event. First in the result: another cluster owns this cluster's id. Second: two
-/// agents share the id.
+/// Returns the blocking reasons that need an Event. The first reports that another cluster owns this cluster's id. After it
+/// comes the one that reports that two agents share the id.
 fn reported(blocking_reasons: &[BlockingReason]) -> Vec<BlockingReason> {
     let of_reason =
         |reason: Reason| blocking_reasons.iter().filter(move |blocking_reason| blocking_reason.reason == reason);

@@ -6,11 +6,11 @@
 use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
-/// Measured source generation by name of the imported slice, kept while the hub distributes the slice.
+/// Measured source generation of each imported slice, by the name of the slice. Kept while the hub distributes the slice.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(BTreeMap<Text, i64>);
 
-/// Content of the record about a slice, before a generation of the slice is recorded.
+/// Earlier content of the record about a slice. Returned when a new generation of the slice is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// The record had nothing about the slice.

@@ -17,8 +17,8 @@ use tokio::time::sleep;
 /// depends on them.
 const NOT_COUNTED: [&str; 2] = ["leases", "events"];
 
-/// Time to wait until the server has executed concurrent writes. On paused time, a timer ends only when all other tasks wait, so
-/// even a short time is long enough.
+/// Time to wait until the server has executed the writes in flight. On paused time, a timer ends only when all other tasks
+/// wait, so even a short time is long enough.
 const CARRIED_OUT: Duration = Duration::from_millis(1);
 
 /// Write of an agent at which its connection is cut.
@@ -35,8 +35,8 @@ pub struct Cut {
 pub enum Side {
     /// The connection is cut before the write: the write does not reach the server.
     Before,
-    /// The connection is cut before the write at which the cut is planned, but writes that are in flight at the same time still
-    /// reach the server. The agent gets no response to any of these writes.
+    /// Like [`Self::Before`], but other writes that are in flight at the same time still reach the server. The agent gets no
+    /// response to them.
     Overtaken,
     /// The connection is cut after the write: the write reaches the server, but the agent gets no response.
     After,
@@ -98,8 +98,8 @@ impl Line {
         let mut passes = self.0.passes.subscribe();
         async move {
             if passes.wait_for(|passes| *passes == wanted).await.is_err() {
-                // Wait without end: the sender was dropped, so no agent uses this connection any more, and the connection is
-                // never cut.
+                // An error means that the sender was dropped, so no agent uses this connection any more. The connection is
+                // never cut, so wait without end.
                 pending::<()>().await;
             }
         }
@@ -124,7 +124,7 @@ impl Line {
         pending().await
     }
 
-    /// Waits until the server has executed concurrent writes, and then cuts the connection.
+    /// Waits until the server has executed the other writes in flight, and then cuts the connection.
     async fn sever_behind_others(&self) -> ! {
         self.0.passes.send_replace(Passes::Requests);
         sleep(CARRIED_OUT).await;

@@ -105,12 +105,14 @@ impl CrashTest {
     }
 }
 
-/// Runs the action once for each write of each agent and each kind of crash. Checks the number of crash points.
+/// Runs the action once for each crash point: each write of each agent, with the crash at each [`Side`] of the write.
+/// `crash_points` is the expected number of runs.
 fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |_| Side::ALL.to_vec())
 }
 
-/// Runs the action once for each write of each agent, with alternating kinds of crash. Checks the number of crash points.
+/// Runs the action once for each write of each agent. The [`Side`] of the write at which the agent crashes alternates.
+/// `crash_points` is the expected number of runs.
 fn a_crash_at_every_write_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |write| vec![Side::ALL[write % Side::ALL.len()]])
 }

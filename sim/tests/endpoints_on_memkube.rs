@@ -189,8 +189,8 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
     forbidden
 }
 
-/// Duration after which an agent has noticed that it lost a right: longer than the lifetime of an open watch plus the wait after
-/// a denied watch.
+/// Duration after which an agent has noticed that it lost a right. It is longer than an open watch lasts, plus the wait before
+/// the agent retries a denied watch.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]

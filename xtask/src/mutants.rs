@@ -152,8 +152,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Builds the tests with all faults of the tree, so that a later run with other faults builds nothing. Returns the faults that
-/// cannot have a switch: faults outside of functions, and faults that the compiler rejects beside the unchanged code.
+/// Builds the tests with the faults of the whole tree, so that a later run that plants other faults builds nothing. Returns the
+/// faults that cannot have a switch: faults outside of functions, and faults that the compiler rejects in a switch.
 fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
     let stopwatch = Stopwatch::start();
     let folders: BTreeSet<&str> =

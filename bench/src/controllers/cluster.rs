@@ -83,8 +83,8 @@ fn service_name(number: usize) -> String {
     format!("app-{number:04}")
 }
 
-/// Transition time in the conditions of pods. Controllers compute trigger times from the transition time, but its value has no
-/// influence on the measurement.
+/// Value of `lastTransitionTime` in the conditions of pods. Controllers copy this time to an annotation of a slice. Its value
+/// has no influence on the measurement.
 const TRANSITION: &str = "2026-01-01T00:00:00Z";
 
 impl Cluster {
@@ -141,7 +141,7 @@ impl Cluster {
         Ok(Change { asked, made: Instant::now() })
     }
 
-    /// Returns the number of writes to EndpointSlices since a mark in the audit log, by any user.
+    /// Returns the number of writes to EndpointSlices by any user since `mark`, which is a position in the audit log.
     pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
         let ledger = self.control_plane.audit().since(mark).await?;
         Ok(ledger.filter(|entry| entry.resource == "endpointslices").count())

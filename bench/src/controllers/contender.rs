@@ -56,7 +56,8 @@ impl Contender {
         }
     }
 
-    /// Grants the controller its rights and builds its program, so that a build does not count as start time.
+    /// Grants the controller its rights, and builds its program before the measurement. So the time of the build is not part of
+    /// the measured start time.
     pub async fn admit(self, control_plane: &ControlPlane) -> anyhow::Result<()> {
         if self == Self::MemberAgent {
             binaries::of_agent("member-agent").await?;

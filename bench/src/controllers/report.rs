@@ -47,7 +47,7 @@ pub struct Figures {
     pub restart_milliseconds: f64,
     /// Number of slice writes after a restart, without the write for the pod's change.
     pub restart_writes: usize,
-    /// Results with many pods, measured after the restart.
+    /// Results with many pods in the cluster. Measured after the restart.
     pub many: Many,
 }
 

@@ -139,7 +139,7 @@ impl Shown {
         if self.waiting.as_ref().is_some_and(|(wanted, _)| wanted.iter().all(is_so))
             && let Some((_, sender)) = self.waiting.take()
         {
-            // Sending fails if the wait has timed out and dropped the receiver.
+            // Sending fails if nobody waits any more, because the time limit has passed.
             let _ = sender.send(at);
         }
     }

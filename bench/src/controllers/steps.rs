@@ -62,7 +62,7 @@ async fn flap_all(controllers: &mut [Controller], services: usize, size: Size) -
         let index = (flap / services) % size.pods;
         let pod = Pod { service, index, number: service * size.pods + index };
         for turn in 0..controllers.len() {
-            // Alternate which controller makes the change first.
+            // Each controller makes the first of two changes equally often, so that the order favours neither.
             let each = (turn + flap) % controllers.len();
             samples[each].push(controllers[each].flap(pod).await?);
             sleep(PAUSE).await;

@@ -59,7 +59,7 @@ fn named(name: &str, scenario: Scenario) -> Scenario {
     Scenario { name: name.to_owned(), ..scenario }
 }
 
-/// Returns a scenario: a Service with a named port and a numbered port, its pods, and Nodes in three zones.
+/// Returns a scenario: one Service with a named port and a numbered port, `count` pods, and Nodes in three zones.
 fn world(count: usize) -> anyhow::Result<Scenario> {
     let nodes = count / 30 + 3;
     let service = json!({
@@ -113,7 +113,7 @@ fn settle(scenario: Scenario) -> anyhow::Result<Scenario> {
     Ok(Scenario { existing, ..scenario })
 }
 
-/// Returns a scenario with many Services in one namespace, one of which selects the pod.
+/// Returns a scenario with `count` Services in one namespace. Only one of the Services selects the pod.
 fn namespace(count: usize) -> anyhow::Result<Scenario> {
     let service = |number: usize| {
         let mut selector = json!({"app": format!("app-{number:05}"), "tier": "front"});

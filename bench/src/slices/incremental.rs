@@ -160,7 +160,8 @@ mod tests {
             scenario.pods[1].status.readiness.is_ready = false;
             scenario.pods[2].status.readiness.is_ready = false;
         }));
-        // Each case below replaces one endpoint and also makes another change, so the bench must measure none of these cases.
+        // In each case below, one endpoint is replaced and something else also changes. The bench must measure none of these
+        // cases.
         assert!(!is_measured(|scenario| {
             scenario.pods[1].status.readiness.is_ready = false;
             Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Memory {
     tracker: Tracker,
     metrics: Metrics,
-    /// Number for the name of the next created slice. The first number is above the highest number of the initial slices.
+    /// Number in the name of the next slice to create. It starts above the highest number in the names of the initial slices.
     created: u64,
 }
 
@@ -50,11 +50,11 @@ fn highest_number(slices: &[Arc<EndpointSlice>]) -> u64 {
         let name = slice.metadata.name.as_str();
         name[name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..].parse().ok()
     };
-    // Ignore numbers near the maximum. The bench does not create such names, and no higher numbers would be left for new names.
+    // Ignore names with a number near the maximum, because no higher numbers would be left for new names. The bench itself does
+    // not create such names.
     slices.iter().filter_map(number).filter(|number: &u64| *number < u64::MAX / 2).max().unwrap_or_default()
 }
 
-/// Tracker of own writes, behind a lock.
 #[derive(Debug, Default)]
 struct Tracker(Mutex<SliceTracker>);
 

@@ -21,8 +21,9 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-/// Number of runs before the measurement. This number and `COUNTED`, the number of runs in which allocations are counted, are
-/// even: the work may alternate between two states, and must end in the first state.
+/// Number of runs before the measurement. The number is even, because some work alternates between two states: after an even
+/// number of runs, the work is in its first state again. `COUNTED` is even for the same reason: the number of runs in which
+/// allocations are counted.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Result of a reconcile, without regard to which slice has which endpoint.
+/// Result of a reconcile. Two results are equal if they have the same endpoints and the same slice lengths, even if the
+/// endpoints are in other slices.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
     /// Distinct endpoints of all slices as text, with ports and hints.

@@ -64,7 +64,7 @@ impl Scenario {
             return ServiceHints { topology: None, ..ServiceHints::new() };
         }
         let mut hints = ServiceHints::new();
-        // Ignore the result, which lists Services to plan again: no Service was planned yet.
+        // `set_nodes` returns the Services that must be planned again. Ignore them, because no Service was planned yet.
         let _ = hints.set_nodes(&self.nodes);
         hints
     }

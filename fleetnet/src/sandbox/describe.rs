@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// Description of the port of every slice in the sandbox.
 const SLICE_PORT: &str = "http 8080/TCP";
 
-/// Kind of an object, and its name as `[namespace/]name`. For an exported or imported slice, the key omits the hash at the end of
-/// the name.
+/// Kind of an object, and its name as `[namespace/]name`. Names of exported and imported slices end with a hash, which the key
+/// omits.
 pub(crate) type Key = (&'static str, String);
 
 /// Object that was found in a cluster.
@@ -50,7 +50,8 @@ pub(crate) fn compare(
     wrong
 }
 
-/// Returns the name of an exported slice without the hash at its end: cluster, namespace and name of the source slice.
+/// Returns the name of an exported slice without the hash at its end. The remaining name consists of the cluster, namespace and
+/// name of the source slice.
 pub(crate) fn source(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(source, _)| source)
 }

@@ -68,7 +68,6 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Returns the names of the members: `member-1`, `member-2`, ….
     pub(crate) fn member_names(&self) -> Vec<String> {
         self.members.iter().map(|member| member.name.clone()).collect()
     }

@@ -67,8 +67,8 @@ impl Ledger {
     }
 }
 
-/// Returns a short name for a user, in which the user of a service account has no prefix: `hub-agent`. If the namespace of the
-/// service account belongs to a member, the short name contains the member: `member-agent of member-1`.
+/// Returns a short name for the user of a service account, such as `hub-agent`. For a service account in a member namespace,
+/// the short name also contains the member: `member-agent of member-1`. Other users keep their names.
 fn known_as(user: &str) -> String {
     let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':')) else {
         return user.to_owned();

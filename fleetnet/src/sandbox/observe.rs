@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Namespace of the sandbox's Services in each member.
 pub(crate) const NAMESPACE: &str = "work";
-/// Names of kinds in the namespace `fleet-system`, as differences show them.
+/// Names of the kinds `Service` and `EndpointSlice` in messages about differences.
 const SERVICE: &str = "Service";
 const SLICE: &str = "EndpointSlice";
 
@@ -243,7 +243,6 @@ impl Expected {
         offers.map(|((member, service), _)| (*member, service.as_str()))
     }
 
-    /// Returns the members that import a Service.
     pub(crate) fn importers(&self, service: &str) -> impl Iterator<Item = usize> {
         self.imports.iter().filter(move |(_, imported)| imported == service).map(|(member, _)| *member)
     }

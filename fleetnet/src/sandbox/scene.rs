@@ -49,8 +49,8 @@ pub(crate) struct Scene<'a> {
     patience: Duration,
     /// Number of changes that were started.
     changes: u32,
-    /// Number of changes that reached all importers. `cost` has the writes of these changes. `lost` is the number of other
-    /// changes.
+    /// Number of changes that reached all importers. Only the writes of these changes are added to `cost`. All other changes
+    /// are counted in `lost`.
     counted: u32,
     cost: Ledger,
     lost: u32,
@@ -142,21 +142,18 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Creates a Service with one port.
     pub(crate) async fn create_service(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
         self.user(member).create_service(service, port).await?;
         self.expected.ports.insert((member, service.to_owned()), port);
         Ok(())
     }
 
-    /// Changes the port of a Service in a member.
     pub(crate) async fn set_port(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
         self.user(member).set_port(service, port).await?;
         self.expected.ports.insert((member, service.to_owned()), port);
         Ok(())
     }
 
-    /// Creates a slice of a Service.
     pub(crate) async fn create_slice(
         &mut self,
         member: usize,
@@ -169,7 +166,6 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Replaces the endpoints of a slice.
     pub(crate) async fn set_endpoints(
         &mut self,
         member: usize,

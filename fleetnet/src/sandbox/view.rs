@@ -114,8 +114,8 @@ async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told
     Ok(())
 }
 
-/// Draws a picture of the state after all events, every [`FRAME`] if there was an event. At the end, prints a summary that stays
-/// on the terminal.
+/// Draws a picture of the current state each time that the duration [`FRAME`] has passed, but only if there was a new event. At
+/// the end, prints a summary that stays on the terminal.
 async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();

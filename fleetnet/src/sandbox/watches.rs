@@ -130,7 +130,8 @@ where
     loop {
         if let Ok(events) = api.watch(&all, "").await {
             let mut events = events.boxed();
-            // Names of the initial objects. `None` once a bookmark has ended the initial list.
+            // Names of the objects that the watch has listed so far. `None` once a bookmark shows that the initial list is
+            // complete.
             let mut initial = Some(BTreeSet::new());
             while let Some(Ok(event)) = events.next().await {
                 match event {

@@ -44,14 +44,15 @@ impl Fingerprint {
     }
 }
 
-/// True if a plan reads the same from two states of a slice: same endpoints, ports, labels, deletion state and owner references.
+/// True if a plan reads the same data from two states of a slice. Plans read its address type, endpoints, ports, labels,
+/// deletion state and owner references.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     // fault Y11.2: && old.metadata.owner_references == new.metadata.owner_references ~>
     says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
-/// True if a change of a Node can change the topology hints: it changes a field from which the share of endpoints of the Node's
-/// zone is computed. Kubelets update Nodes every few seconds, but rarely in these fields.
+/// True if a change of a Node can change topology hints. Hints depend on each zone's share of the CPUs of ready Nodes, which is
+/// computed from these fields. Kubelets update Nodes every few seconds, but rarely in these fields.
 pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.status.readiness.is_ready != new.status.readiness.is_ready

@@ -59,7 +59,8 @@ impl Timing {
 /// Result of a plan for a Service.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// Writes of one phase. The engine may send them at the same time.
+    /// Writes of the plan's next phase: first all creates, then updates, then deletes. The engine may send the writes of a
+    /// phase at the same time.
     pub writes: Vec<SliceWrite>,
     /// Kubernetes Events to emit for the Service.
     pub events: Vec<ServiceEvent>,
@@ -261,8 +262,8 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // Do not requeue: nothing was known about this pod until now. If a slice has an endpoint with the name of the pod,
-            // the endpoint belongs to an earlier pod of the same name.
+            // Do not requeue. The controller knew nothing about this pod until now. If a slice has an endpoint with the name of
+            // the pod, the endpoint belongs to an earlier pod of the same name.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);
@@ -357,7 +358,8 @@ impl Controller {
         Some(failed_to_update(key, &service.metadata.uid, &message))
     }
 
-    /// Ends the sync of a Service that has nothing left to write. If a pod's Node is unknown, the sync counts as an error.
+    /// Ends the sync of a Service that has nothing left to write. If the plan has an error, such as an unknown Node of a pod,
+    /// the sync counts as failed in the metrics.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan, now: Timestamp) {
         let is_done = plan.errors().next().is_none();
         let Some(progress) = self.progress.get_mut(key) else { return };
@@ -374,7 +376,8 @@ impl Controller {
         self.synced(key, if is_done { SyncResult::Success } else { SyncResult::Error }, took);
     }
 
-    /// Records that a write to a slice is sent. The write may start a sync of the Service.
+    /// Records that a write to a slice is sent. If this write starts a sync of the Service, updates the metrics for the new
+    /// sync, and for the previous sync, which ends.
     fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
         let Some(Opened { over, now }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
             return;
@@ -413,8 +416,8 @@ impl Controller {
         self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), requeue);
     }
 
-    /// Requeues these Services for the time that `by` returns. Does nothing while the controller is not ready, because the
-    /// controller requeues all Services when it becomes ready.
+    /// Requeues these Services. `by` returns the time at which a Service must be planned at the latest. Does nothing while the
+    /// controller is not ready, because the controller requeues all Services when it becomes ready.
     fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, requeue: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
@@ -445,7 +448,7 @@ pub(super) struct Held {
     pub(super) nodes: usize,
     /// Number of slices whose generation is remembered.
     pub(super) seen: usize,
-    /// Number of Services with a progress record.
+    /// Number of Services with a [`Progress`] value.
     pub(super) in_progress: usize,
 }
 

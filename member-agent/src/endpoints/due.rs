@@ -17,8 +17,8 @@ impl Due {
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 
-    /// Returns the time of the plan, or `None` if the plan is due. A wait of more than `longest` is ignored: it is possible only
-    /// if the clock was set back.
+    /// Returns the time of the plan, or `None` if the plan is due now. A plan that is due in more than `longest` is also due
+    /// now, because such a wait only occurs after the clock was set back.
     pub(super) fn waits_until(self, now: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.0.filter(|due| *due > now && *due <= now + longest)
     }

@@ -22,7 +22,7 @@ struct Write {
     content: Content,
 }
 
-/// Fingerprint of the content in the request of a write; `None` for a delete.
+/// Hash of the content in the request of a write; `None` for a delete.
 pub(super) type Content = Option<Fingerprint>;
 
 impl Lost {
@@ -41,8 +41,8 @@ impl Lost {
         self.writes.contains_key(slice)
     }
 
-    /// Compares a slice's new state with the recorded writes. True if a recorded write has the same content. Forgets that write
-    /// and all earlier writes to the slice.
+    /// Returns true if a recorded write has the content that a watch or list now shows for the slice. Then removes this write
+    /// and all earlier writes to the slice from the record.
     pub(super) fn sees(&mut self, slice: &ObjectName, content: Content, at: Timestamp) -> bool {
         let Some(writes) = self.writes.get_mut(slice) else { return false };
         let seen = writes.iter().rposition(|write| is_fresh(write.at, at) && write.content == content);
@@ -66,8 +66,8 @@ impl Lost {
     }
 }
 
-/// True if a write is recent. If the clock was set back, a write may have a time far in the future. Its age is then unknown, so
-/// it does not count as recent.
+/// True if a write is at most [`LOST_WRITE_AGE`] old. If the clock was set back, a write may seem to be far in the future. Its
+/// age is then unknown, so the result is false.
 fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= LOST_WRITE_AGE && at.since(now) <= LOST_WRITE_AGE
 }

@@ -13,8 +13,8 @@ use std::hash::Hasher as _;
 /// Characters of the API server's random suffixes. There are no vowels, so that suffixes form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns names that start with `beginning` and are not taken, without repeats. The same input always gives the same names.
-/// `seed` identifies the purpose of the slice, so that slices for different purposes get different names.
+/// Returns an endless sequence of different names that start with `beginning` and are not taken. The same input always gives
+/// the same names. `seed` identifies the purpose of the slice, so that slices for different purposes get different names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(NAME_PREFIX_CHARS_MAX)];
     let mut given: BTreeSet<Text> = BTreeSet::new();
@@ -22,8 +22,8 @@ pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool)
     names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
 }
 
-/// Returns the FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a repeat. Do not change the function: a new
-/// version of the agent must compute the same names.
+/// Returns an FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a are not random enough. Do not change the
+/// function: a new version of the agent must compute the same names.
 fn hash(seed: &str, attempt: u64) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(seed.as_bytes());

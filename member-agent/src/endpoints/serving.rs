@@ -43,7 +43,7 @@ impl Settings {
     }
 }
 
-/// Decision whether the controller is active, and the state of the observations after the decision.
+/// Decision whether the controller is active, and the observations that this decision has taken into account.
 #[derive(Clone, Debug)]
 pub struct Decided {
     takeover: Takeover,

@@ -86,8 +86,8 @@ pub struct Takeover {
     known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
-    /// Time at which this agent first observed the Lease, and the time for which the agent must then watch the Lease before its
-    /// `renewTime` counts.
+    /// First element: the time at which this agent first observed the Lease. Second element: the duration of the observation
+    /// after which the `renewTime` in the Lease counts.
     look: Option<(Timestamp, Duration)>,
     slices_changed: Option<Timestamp>,
     serves: bool,
@@ -210,9 +210,9 @@ impl Takeover {
             // fault Y3.2: self.serves ~> false
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
-        // Compute the start of the time without activity for a cluster without the Lease: only the time in which this process has
-        // watched counts. A cluster with the Lease does not need this, because an old `renewTime` also proves inactivity before
-        // this process started.
+        // If the cluster has no Lease, only the time in which this process has watched counts as time without activity.
+        // `looked_since` is the start of that time. If there is a Lease, its old `renewTime` also proves inactivity before this
+        // process started.
         self.known_since = self.known_since.map(|since| since.min(now));
         let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
@@ -238,9 +238,9 @@ impl Takeover {
     }
 }
 
-/// Returns the end of the time in which an observation (`sign`) shows that another controller is active, or `None` if this time
-/// is over. If the clock was set back, an observation may have a time in the future. Its time is then set to now, so that the
-/// wait restarts at most once.
+/// Returns the time until which an observation counts. `sign` is the time of the observation, which shows that another
+/// controller is active, and `wait` is the duration for which it counts. `None` if it no longer counts. If the clock was set
+/// back, `sign` may be in the future. Then `sign` is set to now, so that the wait restarts at most once.
 fn ends(sign: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
     *sign = sign.map(|sign| sign.min(now)).filter(|sign| *sign + wait > now);
     sign.map(|sign| sign + wait)

@@ -98,7 +98,7 @@ impl WriteOrigins {
         let attribute = |Seen { version, at, content, is_terminating, touched }| {
             // fault Y2.3: version <= answered ~> version > answered
             let is_answer = matches!(end, WriteEnd::Done { version: Some(answered) } if version <= answered);
-            // If the change is not from this write, it may be from an earlier own write whose response was lost.
+            // If this write did not make the change, an earlier own write whose response was lost may have made it.
             let is_own = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
             AttributedChange { is_own, at, is_terminating, touched }
         };

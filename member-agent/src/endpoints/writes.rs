@@ -31,7 +31,7 @@ pub struct SliceWrite {
     pub receipt: SliceReceipt,
 }
 
-/// Data about a write, used while it is in flight and when it has succeeded.
+/// Data about a write that the controller needs while the write is in flight, and again when the write has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceReceipt {
     /// Operation (create, update or delete), for the metric of changes.
@@ -46,8 +46,9 @@ pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
 }
 
-/// Returns the next phase of each address type. If no address type has a next phase, returns deletes of slices whose address type
-/// the Service no longer has. `uid` is the UID of the Service. `is_taken` is true for names of existing slices.
+/// Returns the next writes of a plan. Each address type has its own phases: first creates, then updates, then deletes. Slices
+/// whose address type the Service no longer has are deleted last. `uid` is the UID of the Service. `is_taken` is true for names
+/// of existing slices.
 pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
     let mut phase = Phase::default();
     for FamilyPlan { draft, .. } in &plan.families {
@@ -74,7 +75,7 @@ pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
     deletes.map(|slice| slice.metadata.name.clone()).collect()
 }
 
-/// True if the next phase contains all creates and updates of the plan.
+/// True if the plan has no creates, and all its updates fit in the next phase. After this phase, only deletes are left.
 pub(super) fn is_all_but_deletes(plan: &Plan) -> bool {
     let is_all =
         |family: &FamilyPlan| family.draft.creates.is_empty() && family.draft.updates.len() <= WRITES_PER_PHASE;
@@ -109,8 +110,9 @@ impl Phase {
         }
     }
 
-    /// Adds updates to the phase. Returns false if no update changes anything. Skips updates that change nothing, because deletes
-    /// would wait for them. A plan has such updates while a Service has two placeholder slices, of which one will be deleted.
+    /// Adds the updates that change something to the phase. Returns false if there are none. An update that changes nothing is
+    /// skipped, because the deletes of the plan would wait for it. Such updates occur while a Service has two slices without
+    /// endpoints, of which one will be deleted.
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
@@ -119,8 +121,8 @@ impl Phase {
     }
 
     fn update(&mut self, update: &Update) {
-        // If the resourceVersion is not a number, there is no precondition. The value 0 makes the engine read the slice again
-        // before the write.
+        // A resourceVersion that is not a number cannot be a precondition. The value 0 then makes the engine read the slice
+        // again before the write.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         // fault Y7.5: replacement(update) ~> serde_json::to_value(&update.after).unwrap_or_default()
         let body = replacement(update);

@@ -106,8 +106,8 @@ impl Owned {
 /// Edit of an object by a user.
 struct Edit {
     patch: Value,
-    /// Patch that reverts the edit, for an edit that does no harm and that agents therefore keep. `None` for an edit that agents
-    /// repair.
+    /// Patch that reverts the edit. Only a harmless edit has one, because agents keep such an edit. `None` for an edit that
+    /// agents repair.
     undo: Option<Value>,
 }
 
@@ -131,7 +131,7 @@ fn label(key: &str, value: Value) -> Value {
     json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}})
 }
 
-/// Asserts that agents repair each edit, and keep each edit that does no harm. Importers never see an effect of an edit.
+/// Asserts that agents keep each harmless edit, and repair all other edits. Importers never see an effect of an edit.
 fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let mut expected = take_snapshot(&trial.env).await?;
@@ -249,8 +249,9 @@ fn an_internal_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()>
     repaired(
         Owned::in_hub("internalserviceimports"),
         [
-            // Both edits do no harm, so agents keep them. Any value of the annotation `service-type` except ClusterIP means
-            // LoadBalancer, which is the type of this claim. The namespace, not `clusterId`, determines the member of a claim.
+            // Both edits are harmless, so agents keep them. Any value of the annotation `service-type` except ClusterIP means
+            // LoadBalancer, which is already the type of this claim. The namespace, not `clusterId`, determines the member of a
+            // claim.
             harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
             harmless(
                 json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),

@@ -138,7 +138,7 @@ fn a_hub_that_answers_after_two_seconds_is_used_like_a_fast_one() -> anyhow::Res
         let (mark, begun) = (trial.env.backend.mark().await?, Instant::now());
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // Responses to writes are delayed, but the change is faster: a watch shows a written object before the response to the
+        // The change does not wait for the delayed responses, because a watch shows a written object before the response to the
         // write.
         ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
         let ledger = trial.env.backend.since(&mark).await?;

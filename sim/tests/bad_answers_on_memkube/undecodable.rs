@@ -111,7 +111,7 @@ struct MalformedField {
     /// Position of the field: `spec` or `status`, and the name of the field in it.
     part: &'static str,
     field: &'static str,
-    /// True if the malformed value replaces only `name` in the field.
+    /// True if the malformed value is an object with an empty `name`. False if the malformed value is a string.
     name_only: bool,
 }
 

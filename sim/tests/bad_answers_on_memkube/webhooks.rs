@@ -86,8 +86,8 @@ fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow
             faults.webhook(webhook(resource, alter));
         }
         let writes = writes_during(trial, resource, import).await?;
-        // Expected writes of the import: a create and a repair after it. For a slice in the hub, also the importer's finalizer
-        // and a repair after it.
+        // Expected writes of the import: a create, and a repair after it. A slice in the hub also gets the importer's
+        // finalizer, and then another repair.
         ensure!((2..=4).contains(&writes), "the import costs {writes} writes");
         let writes = writes_during(trial, resource, async |_: &mut Trial| Ok(())).await?;
         ensure!(writes == 0, "{writes} writes by itself");

@@ -76,7 +76,8 @@ fn touches(fault: &Fault, changed: &Changed) -> anyhow::Result<bool> {
     Ok(ranges.iter().any(|range| *range.start() <= end && fault.line <= *range.end()))
 }
 
-/// Returns the changed lines of each file in a diff without context. For removed lines, returns the two lines next to them.
+/// Returns the changed lines of each file, from a diff without context. If lines were removed, the two lines next to them count
+/// as changed.
 fn changes(difference: &str) -> anyhow::Result<Changed> {
     let mut changed = Changed::new();
     let mut file = String::new();

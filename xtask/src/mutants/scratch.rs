@@ -63,7 +63,7 @@ struct Program {
     executable: PathBuf,
 }
 
-/// Program of each test of some packages, by (folder of the package, path of the test).
+/// Test program of each test. The key is the folder of the test's package, and the path of the test.
 pub(super) struct Suites(BTreeMap<(String, String), Program>);
 
 impl Scratch {

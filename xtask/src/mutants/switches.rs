@@ -32,11 +32,11 @@ pub(crate) fn planted_fault() -> u32 {
 #[derive(Debug)]
 pub(super) struct Switched {
     pub(super) text: String,
-    /// Lines of each faulty copy, from 1, with the number of its fault.
+    /// Line range of each faulty copy of a block, with the number of the copy's fault. Lines count from 1.
     copies: Vec<(Range<usize>, u32)>,
-    /// Lines of each block with switches, from 1, and the numbers of the faults in this block.
+    /// Line range of each block with switches, with the numbers of the faults in this block. Lines count from 1.
     places: Vec<(Range<usize>, Vec<u32>)>,
-    /// Faults outside of every block that can have a copy, such as a fault in a constant.
+    /// Faults that cannot have a switch, because no block around them can have a copy. An example is a fault in a constant.
     pub(super) left: Vec<u32>,
 }
 
@@ -68,7 +68,9 @@ impl Switched {
         Ok(Self { text, copies, places, left })
     }
 
-    /// Returns the faults to leave out because the compiler rejects this line.
+    /// Returns the faults that may be the reason why the compiler rejects this line. These faults must be compiled without a
+    /// switch. If the line is in a faulty copy, returns the fault of the copy. Otherwise returns all faults of the innermost
+    /// block with switches.
     pub(super) fn at_fault(&self, line: usize) -> Vec<u32> {
         let copy = self.copies.iter().find(|(lines, _)| lines.contains(&line));
         copy.map(|(_, number)| vec![*number])
@@ -157,8 +159,8 @@ impl Writer<'_> {
             let first = self.line();
             let place = fault.place(self.source)?;
             let faulty = fault.applied(self.source)?;
-            // Count the end of the faulty block from the end of the text: the fault is inside of the block, so the text after the
-            // block is unchanged.
+            // The fault is inside of the block, so the text after the block is unchanged. Therefore the end of the faulty block
+            // is as far from the end of the text as the end of the original block.
             let end = faulty.len() - (self.source.len() - block.end);
             debug_assert!(contains(block, &place));
             writeln!(self.text, "{number} => {{ {} }}", &faulty[block.start..end])?;

@@ -41,7 +41,8 @@ pub(super) fn body() -> String {
     body
 }
 
-/// Returns the description, names, versions and columns of a kind.
+/// Returns a text about a kind: its description, group, versions, names and scope. `is_of_go` is true if the Go agents have the
+/// kind.
 fn about(definition: &CustomResourceDefinition, is_of_go: bool) -> String {
     let (spec, names) = (&definition.spec, &definition.spec.names);
     let description = spec.versions.iter().rev().find_map(|version| {

@@ -22,8 +22,8 @@ const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 /// Settings for the run of a test program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner<'a> {
-    /// Number of tests to run in parallel. At least two: with one thread, libtest prints the name of a test at its start, and not
-    /// at its end.
+    /// Number of tests to run in parallel, at least two. With one thread, libtest prints the name of a test when the test
+    /// starts, but this command expects the name when the test ends.
     pub(super) threads: usize,
     /// Time without a finished test after which the program is ended.
     pub(super) silence: Duration,
@@ -132,7 +132,8 @@ fn outcome(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// Progress of a test program. libtest starts tests in order, and starts the next test as soon as a running test ends.
+/// Tests of a program that are running or waiting. libtest reports only the end of each test. But it starts the tests in order,
+/// and starts the next test as soon as a running test ends. So this command knows which tests run.
 struct Progress<'a> {
     waiting: VecDeque<&'a str>,
     /// Tests that are running, with their start times.

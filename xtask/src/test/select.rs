@@ -50,7 +50,6 @@ impl Selection {
 }
 
 impl Shard {
-    /// True if a name belongs to this shard.
     pub(crate) fn has(self, name: &str) -> bool {
         Self::hash(name) % self.count == self.index
     }

@@ -30,7 +30,6 @@ impl Times {
         self.tests.extend(tests);
     }
 
-    /// Prints the slowest tests and all steps.
     pub(super) fn print(&self) {
         println!("\n{}", self.slowest());
         for (step, duration, passed) in &self.steps {

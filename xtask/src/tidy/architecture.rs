@@ -30,10 +30,10 @@ const CORE_MUST_NOT: &[&str] = &[
     "fleetnet-runtime",
 ];
 
-/// Crates without I/O, clock, thread or random order.
+/// Crates whose code must do no I/O, read no clock, start no thread, and not depend on a random order.
 const PURE: [&str; 2] = ["core", "types"];
 
-/// Words that must not occur in the code of a crate that does no I/O.
+/// Words that must not occur in the code of the crates in [`PURE`].
 const IMPURE: &[&str] = &[
     "SystemTime",
     "Instant",

@@ -16,7 +16,8 @@ pub(super) struct Row {
     tests: Vec<String>,
 }
 
-/// Tests, and scenarios that a test runs, as `file::name`, each with the folders of its packages.
+/// Tests and scenarios, as `file::name`. The value is the folders of the packages that have a test of this name. A scenario is
+/// included only if a test runs it.
 pub(super) type Tests = BTreeMap<String, BTreeSet<String>>;
 
 /// Folder of the scenarios: functions that tests run on a fleet.

@@ -13,7 +13,7 @@ const OURS: [&str; 2] = [".rs", ".md"];
 const OTHERS: [&str; 6] = [".yaml", ".toml", ".json", ".go", ".sh", ".txt"];
 /// Phrases that cite documents outside of the repository.
 const ELSEWHERE: [&str; 2] = ["the spec", "the design"];
-/// Words that may follow the first phrase of [`ELSEWHERE`]. The phrase then means a field of a Kubernetes object, and is allowed.
+/// Words after `the spec` that make the phrase mean a field of a Kubernetes object. The phrase is then allowed.
 const FIELD: [&str; 3] = [" of ", " field", "'s "];
 
 /// Returns relative links of documents to files or headings that do not exist.
@@ -91,7 +91,8 @@ pub(super) fn missing_paths(tree: &Tree) -> Vec<String> {
 
 /// Files and folders of the tree.
 struct Known<'a> {
-    /// Every path, also without its first folders.
+    /// Paths of all files and folders. Each path is also included without its first folder, without its first two folders, and
+    /// so on.
     paths: BTreeSet<&'a str>,
     /// Folders directly below the root.
     roots: BTreeSet<&'a str>,

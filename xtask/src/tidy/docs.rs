@@ -97,7 +97,7 @@ fn is_variable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Returns the error in the line before a block of commands, if there is one.
+/// Returns the error if the line before a block of commands is not a valid marker.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
     marked(line, known).map(|wrong| match wrong.as_str() {
         UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
@@ -107,7 +107,7 @@ fn wrong(line: &str, known: &Tests) -> Option<String> {
 
 const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
 
-/// Returns the error in a marker of a command, if there is one.
+/// Returns the error if the text is not a valid marker of a command.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
     let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (said(RUN_BY), said(NOT_RUN)) {

@@ -109,7 +109,7 @@ impl File {
     /// For Rust files: returns the comments of each line; empty for a line without a comment.
     pub(super) fn comments(&self) -> impl Iterator<Item = String> {
         let lines = self.text.split('\n').zip(self.uncommented.split('\n'));
-        // Comments are masked byte by byte, so the first difference is at the start of a comment.
+        // In `uncommented`, the bytes of comments are blanks. So the first byte that differs from `text` starts the comment.
         let begin = |(line, code): &(&str, &str)| line.bytes().zip(code.bytes()).position(|(one, other)| one != other);
         lines.map(move |pair| begin(&pair).map_or_else(String::new, |at| pair.0[at..].to_owned()))
     }
@@ -143,7 +143,7 @@ impl File {
     fn is_test(&self, at: usize) -> bool {
         let before = &self.code[..line_begin(&self.code, at)];
         // Comments and strings are blank in `code`. So the last of these characters ends the previous item, or starts the block
-        // around the function.
+        // around the function. The attributes of the function are after it.
         let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
         attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }

@@ -194,7 +194,8 @@ fn a_limit_without_a_reason_is_found() {
     assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
-/// Returns a tree with these rows of rules, a few tests for them, and these marks of faults in a function of core.
+/// Returns a tree with tests and a docs/behaviour.md. `rows` are rows of its table of rules. `marks` are marks of faults,
+/// placed in a function of core.
 fn ruled(rows: &str, marks: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");

@@ -123,7 +123,7 @@ mod tests {
         Ok(lease.and_then(|lease| Some((lease.metadata.name?, lease.spec?.holder_identity?))))
     }
 
-    /// Waits until the Lease has a holder other than `other`. Returns the name of the Lease.
+    /// Waits until the Lease is held by another holder than `other`. Returns the name of the Lease.
     async fn held_by_another_than(leases: &Api<Lease>, other: &str) -> anyhow::Result<String> {
         loop {
             if let Some((lease, holder)) = holder(leases).await?

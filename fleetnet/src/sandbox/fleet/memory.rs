@@ -138,7 +138,7 @@ impl WatchFaults for Cable {
         let mut pulled = self.0.subscribe();
         async move {
             if pulled.wait_for(|pulled| *pulled).await.is_err() {
-                // Wait without end: the server was dropped, so nothing can interrupt this watch any more.
+                // An error means that the server was dropped. Nothing can interrupt this watch any more, so wait without end.
                 std::future::pending::<()>().await;
             }
         }

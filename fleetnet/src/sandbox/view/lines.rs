@@ -7,7 +7,7 @@ use chrono::{DateTime, Local};
 /// Expected cost of a change, as text.
 pub(super) const PRICE: &str = "a change costs 1 write + 2 per importer";
 
-/// Returns a line of text with its time in front.
+/// Returns the line with its time in front.
 pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
     format!("{} {line}", at.format("%H:%M:%S%.3f"))
 }
@@ -93,7 +93,6 @@ pub(super) fn imported_from(import: &Import, from: &str) -> String {
     format!("has {slices} with {endpoints} from {from}")
 }
 
-/// Describes a change and its outcome.
 pub(super) fn changed(change: &Change) -> String {
     let Change { change: number, cluster, slice, address, arrived, importers, .. } = change;
     let came = match change.slowest_milliseconds {
@@ -108,7 +107,6 @@ pub(super) fn changed(change: &Change) -> String {
     format!("change {number}: {address} of {cluster} ({slice}) is {came}{cost}")
 }
 
-/// Describes the verdict at the end of a run.
 pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
     if passed {
         return "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be"

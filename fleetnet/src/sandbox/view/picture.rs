@@ -38,7 +38,8 @@ struct Part {
     lines: Lines,
     /// True if the first line is a heading. If only one line fits, the picture shows a line of data instead of the heading.
     headed: bool,
-    /// True if a part with too many lines shows its last lines and cuts its first lines.
+    /// True if the newest lines of the part are last. If there is not enough room, such a part loses its first lines instead of
+    /// its last lines.
     newest_last: bool,
     /// Importance of the part.
     rank: Rank,
@@ -150,12 +151,12 @@ fn imports(state: &State) -> Part {
     Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-/// Lines that several clusters share. The key is a Service and its state in words. The value has true for a good state, and the
-/// names of the clusters with this state.
+/// Clusters that have the same state of a Service, to describe them on one line. The key is the Service and the state in words.
+/// The bool is true for a good state, and the list has the names of the clusters.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
 fn told_together(alike: Alike<'_>, word: &str) -> Lines {
-    // Problems come first, so that they are not cut when room is scarce.
+    // Sort problems first, so that they are not cut when room is scarce.
     let mut all: Vec<_> = alike.into_iter().collect();
     all.sort_by_key(|(_, (well, _))| *well);
     let line = |((service, told), (well, members)): ((&str, String), (bool, Vec<&str>))| {
@@ -184,9 +185,9 @@ fn latencies(state: &State, columns: usize) -> Part {
         };
         rows.extend(pairs.filter_map(row));
     }
-    // Up to four columns of numbers follow the names. Each column has 9 characters, with the space before its number. If there is
-    // not enough room, the last columns are dropped. The first column always stays, so names get at most all characters but 10:
-    // one space and the 9 characters of the first column.
+    // Each line is a name and up to four columns of numbers. A column has 9 characters: a space, and the number in 8
+    // characters. The first column is always shown, so the name gets at most all characters but 10. Other columns are shown
+    // only if there is enough room.
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
     let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
     let line = |name: &str, cells: [String; 4]| {

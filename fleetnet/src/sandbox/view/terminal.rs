@@ -38,7 +38,6 @@ impl Drop for Screen {
     }
 }
 
-/// Returns the current size of the terminal.
 pub(super) fn size() -> Size {
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {

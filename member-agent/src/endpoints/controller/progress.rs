@@ -1,4 +1,4 @@
-//! Progress of the writes for one Service: [`Progress`].
+//! State that the controller keeps for one Service between plans: [`Progress`].
 
 use super::super::due::Due;
 use super::super::writes;
@@ -9,19 +9,21 @@ use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Progress of the writes for one Service.
+/// State that the controller keeps for one Service between plans: the time of the next plan, and the writes that are not done
+/// yet.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) due: Due,
     pub(super) syncs: Syncs,
     /// Time at which the engine got the writes of the latest plan.
     pub(super) wrote: Option<Timestamp>,
-    /// True if only foreign writes to slices have happened since the latest of these plans: a plan with writes, or a plan that
-    /// had nothing left to write.
+    /// True if no Service, pod or Node has changed since the latest plan, so the next plan only repairs foreign writes to
+    /// slices. False after a write that failed because of a foreign write.
     pub(super) has_no_news: bool,
     /// True if the current sync publishes a change of a Service, pod or Node. False if the sync only repairs foreign writes.
     pub(super) carries_news: bool,
-    /// Slices that must still be written to publish the change, including slices with a write in flight.
+    /// Slices that must still be written to publish the change of a Service, pod or Node. Slices with a write in flight are
+    /// included.
     pub(super) news_for: BTreeSet<Text>,
     /// Number of consecutive writes that failed because of a foreign write to the same slice.
     pub(super) conflicts: u32,
@@ -46,7 +48,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Returns the waiting deletes that may run in the next phase.
+    /// Returns the deletes in `held_back` that need not wait any longer. Returns none while a write is outstanding.
     pub(super) fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
         // fault Y7.3: !self.outstanding.is_empty() ~> false
         if !self.outstanding.is_empty() {
@@ -55,7 +57,7 @@ impl Round {
         held_back.intersection(&self.deletes).cloned().collect()
     }
 
-    /// Records that the writes of a plan start, and that the deletes `held_back` wait for these writes.
+    /// Records that the writes of a plan start. `held_back` are the deletes that must wait for these writes.
     pub(super) fn begin(&mut self, plan: &SlicePlan, held_back: BTreeSet<Text>, written: impl Iterator<Item = Text>) {
         if self.outstanding.is_empty() {
             self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
@@ -78,7 +80,7 @@ impl Progress {
         if self.conflicts == 1 { at } else { at + foreign_change_delay }
     }
 
-    /// Records a change that is not a foreign write to a slice. Returns the time to plan the change.
+    /// Records a change of a Service, pod or Node. Returns `by`, the time to plan the change.
     pub(super) const fn news(&mut self, by: Timestamp) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
@@ -107,8 +109,8 @@ impl Progress {
         self.conflicts = 0;
     }
 
-    /// Returns the time to plan a change that is due at `by`. If the last writes of the Service are more recent than `pace`,
-    /// returns a later time.
+    /// Returns the time to plan a change that should be planned at `by`. The result is later than `by` if less than `pace`
+    /// would lie between the last writes of the Service and `by`.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         // fault Y8.1: by.max(wrote + pace) ~> by
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))

@@ -36,8 +36,8 @@ impl Controller {
         }
     }
 
-    /// Records a foreign write to a slice, which shows that another controller is active. A deletion does not count, because the
-    /// garbage collector and people also delete slices.
+    /// Records the time of a foreign write to a slice. The decision to be active uses it, because the write shows that another
+    /// controller is active. A deletion does not count, because the garbage collector and people also delete slices.
     fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
         // fault Y2.2: !is_terminating ~> true

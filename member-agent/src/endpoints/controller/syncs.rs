@@ -14,8 +14,8 @@ pub(super) struct Syncs {
     /// Latest plan with writes, kept until its first write is sent.
     planned: Option<Begun>,
     current: Option<Sync>,
-    /// True if the latest plan that sent a write has started the current sync. False if the current sync already existed before
-    /// that plan.
+    /// True if the plan whose writes are sent now is the first plan of the current sync. False if the sync started with an
+    /// earlier plan.
     is_first: bool,
     /// True if a Service, pod or Node has changed since the current sync started.
     has_news: bool,
@@ -39,7 +39,7 @@ pub(super) struct Begun {
     pub(super) at: Timestamp,
 }
 
-/// New sync of a Service, and the previous sync of the Service, which ends when the new sync starts.
+/// New sync of a Service, and the previous sync of the same Service. The start of the new sync ends the previous sync.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
     /// Previous sync; `None` if there was none or if it failed.
@@ -57,7 +57,7 @@ impl Syncs {
         self.has_news = true;
     }
 
-    /// Records that a write to this slice is sent. Returns the sync that the write starts, if any.
+    /// Records that a write to this slice is sent. Returns the new sync if this write starts one.
     pub(super) fn begin(&mut self, slice: &Arc<str>) -> Option<Opened<'_>> {
         self.under_way.insert(Arc::clone(slice));
         let Some(begun) = self.planned.take() else {
@@ -90,8 +90,8 @@ impl Syncs {
         self.current.take().map(|sync| sync.begun)
     }
 
-    /// True if no write is in flight. Then a plan with nothing left to write ends the sync. A write in flight may still fail, so
-    /// a plan during such a write does not end the sync.
+    /// True if no write of the Service is in flight. Only then does a plan with nothing left to write end the sync, because a
+    /// write in flight may still fail.
     pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }

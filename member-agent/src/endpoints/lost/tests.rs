@@ -12,7 +12,7 @@ fn name() -> ObjectName {
     ObjectName::new("testing", "web-1")
 }
 
-/// Returns the fingerprint of a slice with this number of endpoints.
+/// Returns the hash of a slice with this number of endpoints.
 fn says(endpoints: usize) -> Content {
     let endpoints = vec![Endpoint::default(); endpoints];
     Some(Fingerprint::of(&EndpointSlice { endpoints, ..EndpointSlice::default() }))

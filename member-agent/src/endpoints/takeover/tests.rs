@@ -22,7 +22,8 @@ fn known(mut takeover: Takeover, at: Timestamp) -> Takeover {
     takeover
 }
 
-/// Returns the state after kube-controller-manager has renewed its Lease every 2 s for this number of seconds, and the end time.
+/// Simulates that kube-controller-manager renews its Lease every 2 s for this number of seconds. Returns the state after the
+/// last renewal, and the time of the end.
 fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON), NOON);

@@ -51,8 +51,8 @@ impl View {
 }
 
 impl Namespace {
-    /// Removes a pod that is now decodable or deleted from the undecodable pods. Returns the Services that still had the old
-    /// endpoints of the pod.
+    /// Records that a pod is no longer undecodable: it is decodable or deleted. Removes the old endpoints that were kept for
+    /// the pod. Returns the Services that had such endpoints.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
         if !self.undecodable_pods.remove(pod) {
             return BTreeSet::new();

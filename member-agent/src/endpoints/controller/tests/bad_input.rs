@@ -268,7 +268,7 @@ fn a_service_that_is_recreated_under_its_name_gets_slices_of_its_own() {
         assert_eq!(world.take_done(), [Create, Delete], "the garbage collector has not come by yet");
         assert_eq!(world.endpoints_of("web").len(), 2);
     }
-    // After the rounds, simulate a garbage collector that deletes the slice before a new Service of the same name appears.
+    // At last, the garbage collector deletes the slice before a new Service of the same name appears.
     world.remove_service("web");
     world.delete_slice(&world.only_slice_of("web").metadata.name);
     world.set(service("web").with_uid("the-last"));

@@ -132,8 +132,8 @@ fn is_ipv6(write: &SliceWrite) -> bool {
     matches!(&write.verb, fleetnet_runtime::Verb::Create { body } if body["addressType"] == "IPv6")
 }
 
-/// Loses the responses to creates of slices. Checks that `again`, the retry by this or another process, finds the created slices
-/// and creates no others.
+/// Loses the responses to creates of slices, then calls `again`, which makes this process or a restarted process retry. Checks
+/// that the retry finds the created slices and creates no others.
 fn check_lost_answers(again: impl Fn(&mut World)) {
     let mut world = World::with(config(2), Timing::default());
     world.hold_watch(true);
@@ -346,8 +346,8 @@ fn a_service_of_many_slices_is_written_32_at_a_time() {
     assert_eq!(world.take_done(), [Update; 100]);
 }
 
-/// Removes the pods of the second of two slices. During each write, changes another pod of the first slice. Returns the
-/// operations in this number of rounds, and the number of slices at the end.
+/// Removes all pods of one of two slices. Then changes one pod of the other slice during each write, `rounds` times. Returns
+/// the operations of all writes, and the number of slices at the end.
 fn churning(rounds: usize, fate: impl Fn(&SliceWrite) -> Fate + 'static) -> (Vec<Operation>, usize) {
     let mut world = settled(10, 8);
     world.writes_are(fate);

@@ -165,8 +165,8 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
-/// Metrics count as in kube-controller-manager: all phases of one plan together are one sync, and each failed attempt is also a
-/// sync.
+/// As in kube-controller-manager's metrics, all phases of one plan together count as one sync. Each failed attempt also counts
+/// as a sync.
 #[test]
 fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();

@@ -60,9 +60,9 @@ pub(crate) struct Done {
 /// Counts since the start of the process, to compare with the controller's metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counted {
-    /// Number of plans with nothing left to write.
+    /// Number of plans with nothing left to write, in which every pod has a Node.
     pub(crate) rests: usize,
-    /// Number of failed attempts, plus the number of plans with nothing left to write in which a pod has no Node.
+    /// Number of failed syncs. A sync fails at a failed write, or if a pod still has no Node when nothing is left to write.
     pub(crate) errors: usize,
     /// Operations of the writes that succeeded.
     pub(crate) changes: Vec<Operation>,
@@ -76,12 +76,12 @@ struct Flight {
     answer: Option<Answer>,
     /// True if the Service was not replaced since the plan of the write, and the controller was active all the time.
     is_current: bool,
-    /// Result of the test's [`Note`] function when the write was planned.
+    /// Description of the cluster when the write was planned, from the test's [`Note`] function.
     note: BTreeSet<String>,
 }
 
-/// Check that a test makes of each executed write. Its arguments are the note from the plan of the write, and the slices before
-/// and after the write.
+/// Check that a test makes after each write that the server executes. Its arguments are the result of the test's [`Note`]
+/// function at the time of the plan, and the slices before and after the write.
 pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
 /// Function that describes the state of the cluster when a write is planned. The [`Guard`] gets the description.
 pub(crate) type Note = fn(&World) -> BTreeSet<String>;
@@ -105,7 +105,8 @@ pub(crate) struct World {
     serves: bool,
     /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed.
     complete: BTreeSet<Input>,
-    /// Latest relist epoch of each input. `retold` contains the inputs that must be listed again because their epoch has changed.
+    /// Latest relist epoch of each input. When the epoch of an input changes, the input must be listed again. `retold` contains
+    /// the inputs for which this is not done yet.
     readings: BTreeMap<Input, u64>,
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
@@ -114,9 +115,9 @@ pub(crate) struct World {
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
-    /// Content hash and error of the latest failed write to each slice, until a write to the slice succeeds.
+    /// Latest failed write to each slice: a hash of its content, and its error. Removed when a write to the slice succeeds.
     failing: BTreeMap<ObjectName, (u64, String)>,
-    /// Services with a write since their last failure, or since a plan had nothing left to write.
+    /// Services with a write since the last sync ended. Only the first failure of such a Service counts as a failed sync.
     tries: BTreeSet<ObjectName>,
     pub(crate) counted: Counted,
     flights: VecDeque<Flight>,

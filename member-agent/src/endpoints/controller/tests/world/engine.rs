@@ -208,14 +208,14 @@ impl World {
         self.retries.insert(key.clone(), until);
     }
 
-    /// Reports a failed attempt to the controller. Of all failures between two sent writes, only the first counts as a failed
-    /// sync.
+    /// Reports a failed attempt to the controller. If several writes fail and none is sent between them, only the first failure
+    /// counts as a failed sync.
     fn not_done(&mut self, key: &ObjectName) {
         self.counted.errors += usize::from(self.tries.remove(key));
         self.controller.not_done(key, self.now);
     }
 
-    /// Emits an Event for the first failure in a row, and for each failure with different content or a different error.
+    /// Emits an Event for a failed write, unless the previous write to the slice failed with the same content and error.
     fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
         let failure = (content(write), why.to_owned());
         if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {

@@ -37,7 +37,6 @@ impl World {
         slices.filter(|slice| is_of(slice, service) && !slice.metadata.is_terminating()).collect()
     }
 
-    /// Returns the only slice of a Service.
     pub(crate) fn only_slice_of(&self, service: &str) -> EndpointSlice {
         let mut slices = self.slices_of(service);
         assert_eq!(slices.len(), 1, "{slices:?}");
