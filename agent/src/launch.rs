@@ -81,8 +81,8 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return exit_with_error(&error);
     }
-    // One thread is enough: the work of an agent in memory needs far less than one CPU. On a busy machine, waking another CPU
-    // for each step from watch to writer takes longer than the step itself.
+    // One thread is enough: the work of an agent in memory needs far less than one CPU. With more threads, a change would pass
+    // from one CPU to another on its way to a write. On a busy machine, that costs more time than the work.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit_with_error(&format!("cannot start the timers and tasks of this process: {error}")),

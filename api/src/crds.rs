@@ -36,7 +36,8 @@ const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (SLICES, ENDPOINT, "zone"),
 ];
 
-/// Parts of the schemas in which fleetnet limits the length of lists and texts. The Go form has no such limits.
+/// Parts of the schemas in which fleetnet limits the length of lists and texts. Each row has the kinds, and the part as a JSON
+/// pointer into the schema of a version. The Go form has no such limits.
 const LIMITED: [(&[&str], &str); 2] = [
     (&["EndpointSliceExport", "EndpointSliceImport", "InternalServiceExport", "InternalServiceImport"], SPEC),
     (&["ServiceImport", "InternalServiceImport"], "/properties/status/properties/ports"),
@@ -90,9 +91,9 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
-            // Adds the status subresource to EndpointSliceExport. The Go type has a status subresource but no status field, and
-            // kube's derive adds the subresource only together with a status field. Without the subresource, a server would
-            // increase the generation in other cases than with the Go agents' CRD.
+            // Add the status subresource to EndpointSliceExport, as in the Go agents' CRD. kube's derive adds it only to a kind
+            // with a status field, and this kind has none. Without the subresource, a server would count the generation in
+            // another way.
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
@@ -110,7 +111,7 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition
 }
 
-/// Changes the top level of a schema to the form that controller-gen generates.
+/// Makes the top level of a schema equal to the form that controller-gen generates.
 fn shape_root(schema: &mut Value, kind: &str) {
     let properties = object_at(schema, "/properties");
     for name in ["apiVersion", "kind"] {
@@ -128,8 +129,8 @@ fn shape_root(schema: &mut Value, kind: &str) {
 fn shape(value: &mut Value) {
     match value {
         Value::Object(schema) => {
-            // Removes the keywords `nullable` and `title`. A property with one of these names stays: the value of a property is
-            // an object, and the value of a keyword is not.
+            // Remove the keywords `nullable` and `title`. A property may have one of these names too, and stays: its value is an
+            // object, and the value of a keyword is not.
             schema.retain(|key, value| !matches!(key.as_str(), "nullable" | "title") || value.is_object());
             if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
                 schema.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));

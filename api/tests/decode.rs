@@ -786,7 +786,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Each fixture must occur in at least 8 of the 512 random cases, so that the test below covers each fixture.
+/// Smallest number of random cases in which each fixture must occur, of 512 cases in all. With fewer cases, the test below would
+/// not cover each fixture.
 const LEAST: usize = 8;
 
 /// Replaces a random value in a fixture by random JSON and decodes the result. Decoding never panics, and the result never has

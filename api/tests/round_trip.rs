@@ -338,7 +338,8 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-/// Each test below has 256 random cases and assigns each case to classes. Each class must occur in at least 4 cases.
+/// Smallest number of random cases of each class, such as "headless" or "no ports". A test has 256 cases. If a class has fewer
+/// cases than this, the test fails, because it tests too little.
 const LEAST: usize = 4;
 
 #[test]

@@ -40,8 +40,8 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
     pub(crate) queue: FairQueue<L::Key>,
-    /// Keys whose last plan had writes while another replica was the leader. The engine requeues these keys when this replica
-    /// becomes the leader.
+    /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later plan. The
+    /// engine requeues these keys when this replica becomes the leader.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
     pub(crate) leads: bool,
     /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
@@ -71,7 +71,8 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
     pub(crate) demand: Demand,
-    /// Relist epoch of the source, from [`Logic::reading`]. A new value means that the agent needs all objects again.
+    /// Last result of [`Logic::reading`]: a number that the agent changes when it needs all objects of the source again. The
+    /// engine then lists the source again.
     pub(crate) reading: u64,
     /// True if the current or next list reports every object again, also unchanged ones.
     pub(crate) is_relisted: bool,

@@ -423,7 +423,8 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
     world.hub.put(Source::Copy, "a", "stranger");
     world.unwish("a").await;
     world.pass(1).await;
-    // The first DELETE has the UID of the previous object and fails. The second DELETE has the UID of the existing object.
+    // The first DELETE has the UID of an object that no longer exists, so it fails. The second DELETE has the UID of the object
+    // that exists now.
     assert_eq!(
         world.hub.log(),
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
@@ -677,7 +678,7 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         assert_eq!(world.record().fights, [format!("a: hub Copy ns/a with {by}")], "{how}");
         assert_eq!(world.hub.log().len(), times.len() + 1, "one look at who it is: {how}");
 
-        // The fight does not delay a write with new content.
+        // The other writer still undoes each write. A write with new content is sent at once all the same.
         let before = world.hub.log().len();
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "2") }).await;
         world.pass(10).await;
@@ -719,7 +720,8 @@ async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end()
 #[tokio::test(start_paused = true)]
 async fn a_fight_that_is_over_before_its_get_is_not_reported() {
     let mut world = World::new().await;
-    // Each GET that looks up the other writer hangs until its timeout of 10 s. So most fights are over before their GET begins.
+    // Each GET that looks up the other writer hangs until its timeout of 10 s, and only four run at once. Most fights end before
+    // their GET begins.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
     fight_over(&mut world, 200, 12).await;
     world.pass(150_000).await;
@@ -754,7 +756,8 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // The Wish alternates between two values. After each write of the agent, another client also writes to the copy.
+        // The Wish changes its value in each pass of this loop. After each write of the agent, another client also writes to the
+        // copy.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.wish("a", value).await;
         world.pass(25).await;

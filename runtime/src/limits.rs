@@ -64,16 +64,19 @@ pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
 pub const FIGHT_REPAIRS: usize = 10;
 /// Time between repairs of an object that another writer keeps undoing.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
-/// Maximum number of writers that a message about a fight names, the latest first.
+/// Maximum number of writers that a message about a fight names, the latest first. In a fight, another writer undoes what this
+/// agent writes to an object.
 pub const RIVALS_NAMED: usize = 3;
-/// Maximum number of fields that a message about a fight names for each writer.
+/// Maximum number of fields for each writer in a message about a fight, in which that writer undoes this agent's writes.
 pub const RIVAL_FIELDS_NAMED: usize = 5;
-/// Maximum number of bytes that a message about a fight quotes of a writer's name. The API server allows 128 characters.
+/// Maximum number of bytes of a writer's name in a message about a fight, in which that writer undoes this agent's writes. The
+/// API server allows 128 characters.
 pub const RIVAL_NAME_BYTES: usize = 128;
-/// Maximum length in bytes of a field name in a message about a fight. All fields of the kinds that the agents write have shorter
-/// names.
+/// Maximum length in bytes of a field name in a message about another writer that undoes this agent's writes. All fields of the
+/// kinds that the agents write have shorter names.
 pub const RIVAL_FIELD_BYTES: usize = 63;
-/// Maximum number of GETs in flight per cluster that look up the other writer of a fight.
+/// Maximum number of GETs in flight per cluster that look up the other writer of a fight. In a fight, this writer undoes the
+/// agent's writes to an object.
 ///
 /// Each GET needs a connection (HTTP/1.1), and another writer can start many fights at once, one for each object. A slow GET
 /// delays only the message about the fight.

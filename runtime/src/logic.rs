@@ -128,10 +128,11 @@ pub trait Logic: Sized + Send + 'static {
     }
 
     /// Called for each failed attempt of a write, after [`Logic::ended`]. [`Logic::rejected`] and [`Logic::failed`] are called
-    /// only for the first failure of a streak.
+    /// only for the first of several equal failures in a row.
     fn not_done(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>, _at: Timestamp) {}
 
-    /// Called when a write with this receipt is done and the response is in the view. Returns Kubernetes Events to record.
+    /// Called when a write is done and the response is in the view. `receipt` is the data that the plan attached to the write.
+    /// Returns Kubernetes Events to record.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<Event<Self::Source>>;
 
     /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries the write every 10

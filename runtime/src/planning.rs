@@ -29,7 +29,8 @@ impl<L: Logic> Engine<L> {
     pub(crate) fn plan(&mut self, key: &L::Key) {
         // fault Q8.2: self.creating.contains_key(key) ~> false
         if self.creating.contains_key(key) {
-            // Release the slot reserved for the key, so that the next key can use it: the creates in flight may take long.
+            // Release the slot (permission for one write in flight) that is reserved for this key. Another key can then use the
+            // slot: the creates in flight may take long.
             return self.slots.planned(key);
         }
         self.follow_clock();
@@ -82,8 +83,8 @@ impl<L: Logic> Engine<L> {
         self.slots.planned(key);
     }
 
-    /// Plans one key while another replica leads, and does not write. Remembers the key if the plan has writes that the leader
-    /// has not made yet.
+    /// Plans one key while another replica leads, and does not write. Remembers the key in `left_to_leader` if the plan has
+    /// writes, or asks for a later plan.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
         self.follow_clock();
         let at = self.clock.now();
@@ -104,8 +105,10 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Starts a write of a plan. Returns the end of the delay if a back-off or a fight delays the write. If the object is busy or
-    /// no slot is free, the key waits in a queue.
+    /// Starts a write of a plan, or makes it wait. The result is the end of the wait if the cause is a back-off, or another
+    /// writer that keeps undoing this write. Otherwise `None`.
+    ///
+    /// If another write to the object is in flight, or too many writes are in flight, the key waits in a queue.
     fn begin(
         &mut self,
         key: &L::Key,

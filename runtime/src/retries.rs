@@ -72,8 +72,8 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         (until > now).then_some(until)
     }
 
-    /// True if the engine must report this failure to the agent. That is the first failure of a streak, or a failure of another
-    /// class or content than the previous one.
+    /// True if the engine must report this failure to the agent: the first failure in a row, or a failure of another class or
+    /// content than the one before.
     pub(crate) fn is_news(&self, key: &K, write: &W, attempt: Attempt, class: Class) -> bool {
         let before = self.troubles.get(key).and_then(|troubles| troubles.get(write));
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
@@ -130,8 +130,8 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         }
     }
 
-    /// Updates the remembered failures after a key was planned. `wanted` has each planned write and the end of its delay, if
-    /// any.
+    /// Updates the remembered failures after a key was planned. `wanted` has each planned write, and the time until which the
+    /// write must wait, if any.
     ///
     /// Forgets a write that is no longer planned, but only after its back-off. A plan that drops a write and adds it again
     /// therefore cannot avoid the back-off.
@@ -174,7 +174,7 @@ mod tests {
         Retries::new(Jitter::new(7))
     }
 
-    /// Returns the remaining delay of a write.
+    /// Returns the time that a write must still wait before it is retried.
     fn wait(retries: &Retries<&'static str, &'static str>, attempt: Attempt, now: Instant) -> Duration {
         retries.held_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
     }

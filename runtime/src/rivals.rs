@@ -17,13 +17,15 @@ use crate::slots::{ClusterIndex, Target};
 use crate::tasks::unless_panicked;
 use crate::writer;
 
-/// Result of a lookup in a fight with another writer: the cluster, the fight, and the name of the other writer.
+/// Result of a GET that looked up the other writer in a fight: index of the cluster, the fight, and the name of that writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Source and key of a fight with another writer. The agent has not looked up the name of this writer yet.
+/// Fight with another writer, whose name the agent has not looked up yet: the source of the object, and the agent's key that
+/// writes the object.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
-/// Lookups (GETs) of objects in a fight. Each cluster has a limit of lookups, because each GET needs a connection.
+/// GETs that find the name of the other writer in a fight. At most [`INQUIRIES_PER_CLUSTER`] run at once in one cluster, because
+/// each GET needs a connection.
 pub(crate) struct Inquiries<L: Logic> {
     under_way: JoinSet<Inquired<L>>,
     of_clusters: Vec<OfCluster<L>>,
@@ -31,7 +33,7 @@ pub(crate) struct Inquiries<L: Logic> {
 
 struct OfCluster<L: Logic> {
     under_way: usize,
-    /// Fights that wait for the GET that looks up the other writer. At most one entry for each object.
+    /// Fights that wait for their GET, by object. The GET finds the name of the other writer.
     waiting: BTreeMap<Target<L::Source>, Waiting<L>>,
 }
 
@@ -66,8 +68,8 @@ impl<L: Logic> Inquiries<L> {
         self.begin(cluster);
     }
 
-    /// Cancels the lookup of the other writer in a fight that is over. Returns true if the lookup had not started. In this case,
-    /// the start of the fight was never reported.
+    /// Cancels the GET for a fight that is over. Returns true if the GET had not started, so the start of this fight was never
+    /// reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }
@@ -92,7 +94,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports the end of fights with other writers, if their start was reported.
+    /// Reports to the agent that these fights with other writers are over. Skips a fight whose start was never reported.
     pub(crate) fn fights_are_over(&mut self, over: Vec<Turn<L::Key, L::Source>>) {
         for turn in over {
             let cluster = self.sources.get(&turn.target.source).map(|source| source.cluster);
@@ -102,8 +104,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports to the agent that a fight with another writer has begun (`by` is the name of this writer) or is over (`by` is
-    /// `None`).
+    /// Reports to the agent that a fight has begun or is over. `by` is the name of the other writer, or `None` if the fight is
+    /// over.
     fn report_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, name } = target;

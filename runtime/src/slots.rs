@@ -52,18 +52,20 @@ struct Busy<K> {
 #[derive(Debug)]
 struct Cluster<K> {
     in_flight: usize,
-    /// Keys that the engine has requeued but not planned yet. Each key has one reserved slot.
+    /// Keys that waited for a slot and that the engine is about to plan. One free slot is reserved for each of these keys.
     reserved: BTreeMap<K, FlowId>,
     waiting: FairQueue<K>,
-    /// Used and reserved slots of each flow that has its own limit.
+    /// Slots that each flow uses or has reserved. Only flows that have a limit of their own are listed.
     limited: BTreeMap<FlowId, Share>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
-    /// Time of the next write if writes are sent evenly at the maximum rate. A write may be sent up to [`WRITE_BURST`] earlier.
+    /// Time of the next write if all writes are sent evenly at the maximum rate. Writes may be sent up to [`WRITE_BURST`] before
+    /// this time.
     due: Option<Instant>,
 }
 
-/// Number of slots of this cluster that one flow uses, and the maximum number that the flow may use.
+/// Use of a cluster's slots by one flow. A slot permits one write in flight. `taken` counts used and reserved slots, and `most`
+/// is the flow's limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: usize,
@@ -71,7 +73,7 @@ struct Share {
 }
 
 impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
-    /// Returns slots that are all free. `writes_per_second` is the maximum rate for each cluster, at least 1.
+    /// Returns the slots of `clusters` clusters, all free. `writes_per_second` is the maximum rate for each cluster, at least 1.
     pub(crate) fn new(clusters: usize, writes_per_second: u32) -> Self {
         let cluster = || Cluster {
             in_flight: 0,
@@ -120,7 +122,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         true
     }
 
-    /// Frees the slot of a write that has ended. Returns the keys that waited for its object.
+    /// Frees the slot of a write that has ended. Returns the keys that waited for the end of this write, because they write to
+    /// the same object.
     pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
         let Some(busy) = self.busy.remove(target) else { return BTreeSet::new() };
         self.clusters[cluster].in_flight -= 1;
@@ -128,7 +131,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         busy.waiting
     }
 
-    /// Releases a slot that was reserved for a key and not used. Called when the key has been planned.
+    /// Releases the reserved slots of a key that has now been planned and has not used them.
     pub(crate) fn planned(&mut self, key: &K) {
         for cluster in &mut self.clusters {
             cluster.give_back(key);
@@ -141,7 +144,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         *paused_until = (*paused_until).max(Some(until));
     }
 
-    /// Returns keys that waited for a slot of a cluster and may be planned now, each with a reserved slot.
+    /// Reserves each free slot for a waiting key, and returns these keys. The engine plans them next.
     pub(crate) fn reserve_waiting(&mut self, now: Instant) -> Vec<K> {
         let mut reserved = Vec::new();
         for cluster in &mut self.clusters {
@@ -162,7 +165,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))
     }
 
-    /// Returns the earliest end of a pause, among the clusters with waiting keys.
+    /// Returns the earliest time at which a cluster with waiting keys may be written to again. `None` if no such cluster must
+    /// wait.
     pub(crate) fn next_resume(&self, now: Instant) -> Option<Instant> {
         let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
         waiting.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()

@@ -1,5 +1,5 @@
-//! Loop of the engine: handles inputs, plans keys while this replica leads, waits for the next input, and drains writes at the
-//! end.
+//! Loop of the engine: handles inputs, plans keys while this replica leads, and waits for the next input. At the end, waits for
+//! the writes in flight.
 
 use std::sync::Arc;
 

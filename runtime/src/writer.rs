@@ -153,7 +153,8 @@ pub(crate) async fn carry_out<L: Logic>(
     (request, Outcome { result, is_answered, seen, at: clock.now(), took: begun.elapsed() })
 }
 
-/// Fetches an object and names its other field managers, for a message about a fight.
+/// Fetches an object that another writer and this agent change by turns. Returns the names of the other field managers, for a
+/// message to the user.
 pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L::Source>) -> String {
     let addressed = Addressed { spec: &spec, namespace: &target.name.namespace, name: &target.name.name };
     match addressed.get().await {

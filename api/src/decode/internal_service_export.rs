@@ -37,7 +37,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
     }))
 }
 
-/// Decodes the annotation `ports-offered-since` of the hub agent: start time of the port set, a space, fingerprint of the ports.
+/// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
+/// a hash of these ports.
 fn offered(value: &str) -> Option<PortsOffered> {
     let (since, ports) = value.split_once(' ')?;
     Some(PortsOffered { since: crate::times::read(since)?, ports: ports.into() })

@@ -40,8 +40,10 @@ impl<T> Field<T> {
         self.value().unwrap_or_default()
     }
 
-    /// Returns the value, or the default if the field is absent. An invalid value is an error. Use this function for a field
-    /// for which an agent removes something if the field is absent: an invalid value must not have this effect.
+    /// Returns the value, or the default if the field is absent. An invalid value is an error.
+    ///
+    /// Use this function if an agent removes something when the field is absent. An invalid value must not remove anything, so
+    /// the object counts as undecodable.
     pub(super) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,

@@ -154,7 +154,8 @@ impl Field<RawOwnerService> {
     }
 }
 
-/// True if `namespacedName` agrees with namespace and name. Also true if a field is absent, which a CRD does not allow.
+/// True if the field `namespacedName` equals `<namespace>/<name>` of the other two fields. Also true if a field is absent, which
+/// a CRD does not allow.
 fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<NamespacedName>) -> bool {
     let (Field::Value(namespace), Field::Value(name)) = (namespace, name) else { return true };
     match both {
@@ -164,11 +165,11 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
     }
 }
 
-/// Returns the reference to the source object. `None` if the reference names no object: then the object with the reference is
-/// undecodable.
+/// Returns the reference to the source object. `None` if the reference names no object. The caller then treats the object that
+/// has this reference as undecodable.
 ///
-/// For an object that is being deleted, an invalid reference is no error, because the agent whose finalizer is on the object
-/// must see the deletion.
+/// For an object that is being deleted, an invalid reference is no error, because the agent whose finalizer is on the object must
+/// see the deletion.
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {

@@ -199,7 +199,8 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
     value
 }
 
-/// Returns the value of the annotation `ports-offered-since`: start time of the port set, a space, fingerprint of the ports.
+/// Returns the value of the annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
+/// a hash of these ports.
 pub(super) fn offered(offered: &PortsOffered) -> String {
     format!("{} {}", times::micros(offered.since), offered.ports)
 }
