@@ -130,7 +130,7 @@ impl ConditionValue {
         Self::new(ConditionStatus::False, Reason::ExporterNotAllowed, message)
     }
 
-    /// Condition `Valid` True: this cluster, which was denied before, may export the Service again.
+    /// Condition `Valid` True: this cluster may export the Service again, after it had no right to export it.
     pub fn exporter_allowed(service: &ObjectName) -> Self {
         Self::new(
             ConditionStatus::True,
@@ -139,14 +139,14 @@ impl ConditionValue {
         )
     }
 
-    /// Condition `Valid` False: the agent cannot create this object's counterpart in the hub, because other objects have all
-    /// possible names of the counterpart.
+    /// Condition `Valid` False: the agent cannot create the hub's object for this export or import. Other objects have all
+    /// names that the hub's object may have.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
     }
 
     /// Condition `Valid` False: a server rejected the content of a write that the agent made for this object. An example is the
-    /// write of the counterpart in the hub.
+    /// write of an InternalServiceExport for a ServiceExport.
     pub fn write_rejected(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::WriteRefused, message)
     }
@@ -155,7 +155,7 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::WritesUndone, message)
     }
 
-    /// Condition `Disputed` False: no other writer undoes the agent's writes any more.
+    /// Condition `Disputed` False: the other writer has stopped, so the writes of the agent stay.
     pub fn writes_stand() -> Self {
         Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes the agents' writes")
     }
@@ -188,7 +188,6 @@ impl ConditionValue {
     }
 }
 
-/// Returns the condition with this type.
 pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
 }
@@ -214,8 +213,8 @@ pub(crate) fn shows_rejection(conditions: &[Condition]) -> bool {
     has_type_with_reason(conditions, VALID, Reason::WriteRefused)
 }
 
-/// True if a condition has the desired status, reason and message, and was set for this generation of the object or a later
-/// one.
+/// True if a condition has the desired status, reason and message. It must also have been set for this generation of the
+/// object, or for a later one.
 pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generation: i64) -> bool {
     condition.is_some_and(|existing| {
         existing.status == value.status
@@ -239,7 +238,7 @@ pub(crate) struct DesiredCondition {
     component: &'static str,
     /// Message of the Event. `None` if another object gets the Event instead.
     event_message: Option<String>,
-    /// True to emit the Event again for each new generation of the object, even if the condition stays.
+    /// True to emit the Event again for each new generation of the object, even if the condition's value stays the same.
     event_per_generation: bool,
 }
 
@@ -250,7 +249,7 @@ impl DesiredCondition {
         Self { condition_type, value, component, event_message, event_per_generation: false }
     }
 
-    /// Replaces the Event's message by a message that also contains the next step for the user.
+    /// Replaces the message of the Event. The new message also says what the user must do next.
     pub(crate) fn with_event_message(self, event_message: String) -> Self {
         Self { event_message: Some(event_message), ..self }
     }
@@ -260,7 +259,8 @@ impl DesiredCondition {
         Self { event_message: None, ..self }
     }
 
-    /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition stays.
+    /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition's value
+    /// stays the same.
     pub(crate) fn event_per_generation(self) -> Self {
         Self { event_per_generation: true, ..self }
     }

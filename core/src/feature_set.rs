@@ -47,7 +47,7 @@ impl Announced {
         *self != before
     }
 
-    /// True if no announcement of the peer counts: there never was one, or its MemberAgent was deleted more than 60 s ago.
+    /// True if the peer has no valid announcement: there never was one, or its MemberAgent was deleted more than 60 s ago.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         match self {
             Self::Never => true,
@@ -56,7 +56,7 @@ impl Announced {
         }
     }
 
-    /// Moves the stored time by a step of the wall clock.
+    /// Moves the stored time by `micros`, after the wall clock was set forward or back by this duration.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         if let Self::Lost { at, .. } = self {
             // fault A13.2: micros) ~> micros * 0)
@@ -78,8 +78,8 @@ pub(crate) struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// Returns a peer's feature set at `now`. The watch of MemberAgents has been in `state` since the time `since`. The table
-    /// at the top of this file has the rules.
+    /// Returns a peer's feature set at the time `now`, by the table at the top of this file. `state` is the state of the watch
+    /// of MemberAgents, and `since` is the time at which this state began.
     pub(crate) fn at(now: Timestamp, announced: Announced, state: WatchState, since: Timestamp) -> Self {
         let is_served = state == WatchState::Complete;
         if is_served && let Announced::Features(features) = announced {
@@ -87,8 +87,8 @@ impl FeatureSet {
         }
         // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
-            // Until this time, the agent only assumes that the peer supports no feature. A peer checks every 5 minutes if the
-            // CRD of MemberAgent exists, so the peer may write its first announcement minutes after the CRD is created.
+            // Until this time, the agent only assumes that the peer supports no feature. A peer checks only every 5 minutes if
+            // the CRD of MemberAgent exists. So its first announcement may come minutes after the CRD.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
             let is_assumed = now < until;
             return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };
@@ -112,13 +112,13 @@ impl FeatureSet {
         self.is_assumed
     }
 
-    /// True if the peer supports this feature.
     pub(crate) fn has(self, feature: Feature) -> bool {
         self.features.has(feature)
     }
 
-    /// Returns the time at which this feature set expires, so that the plan must be made again. The end of an assumption
-    /// matters only to a plan that keeps an object because of the assumption (`kept`).
+    /// Returns the time at which this feature set changes without an event, so that the key must be planned again. `None` if it
+    /// does not change. `kept` is an object that the plan keeps only because the peer's features are assumed. Without such an
+    /// object, the end of an assumption changes nothing.
     pub(crate) fn again<K>(self, kept: Option<K>) -> Option<Timestamp> {
         self.until.filter(|_| kept.is_some() || !self.is_assumed)
     }
@@ -128,14 +128,14 @@ impl FeatureSet {
         features::slice_for(self.features, source)
     }
 
-    /// True if the peer's existing copy of a slice must stay although the Go form cannot represent the slice: the Go form is
-    /// only assumed, and the peer may support the slice.
+    /// True if the peer's existing copy of a slice must stay although the agent may write only the Go form, which cannot
+    /// represent the slice. This is so while the Go form is only assumed, because the peer may support the slice.
     pub(crate) fn keeps(self, source: &SliceContent) -> bool {
         self.is_assumed && features::slice_for(Features::ALL, source).is_some()
     }
 
-    /// True if `written`, the peer's copy of the slice, needs no update. While the Go form is only assumed, a copy with more
-    /// features than the Go form needs no update either.
+    /// True if the peer's copy of a slice (`written`) needs no update to carry the content `source`. While the Go form is only
+    /// assumed, a copy with more features than the Go form needs no update either.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
             // fault U12.3: || self.is_assumed && features::is_form_of(written, source) ~>

@@ -103,7 +103,7 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     Some(Cow::Owned(reduced))
 }
 
-/// True if `written` equals `source` reduced to some set of features.
+/// True if `written` is the slice `source`, reduced to any set of features.
 pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool {
     let undrained = Features::ALL.without(Feature::DrainingEndpoints);
     let sets = [Features::ALL, Features::ALL.without(Feature::EndpointDetails), undrained];

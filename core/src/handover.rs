@@ -11,9 +11,9 @@ use crate::work;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// True while the replacement slice does not yet have the endpoints of the slice being removed. `present` is the present
-/// content of the replacement (`None` if it does not exist), and `desired` is its desired content. `removed` is the content
-/// of the slice being removed.
+/// True while the replacement slice does not yet have the endpoints of the slice being removed. `present` is the content that
+/// the replacement has now, `None` if it does not exist. `desired` is the content that it will have, and `removed` is the
+/// content of the slice being removed.
 pub(crate) fn replacement_pending<'a>(
     present: Option<&'a SliceContent>,
     desired: &'a SliceContent,
@@ -31,8 +31,8 @@ pub(crate) fn replacement_pending<'a>(
     if present.endpoints == desired.endpoints {
         return false;
     }
-    // Compares only endpoints that are both in the slice being removed and in the desired content of the replacement. Frequent
-    // changes of other endpoints in the replacement must not delay the removal.
+    // Only endpoints that move count: they are in the slice being removed and in the desired content of the replacement. Other
+    // endpoints may change often, and must not delay the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (removed, present) = (addresses(removed), addresses(present));
     // fault T35.1: contains(&it) && !present.contains(& ~> iter().any(|other| *other == it) && !present.iter().any(|other| *other ==

@@ -47,8 +47,8 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     }
 }
 
-/// Returns the time of the next renewal; `None` if a renewal is due now. The rule compares only fields that every version of
-/// the MemberAgent CRD has, because a field that the hub's API server prunes would always differ.
+/// Returns the time of the next renewal; `None` if a renewal is due now. Only fields that every version of the MemberAgent CRD
+/// has are compared. A newer field may be pruned by the hub, so it would always differ.
 fn next_renewal(
     view: &member::View,
     present: &MemberAgent,
@@ -82,8 +82,8 @@ pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the hub agent's status in a MemberAgent. Each renewal of `spec` by the member requeues this plan. So the counts are
-/// updated at most once for each renewal, with one write.
+/// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
+/// the counted objects does not. So the counts cost at most one write for each renewal.
 pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());

@@ -16,7 +16,7 @@ pub const SUBDOMAIN_CHARS_MAX: usize = 253;
 pub const PORT_NAME_CHARS_MAX: usize = 15;
 
 /// Maximum number of changes of one source slice that the exporter remembers until the hub has these changes. Further changes
-/// are merged into the newest one, so a latency sample may be slightly too long, but never too short.
+/// get the time of the newest remembered change. So a latency sample may be slightly too long, but never too short.
 pub const PENDING_CHANGES_MAX: usize = 16;
 
 /// Time that an imported slice stays after its EndpointSliceImport disappeared without a deletion: 60 s. The time starts when
@@ -58,8 +58,8 @@ pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
 /// Time that a cluster keeps its id after its agent announced a planned stop: 30 s, longer than a rolling restart.
 pub const RESTART_MICROS: i64 = 30_000_000;
 
-/// Time for which the agent reports two alternating leaders of one cluster, counted from the last alternation: 60 s, longer
-/// than a few renewals.
+/// Time for which the agent reports that two leaders of one cluster alternate, counted from the last time they did: 60 s,
+/// longer than a few renewals.
 pub const TWO_LEADERS_MICROS: i64 = 60_000_000;
 
 /// Maximum latency that the agent observes, in milliseconds. A longer latency counts as this value, so that averages stay

@@ -159,7 +159,7 @@ pub struct Service {
     pub derived_from: Option<ObjectName>,
     /// True if another writer edited the labels of this derived Service. [`crate::member::View`] sets this field.
     pub relabelled: bool,
-    /// True if the Service has the cloud provider's annotation for an internal load balancer.
+    /// True if an annotation of a cloud provider requests an internal load balancer for the Service.
     pub internal_load_balancer: bool,
     /// `status.loadBalancer`.
     pub load_balancer: LoadBalancerStatus,
@@ -216,7 +216,7 @@ pub struct ImportStatus {
     pub ports: Vec<ServicePort>,
     /// Session affinity of the winning export.
     pub session_affinity: SessionAffinity,
-    /// Clusters of the accepted exports, in order of acceptance.
+    /// Clusters of the accepted exports. The cluster of the winning export comes first.
     pub clusters: Vec<ClusterId>,
 }
 
@@ -234,7 +234,7 @@ pub struct Claims {
     pub present: bool,
     /// Map from the member namespace of each importer to the importer's cluster id. Empty if the annotation is malformed.
     pub importers: BTreeMap<Text, ClusterId>,
-    /// Member namespace of the exclusive claim. The hub agent writes this field only if there are other claims. The type in a
+    /// Member namespace of the granted exclusive claim. Not written if this claim is the only granted claim. The type in a
     /// claim does not prove that the claim is the exclusive claim, because the importing member can change the type.
     pub load_balancer: Option<Text>,
 }
@@ -301,7 +301,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Parses an annotation that lists exporters or importers: cluster ids, separated by commas. An empty list allows no
+    /// Returns the cluster ids in an annotation that lists exporters or importers, separated by commas. An empty list allows no
     /// cluster.
     pub fn clusters(annotation: &str) -> BTreeSet<ClusterId> {
         // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>

@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 /// Prefix of the names of member namespaces in the hub. The cluster id follows the prefix.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
-/// Returns the member namespace of a cluster.
 pub fn member_namespace(cluster: &str) -> Text {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
 }
@@ -66,12 +65,12 @@ fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     format!("{cluster}-{namespace}-{slice}-")
 }
 
-/// True if an agent of this cluster (fleetnet or Go) can have chosen this name for the export of the slice.
+/// True if this name may be one that an agent of this cluster (fleetnet or Go) chose for the export of the slice.
 pub(crate) fn is_slice_export_name_of_source(name: &str, cluster: &str, slice: &ObjectName) -> bool {
     name.starts_with(&slice_export_prefix(cluster, &slice.namespace, &slice.name))
 }
 
-/// True if an agent of this cluster (fleetnet or Go) can have chosen this name for an exported slice.
+/// True if this name may be one that an agent of this cluster (fleetnet or Go) chose for an exported slice.
 pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
     name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))
 }
@@ -286,8 +285,9 @@ mod tests {
         }
     }
 
-    /// The hub agent stores fingerprints in the annotation `ports-offered-since`. If an upgrade changed the fingerprints, the
-    /// hub agent would stamp every export again, which would change the winners of conflicts.
+    /// The hub agent stores a fingerprint of an export's ports with their start time. If an upgrade changed the fingerprints,
+    /// no stored one would match. The hub agent would then give every export a new start time, and other exports could win
+    /// conflicts.
     #[test]
     fn fingerprints_and_names_that_are_stored_never_change() {
         let (http, admin) = (port("http", 80), port("admin", 81));

@@ -22,7 +22,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns a plan of one write.
     pub fn one(write: Write) -> Self {
         Self { writes: vec![write], ..Self::default() }
     }
@@ -32,15 +31,14 @@ impl Plan {
         Self { blocking_reasons: vec![BlockingReason { reason, message }], ..Self::default() }
     }
 
-    /// Adds blocking reasons to a plan.
     #[must_use]
     pub(crate) fn blocked_by(mut self, blocking_reasons: impl IntoIterator<Item = BlockingReason>) -> Self {
         self.blocking_reasons.extend(blocking_reasons);
         self
     }
 
-    /// Returns the plan of an object whose finalizer must stay, because an undecodable object may be its counterpart in the
-    /// other cluster.
+    /// Returns the plan of an object that is being deleted and keeps its finalizer: `undecodable` may be the object that the
+    /// agent created for it. The plan has no writes, only a blocking reason.
     pub(crate) fn held_by_undecodable(kind: Kind, name: &ObjectName, by: Kind, undecodable: &ObjectName) -> Self {
         let message = format!(
             "{kind:?} {name} is being deleted and keeps its finalizer, because {by:?} {undecodable} was created for \
@@ -53,13 +51,15 @@ impl Plan {
         self.writes.push(write);
     }
 
-    /// Requests that the key is planned again at this time. An earlier time that was already requested stays.
+    /// Requests that the key is planned again at this time, or at an earlier time that was already requested. `None` requests
+    /// nothing.
     pub fn plan_again_at(&mut self, at: impl Into<Option<Timestamp>>) {
         // fault U7.3: [self.again, at.into()].into_iter().flatten().min( ~> self.again.or(at.into()
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
-    /// Adds the writes and blocking reasons of another plan, and keeps the earlier of the two times.
+    /// Adds the writes and blocking reasons of another plan of the same key. Of the two times of the next plan, the earlier
+    /// stays.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.plan_again_at(other.again);
@@ -92,7 +92,6 @@ impl Write {
         Self { at, action, events: Vec::new(), sample: None }
     }
 
-    /// Returns a write that creates an object.
     pub fn create(at: ObjectName, desired: Desired) -> Self {
         Self::new(at, Action::Create(desired))
     }
@@ -287,7 +286,7 @@ pub enum Patch {
         /// Load balancer status of the derived Service, copied to the MultiClusterService.
         load_balancer: LoadBalancerStatus,
     },
-    /// Owners and finalizers of a member's ServiceImport without a controller, which gets a controller.
+    /// Owners and finalizers of a member's ServiceImport that has no controller. The patch adds a controller.
     ServiceImportOwners {
         /// Owner references that the object already has.
         others: Vec<Owner>,
@@ -303,7 +302,7 @@ pub enum Patch {
     Claims {
         /// Map from the member namespace of each importer to the importer's cluster id.
         importers: std::collections::BTreeMap<Text, ClusterId>,
-        /// Member namespace of the exclusive claim, if there are other claims.
+        /// Member namespace of the exclusive claim; `None` if there is none, or if it is the only granted claim.
         load_balancer: Option<Text>,
         /// Finalizers to set. Our finalizer is included if there is a granted claim.
         finalizers: Finalizers,
@@ -377,7 +376,8 @@ pub enum Sample {
     SliceImported {
         /// Cluster id of the exporting member.
         origin: ClusterId,
-        /// True if this is the first observed generation of the slice.
+        /// True if neither the imported slice nor the distributed slice records an observed generation. Then this sample counts
+        /// as the first of the slice, unless the agent remembers an earlier one.
         first: bool,
         /// Start of the measured time; `None` means no sample.
         exported_since: Option<Timestamp>,

@@ -1,10 +1,10 @@
-//! Undecodable objects: objects that exist but fail to decode. An undecodable object is not treated as absent. Until the
-//! object is decodable or gone, the objects made from it stay and are not created again. The view's table keeps the last
-//! decoded state of the object.
+//! Undecodable objects: objects that exist but fail to decode. A rule does not treat an undecodable object as absent. Until the
+//! object is decodable or gone, the objects made from it stay and are not created again. The view's table keeps its last
+//! decoded state.
 //!
-//! Each rule looks only for undecodable objects that its plan may depend on, so that one undecodable object does not block
-//! other keys. The name of an undecodable object often shows which objects depend on it. Otherwise only the unknown content
-//! shows this, and then the rule treats all objects of the namespace as dependent.
+//! Each rule looks only for undecodable objects that its plan may depend on, so that one such object does not block other keys.
+//! Its name often shows which objects depend on it. If only its unknown content would show this, the rule treats all objects of
+//! the namespace as dependent.
 
 use crate::index::Index;
 use crate::model::Kind;
@@ -44,7 +44,6 @@ impl Undecodable {
         was
     }
 
-    /// True if the object is undecodable.
     pub fn has(&self, kind: Kind, name: &ObjectName) -> bool {
         // fault A9.1: self.names.get(&kind).is_some_and(|names| names.contains(name)) ~> { let _ = name; self.names.get(&kind).is_none() && false }
         self.names.get(&kind).is_some_and(|names| names.contains(name))

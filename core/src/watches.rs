@@ -25,7 +25,7 @@ impl Watches {
         self.0.get(&kind).map(|(state, _)| *state).unwrap_or_default()
     }
 
-    /// Moves all stored times by a step of the wall clock.
+    /// Moves all stored times by `micros`, after the wall clock was set by this duration.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         self.0.values_mut().for_each(|(_, since)| *since = since.plus_micros(micros));
     }

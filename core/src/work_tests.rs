@@ -24,15 +24,14 @@ pub(crate) fn count() {
     STEPS.with(|steps| steps.set(steps.get() + 1));
 }
 
-/// Returns the number of steps that `work` takes, and its result.
 fn steps_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = STEPS.with(Cell::get);
     let done = work();
     (STEPS.with(Cell::get) - before, done)
 }
 
-/// Asserts that twice as many items take at most 2.5 times as many steps, from 100 to 1,600 items. If the number of steps is
-/// proportional to n log n, the steps increase at most 2.3 times: from 100 to 200 items.
+/// Asserts that the number of steps is at most proportional to n log n for n items, from 100 to 1,600. Each doubling of n may
+/// take at most 2.5 times as many steps. With n log n steps, the largest increase is 2.3 times, from 100 to 200 items.
 fn assert_linear(what: &str, mut work: impl FnMut(usize) -> usize) {
     let measured: Vec<usize> = [100, 200, 400, 800, 1600].into_iter().map(&mut work).collect();
     assert!(measured[0] >= 100, "{what}: {measured:?} is too little to have looked at each");
@@ -54,8 +53,8 @@ fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {
-    // The addresses are different but not in order, so that sorting the addresses has its full cost: 40,503 is odd, so the
-    // product modulo 65,536 is different for each of 65,536 numbers.
+    // The addresses are different and not in order, so that sorting them has its full cost. They are different because the odd
+    // factor 40,503 has no common factor with 65,536.
     let mixed = |at: usize| at * 40_503 % 65_536;
     let address = |at: usize| format!("10.0.{}.{}", mixed(at) >> 8, mixed(at) & 255);
     SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }

@@ -28,8 +28,8 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Returns the cluster id of a claim; `None` if the claim must not be granted. A member can have a shared and an exclusive
-    /// claim of one Service. The member is in `importers` if one of the two claims is granted. So for an exclusive claim,
+    /// Returns the importer's cluster id if the claim must be granted, otherwise `None`. A member can have a shared and an
+    /// exclusive claim of one Service, and one granted claim puts the member into `importers`. So for an exclusive claim,
     /// `load_balancer` must name the member too.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
@@ -39,13 +39,13 @@ impl Grants {
     }
 }
 
-/// Returns the claims to grant, decided from the objects alone.
+/// Returns the claims to grant. Only the objects in the view decide.
 ///
-/// - An importer whose claim may be undecodable keeps its grant. The undecodable claim may be exclusive, so no exclusive claim
-///   of another member is granted.
-/// - Claims of a headless Service are granted only to members that support headless Services: other members would create a
-///   load balancer for the Service.
-/// - While the missing support for headless Services is only assumed, a member keeps a granted claim and gets no new grant.
+/// - The claim of an importer may be undecodable. This importer keeps its grant. The undecodable claim may be exclusive, so no
+///   exclusive claim of another member is granted.
+/// - Claims of a headless Service are granted only to members that support headless Services: other members would create a load
+///   balancer for the Service.
+/// - While the agent only assumes that a member lacks this support, the member keeps a granted claim and gets no new grant.
 pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grants {
     let recorded = view.hub_imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.hub_imports.live(service).is_some_and(|import| import.status.is_headless());
@@ -100,12 +100,14 @@ pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grant
     Grants { importers: claimed.chain(kept).collect(), load_balancer }
 }
 
-/// Order of exclusive claims while no exclusive claim is granted: the claim that was created first comes first.
+/// Order in which exclusive claims are granted, while none is granted: the claim that was created first comes first.
 ///
-/// creationTimestamps have whole seconds. Among claims of the same second, a claim with our finalizer comes first: the hub
-/// agent has begun to grant this claim, and the view may not show the record yet. Among the other claims of the same second,
-/// the claim with the lowest resourceVersion comes first, because a lower resourceVersion means an earlier creation. If a
-/// member writes to its claim, the claim only moves back in this order.
+/// creationTimestamps have whole seconds. Claims of the same second have this order:
+///
+/// - Claims with our finalizer come first. The hub agent has begun to grant such a claim, and the view may not show the record
+///   yet.
+/// - Of the other claims, a lower resourceVersion comes first, because it means an earlier creation. A member that writes to
+///   its claim raises the resourceVersion, so the claim can only move back.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
@@ -125,22 +127,22 @@ impl<'a> Precedence<'a> {
     }
 }
 
-/// True if the record on the ServiceImport lists the claim's member as an importer.
+/// True if the claim's member is an importer, according to the record of granted claims on the ServiceImport (`recorded`).
 fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
-        // Without a record, as when the ServiceImport is created again, the status of the claim shows that the claim was
-        // granted.
+        // A ServiceImport that was created again has no record yet. Then a claim with a status was granted before.
         // fault C9.1: !claim.status.clusters.is_empty() ~> false
         None => !claim.status.clusters.is_empty(),
     }
 }
 
-/// True if the record on the ServiceImport shows that this claim is the granted exclusive claim.
+/// True if the record on the ServiceImport shows that this exclusive claim is granted.
 ///
-/// If the record names the exclusive importer, only the exclusive claim of this importer is the granted claim, because a member
-/// can change the type in its claim. If the record names no exclusive importer, as when a Go agent wrote the record, the
-/// exclusive claim of a recorded importer is granted, unless the importer also has a shared claim.
+/// - The record names the exclusive importer: the claim must be of this importer. The type in a claim is no proof, because the
+///   member can change it.
+/// - The record names no exclusive importer, as when a Go agent wrote it: the claim must be of a recorded importer without a
+///   shared claim.
 fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
@@ -176,16 +178,16 @@ pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Righ
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// True if an undecodable object may be this member's claim of the Service: the member has an undecodable claim, and has no
-/// decodable claim of this Service.
+/// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no decodable
+/// claim of this Service.
 pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
     view.undecodable.any_in(Kind::InternalServiceImport, namespace)
         && view.claims_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
-/// Returns the recorded importers that have a claim, or may have an undecodable claim, and are not denied the right to
-/// import. Any client with access can edit the record. So the hub agent ignores a recorded importer without a claim, and
-/// removes this importer from the record.
+/// Returns the recorded importers that have a claim, or may have an undecodable claim, and are not denied the right to import.
+/// A recorded importer without a claim does not count, and is removed from the record: any client with access can edit the
+/// record.
 pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
     let claims = live(&view.claims, view.claims_of.get(service));
     let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
@@ -197,17 +199,19 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
-/// Existence of exports of a Service. `Some` means that an export takes part in conflict resolution, or that the right of an
-/// exporting cluster is unknown.
+/// Answer to the question: does a Service have exports? `Some` if an export takes part in conflict resolution, or may do so
+/// because the right of its cluster is unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exports {
     Some,
     None,
 }
 
-/// Plans the claims of a Service. `beside` has the other writes of the same plan: if one of them writes the ServiceImport,
-/// the record waits for a later plan, because a plan writes each object at most once. If the Service is exported but its
-/// ServiceImport was deleted with its namespace, claims that are not being deleted stay unchanged.
+/// Plans the claims of a Service, and their record on the ServiceImport. `beside` has the other writes of the same plan. If one
+/// of them writes the ServiceImport, the record waits for a later plan, because a plan writes each object at most once.
+///
+/// The ServiceImport of an exported Service can be missing, for example because its namespace was deleted. Until the
+/// ServiceImport exists again, claims stay unchanged, except those that are being deleted.
 pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
         return Plan::default(); // the features of the members decide the status of a claim, and are not known yet
@@ -226,8 +230,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
         match grants.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
-                // A new claim is granted only while the Service has exporters. A recorded claim stays recorded, even while its
-                // finalizer is missing: finalizer and record are separate writes, and a plan may see one before the other.
+                // A new claim is recorded only while the Service has exporters. A recorded claim stays recorded even without
+                // its finalizer: finalizer and record are separate writes, and a plan may see one before the other.
                 // fault C1.1: is_marked && ~>
                 // fault C6.1: granted || ~>
                 // fault C12.2: granted || is_marked && granting.is_some( ~> is_marked && (granted || granting.is_some()
@@ -241,8 +245,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
                 }
-                // After the ServiceImport was created again, a claim that was granted before is first recorded again. A later
-                // plan updates its status.
+                // A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet keeps its
+                // status, as after the ServiceImport was created again.
                 if is_marked && (granted || exports == Exports::None) {
                     plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
@@ -250,8 +254,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: 
             // fault H19.1: None if exports == Exports::Some && !alive && !claim.meta.deleting => {} ~>
             None if exports == Exports::Some && !alive && !claim.meta.deleting => {}
             None => {
-                // A claim that is not granted is first removed from the record. If another claim of the same member is
-                // granted, the record belongs to this other claim and stays.
+                // A claim that is not granted is removed from the record first, and released in a later plan. The record has
+                // one entry for each member. So the entry stays if another claim of the same member is granted.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
                 // fault C11.1: && !grants.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !grants.importers.contains_key(namespace);
@@ -308,7 +312,8 @@ fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     Plan::one(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status)))
 }
 
-/// Revokes a claim that is not granted and not in the record: clears its status, and in a later plan removes its finalizer.
+/// Takes the grant of a claim back, after the claim was removed from the record: clears its status, and in a later plan removes
+/// its finalizer.
 fn release(claim: &InternalServiceImport) -> Plan {
     // fault C5.1: !claim.meta.deleting && claim.status != ImportStatus::default() ~> false && !claim.meta.deleting
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
@@ -320,8 +325,8 @@ fn release(claim: &InternalServiceImport) -> Plan {
     Plan::default()
 }
 
-/// Denies a claim of a cluster that has no right to import. The agent emits the Event once: the finalizer on the denied claim
-/// records that the Event was emitted.
+/// Denies a claim of a cluster that has no right to import: clears its status and emits an Event. A denied claim gets the
+/// finalizer, which records that the Event was emitted.
 fn deny(claim: &InternalServiceImport) -> Plan {
     if names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
@@ -366,7 +371,8 @@ fn waiting(
     Some(BlockingReason { reason: Reason::ImportHeldByAnother, message })
 }
 
-/// Returns the Event about a change of a Service's importers, to emit with the write of the record.
+/// Returns the Event about new importers of a Service; `None` if the importers stay the same. The Event is emitted with the
+/// write of the record.
 fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>) -> Option<Event> {
     // fault R8.1: importers { return ~> importers || true { return
     if import.claims.importers == *importers {

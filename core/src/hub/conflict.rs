@@ -28,7 +28,8 @@ const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    // Only the ServiceImport records the exporters and the importers.
+    // While the ServiceImport is undecodable, nothing is planned: only the ServiceImport records which exports and claims were
+    // accepted.
     let unknown = view.undecodable.has(Kind::ServiceImport, service);
     if unknown || !view.watches.complete(&REQUIRED) {
         return Plan::default();
@@ -45,7 +46,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),
         // Only the ServiceImport records which exports a Go hub agent accepted. So the ServiceImport stays unchanged until the
-        // hub agent has stamped these exports.
+        // hub agent has stored the start time of the port set in each of these exports.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // While the right of an exporting cluster is unknown, the ServiceImport stays unchanged: accepted exports stay
@@ -64,7 +65,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// Outcome of conflict resolution for a Service: the winning content and the accepted clusters.
+/// Outcome of conflict resolution for a Service: ports, type and session affinity of the winning export, and the accepted
+/// clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolution {
     /// Ports of the winning export, in its order.
@@ -89,10 +91,11 @@ impl Resolution {
     }
 }
 
-/// Export with our finalizer, which takes part in conflict resolution: start time of its port set, its cluster, and the object.
+/// Export that takes part in conflict resolution, because it has our finalizer. The fields are the start time of its port set,
+/// its cluster, and the object.
 type Candidate<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 
-/// Resolves conflicts between the exports that have our finalizer. `None` if no export has our finalizer.
+/// Resolves conflicts between the exports that have our finalizer. `None` if there is no such export.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut candidates: Vec<Candidate<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
@@ -203,17 +206,19 @@ fn all_exports<'a>(
     })
 }
 
-/// Returns the stamp of an export, if it was written for the export's present ports.
+/// Returns the stamp of an export: the start time of its port set, with a fingerprint of these ports. `None` if there is no
+/// stamp, or if the stamp has other ports than the export has now.
 fn current_stamp(export: &InternalServiceExport) -> Option<&PortsOffered> {
     // fault H5.1: offered| offered.ports == fingerprint(export) ~> _| true
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
-/// Returns the start time of an export's present port set: its conflict priority. `None` if a stamp must be written first.
+/// Returns the start time of an export's present port set, which is its priority in a conflict. `None` if a stamp must be
+/// written first.
 ///
-/// - A stamp for the present ports decides.
-/// - If there is no such stamp, but a Go hub agent accepted the present ports, the older stamp decides. Without any stamp,
-///   the creationTimestamp decides.
+/// - A stamp for the present ports decides. A stamp is the start time that the hub agent stored in the export.
+/// - Otherwise, if a Go hub agent accepted the present ports, the stamp for earlier ports decides. Without any stamp, the
+///   creationTimestamp decides.
 /// - The start time is never before the creationTimestamp, because a member can forge the stamp.
 fn offered_since(
     view: &View,
@@ -228,8 +233,9 @@ fn offered_since(
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
-/// True if a Go hub agent accepted the present ports of an export: the ServiceImport lists the ports and the cluster, but the
-/// export has no stamp for these ports. Our hub agent accepts only exports with a stamp.
+/// True if a Go hub agent accepted the present ports of an export. Then the ServiceImport lists these ports and the cluster,
+/// but the export has no stamp (start time of the port set) for these ports. Our hub agent writes the stamp before it accepts
+/// an export.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
     let is_false = |condition: &Condition| condition.status == ConditionStatus::False;
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
@@ -243,8 +249,9 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
         })
 }
 
-/// True if an update of the ServiceImport now would lose the only record that a Go hub agent accepted an export. Only exports
-/// with our finalizer count, so that a member cannot block the resolution by removing finalizer and stamp.
+/// True if an update of the ServiceImport would drop a cluster that a Go hub agent accepted. The ServiceImport is the only
+/// record of this acceptance until the export has a stamp. Exports without our finalizer do not count: otherwise a member could
+/// block every update by removing the finalizer and the stamp.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
@@ -283,8 +290,8 @@ fn unnameable(service: &ObjectName) -> String {
     )
 }
 
-/// Deletes the ServiceImport of a Service that has no exports. An export counts even before it has its stamp, but not if its
-/// cluster is denied the right to export.
+/// Deletes the ServiceImport of a Service that no cluster exports any more. An export counts even if it does not take part in
+/// conflict resolution yet. It does not count if its cluster is denied the right to export.
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
@@ -324,7 +331,7 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     }
 }
 
-/// Removes our finalizer from exports that are being deleted. The finalizer stays while the ServiceImport lists the cluster,
+/// Removes our finalizer from exports that are being deleted. While the ServiceImport lists the cluster, the finalizer stays,
 /// unless the cluster has a new export of the Service.
 fn release(view: &View, service: &ObjectName) -> Plan {
     let import = view.hub_imports.live(service);

@@ -80,8 +80,8 @@ fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: 
     if !import.map_or_else(may_claim, claims) {
         return false;
     }
-    // Only slices of accepted exporters are newly distributed. If the exporter is not accepted, only an existing distributed
-    // slice can be the replacement.
+    // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
+    // already has can be the replacement.
     let gets_new_slices = import.is_none_or(|import| {
         let exporters = &import.status.clusters;
         exporters.is_empty() || is_among(exporters, export)
@@ -117,8 +117,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut receivers: BTreeMap<&Text, DesiredSlice<'_>> = BTreeMap::new();
-    // Importers for which the hub agent only assumes that they do not support this slice. These importers keep their
-    // distributed slice.
+    // Importers that keep their distributed slice although they seem not to support it: the hub agent only assumes this.
     let mut keepers: BTreeSet<&Text> = BTreeSet::new();
     // fault T34.1: &claiming ~> import.claims.importers.keys()
     for importer in &claiming {
@@ -149,8 +148,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
             plan.join(write_to_importer(view, export, desired, at, now));
         }
     }
-    // After the ServiceImport was created again, an importer whose claim is about to be granted again keeps its distributed
-    // slices.
+    // A ServiceImport that was created again records no claims yet. An importer keeps its distributed slices if its claim will
+    // be granted again.
     let granted = claims::grants(view, owner, now).importers;
     for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
         let namespace = &slice.meta.name.namespace;
@@ -158,7 +157,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
             // fault T18.3: && claims::right(view, owner, namespace) != Right::Denied ~>
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Denied;
         let regains = granted.contains_key(namespace) || may_be_undecodable();
-        // An importer that is recorded without a claim keeps its distributed slices until the record is updated.
+        // An importer in the record keeps its distributed slices even without a claim, until the record is updated.
         let recorded = import.claims.importers.contains_key(namespace);
         // fault U13.1: || keepers.contains(namespace) ~>
         let has_it = receivers.contains_key(namespace) || keepers.contains(namespace);
@@ -216,8 +215,8 @@ impl DesiredSlice<'_> {
         }
     }
 
-    /// True if a distributed slice already has the desired content. An `exportedSince` that is cut to whole seconds counts as
-    /// equal, because a Go hub agent cuts the time to whole seconds.
+    /// True if a distributed slice already has the desired content. Its `exportedSince` may also be the desired time cut to
+    /// whole seconds, as a Go hub agent writes the time.
     fn matches(&self, slice: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
@@ -269,19 +268,19 @@ fn is_distributed(view: &View, name: &Text) -> bool {
     distributed_slices(view, name).any(|slice| !slice.meta.deleting)
 }
 
-/// Returns the distributed slices with this name, except those of undecodable exports.
+/// Returns the distributed slices with this name, without those that were made from an undecodable export.
 fn distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     all_distributed_slices(view, name).filter(|slice| !is_of_undecodable(view, slice))
 }
 
-/// Returns all distributed slices with this name, also those of undecodable exports.
+/// Returns all distributed slices with this name, including those that were made from an undecodable export.
 fn all_distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     view.distributed_slices_named.get(name).filter_map(|slice| view.distributed_slices.get(slice))
 }
 
-/// True if a distributed slice belongs to an undecodable export with the same name. If there is also a decodable export with
-/// this name, only slices from the undecodable export's cluster belong to the undecodable export. So a member cannot block
-/// the slices of another cluster with an undecodable object.
+/// True if a distributed slice was made from an undecodable export with the same name. If there is also a decodable export with
+/// this name, the slice must be from the undecodable export's cluster. Otherwise a member could block the slices of another
+/// cluster with an undecodable object.
 fn is_of_undecodable(view: &View, slice: &HubSlice) -> bool {
     let (name, cluster) = (&slice.meta.name.name, &slice.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();

@@ -47,7 +47,7 @@ pub struct View {
     pub announces: Announcement,
     /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
     pub namespace_policy: NamespacePolicy,
-    /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
+    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     pub(crate) undecodable: Undecodable,
@@ -60,8 +60,8 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Distributed slices, one for each importing member.
     pub distributed_slices: Table<HubSlice>,
-    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers. When a namespace is created, the
-    /// view requeues the keys whose writes failed because this namespace did not exist.
+    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers. A namespace also matters when it is
+    /// created: writes that failed without it are planned again.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
 
@@ -75,7 +75,7 @@ pub struct View {
     withdrawn_slices_of: Index<ObjectName>,
     /// From a source slice to its exports. These exports are from one member, unless two members claim the same source slice.
     slice_exports_from: Index<Source>,
-    /// From a source slice to the one export that is distributed.
+    /// From a source slice to its holder: the one of its exports that is distributed.
     pub(crate) holders: Holders,
     /// From the name of a slice to its distributed slices.
     pub(crate) distributed_slices_named: Index<Text>,
@@ -133,7 +133,8 @@ impl View {
     }
 
     /// Records that another writer undoes the hub agent's writes to the object `over`. `message` is the text for the user;
-    /// `None` if the other writer stopped. `about` is the Service whose exports show the dispute in a condition.
+    /// `None` if the other writer stopped. `about` is the Service whose exports show the dispute in a condition; without it, no
+    /// condition shows the dispute.
     pub fn disputed(
         &mut self,
         about: Option<ObjectName>,
@@ -144,13 +145,12 @@ impl View {
         requeue.extend(self.disputes.note(about.map(Key::Service), over, message));
     }
 
-    /// Moves all stored times by a step of the wall clock (`micros`, positive if the clock was set forward).
+    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
     }
 
-    /// Plans the writes of a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         match key {
             Key::Service(service) => conflict::plan_service(self, service, now),
@@ -347,8 +347,8 @@ impl View {
 
     /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone.
     fn requeue_for_undecodable(&mut self, kind: Kind, name: &ObjectName, requeue: &mut Vec<Key>) {
-        // An undecodable export or claim may belong to any Service of its member. So plans change only when a member namespace
-        // gets its first undecodable object of the kind, or loses its last undecodable object of the kind.
+        // The keys depend only on one fact: does the member namespace have an undecodable object of this kind? Such an export
+        // or claim may be of any Service. So they are requeued only for the first such object, and when the last one is gone.
         // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
         let counts = || !self.undecodable.any_beside(kind, name);
         match kind {

@@ -1,4 +1,4 @@
-//! Latency samples for histograms, with the same corrections as in the Go agents.
+//! Latency samples for histograms. Values that cannot be right are corrected as in the Go agents.
 //!
 //! The exporting member records the time at which it first saw a change (`view/stamps.rs`), and writes this time to the
 //! EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it imports the
@@ -29,7 +29,8 @@ pub struct Latency {
     pub clamped: bool,
 }
 
-/// Returns the latency from `since` to `now`, with fractions of a millisecond, which the Go agents drop.
+/// Returns the latency from `since` to `now`, corrected for a histogram. It keeps fractions of a millisecond, which the Go
+/// agents drop.
 pub fn latency(since: Timestamp, now: Timestamp) -> Latency {
     #[allow(clippy::cast_precision_loss, reason = "a difference of 285 years still fits")]
     let milliseconds = (now.0 - since.0) as f64 / 1_000.0;

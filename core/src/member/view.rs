@@ -53,7 +53,7 @@ pub struct Settings {
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
-    /// Identity of this process in its Leases, which distinguishes two leaders.
+    /// Identity of this process in its Leases. The MemberAgent shows it, so that two leaders of one cluster are detected.
     pub leader: Text,
     /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes over
     /// the id.
@@ -81,7 +81,7 @@ pub enum Key {
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub settings: Settings,
-    /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
+    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     pub(crate) undecodable: Undecodable,
@@ -128,20 +128,21 @@ pub struct View {
     pub(crate) distributed_slices_from: Index<ClusterId>,
     /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
-    /// Exports and imports that wait for a free name, because other objects have all possible names of their counterparts.
+    /// Exports and imports that wait for a free name, because other objects have all names that an object of this agent may
+    /// have.
     nameless: Nameless,
     /// From each key to the message of the server that rejected the last write of this key.
     rejections: BTreeMap<Key, String>,
-    /// Writes of this agent that other writers undo. The key identifies the ServiceExport or MultiClusterService whose
+    /// Writes of this agent that other writers undo. The key is that of the ServiceExport or MultiClusterService whose
     /// condition shows the dispute.
     disputes: Disputes<Key>,
-    /// From each imported slice to the hash of the excess content in the server's response to the agent's last write. A webhook
-    /// added this content ([`EndpointSlice::excess`]).
+    /// From each imported slice to the hash of content that a webhook added to the agent's last write. The server's response to
+    /// this write showed the content ([`EndpointSlice::excess`]).
     answered_excess: BTreeMap<Text, u64>,
     /// Last announcement of the hub agent.
     pub(super) hub_announced: Announced,
     owners: Owners,
-    /// False while the watch of this cluster's slices has no contact with the API server.
+    /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
     pub(super) slices_followed: bool,
 }
 
@@ -224,7 +225,7 @@ impl View {
         }
     }
 
-    /// Moves all stored times by a step of the wall clock (`micros`, positive if the clock was set forward).
+    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.stamps.clock_set(micros);
@@ -232,8 +233,8 @@ impl View {
         self.owners.clock_set(micros);
     }
 
-    /// Starts the latency measurement of a Service after its export is written. The measurement ends when the hub has an
-    /// outcome for the export. The watch may already have shown this outcome.
+    /// Starts the wait for the hub's outcome of an export that was just written. The outcome ends the latency measurement of
+    /// the Service, and may already be in the view.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
         self.stamps.await_outcome(service);
         let names = self.internal_exports_of.get(service);
@@ -248,7 +249,6 @@ impl View {
         self.stamps.take_latencies()
     }
 
-    /// Plans the writes of a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         let plan = match key {
             Key::Heartbeat => return handshake::plan_heartbeat(self, now),

@@ -22,7 +22,7 @@ pub struct Reference {
     pub exported_since: Option<Timestamp>,
 }
 
-/// Stamp of the hub agent on an export: the age of its port set, which decides the winner of a conflict.
+/// Stamp that the hub agent writes to an export: the start time of its port set. The oldest port set wins a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortsOffered {
     /// Start time of the port set, on the hub agent's clock.
@@ -44,7 +44,7 @@ pub struct InternalServiceExport {
     pub session_affinity: SessionAffinity,
     /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
-    /// The hub agent's stamp with the age of the port set; `None` if the stamp is missing or malformed.
+    /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.
     pub offered: Option<PortsOffered>,
 }
 
@@ -80,8 +80,7 @@ pub struct InternalServiceImport {
 pub struct HubSlice {
     pub meta: Meta,
     pub spec: HubSliceSpec,
-    /// Generation of the source slice for which a Go agent already observed the latency. Always `None` on an
-    /// EndpointSliceExport.
+    /// Newest generation of the source slice of which a Go agent observed the latency. Always `None` on an EndpointSliceExport.
     pub observed_generation: Option<i64>,
     /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer edited
     /// it. The agents repair `namespacedName`, because Go agents read it.
@@ -109,7 +108,6 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Returns the announcement of an agent with this version and these features.
     pub fn new(version: impl Into<Text>, features: Features) -> Self {
         Self { version: version.into(), features: features.names().map(Text::from).collect() }
     }

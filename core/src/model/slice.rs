@@ -29,8 +29,8 @@ pub struct Endpoint {
     pub addresses: Vec<Address>,
     /// Host name of the endpoint, such as `db-0` for a pod of a StatefulSet; `None` if the endpoint has no host name.
     pub hostname: Option<Box<str>>,
-    /// Zone of the endpoint, with the name that the exporting cluster uses. Endpoints of a slice share the allocation of this
-    /// text.
+    /// Zone of the endpoint, under the name that the exporting cluster uses. Endpoints of one slice share one allocation of
+    /// this text.
     pub zone: Option<Text>,
 }
 
@@ -63,7 +63,6 @@ pub struct EndpointSlice {
     /// Examples are a hint, or an endpoint that is not ready. Another writer added the excess, or a webhook changed the
     /// agent's write.
     pub excess: u64,
-    /// Generation of the source slice for which the agent observed the latency with its last write. Always `None` on a source
-    /// slice.
+    /// Newest generation of the source slice of which the agent observed the latency. Always `None` on a source slice.
     pub observed_generation: Option<i64>,
 }

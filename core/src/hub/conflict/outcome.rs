@@ -34,7 +34,7 @@ pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> 
     plan
 }
 
-/// Sets the outcome of conflict resolution on each export. Waits until the ServiceImport shows the same outcome.
+/// Sets the condition `Conflict` on each export. Waits until the ServiceImport shows the same outcome of conflict resolution.
 pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
@@ -135,8 +135,8 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
     )
 }
 
-/// Returns Events for exports that stay in conflict although the winner or its ports change. The conditions of these exports
-/// do not change, so the Events are emitted with the write of the ServiceImport.
+/// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. The conditions
+/// of these exports do not change, so the Events are emitted with the write of the ServiceImport.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
     let offered = names::export_fingerprint(&resolution.ports, resolution.import_type);

@@ -1,5 +1,5 @@
 //! Holder: the one export that is distributed if several exports have the same name or the same source slice. When the holder
-//! is gone, another of these exports becomes the holder without any user action.
+//! is gone, the next of these exports becomes the holder.
 
 use crate::hub::rights::{self, Right};
 use crate::hub::{Source, View};
@@ -33,9 +33,8 @@ fn may_hold(view: &View, export: &HubSlice) -> bool {
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Denied)
 }
 
-/// Sort key for exports with the same name; the first export is the holder. The name of an export contains a cluster id. If
-/// this is the id of the export's cluster, the export comes first, so a member cannot take names of another cluster.
-/// Otherwise the oldest export comes first.
+/// Sort key for exports with the same name; the first export is the holder. An export whose name contains the id of its own
+/// cluster comes first, so a member cannot take the names of another cluster. After that, the oldest export comes first.
 fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     let ObjectName { namespace, name } = &export.meta.name;
     let named_after =
@@ -45,8 +44,8 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// Returns the holder of this name: of the exports whose member may export, the first in the order of `by_name`. Another export
-/// can be the holder of the same source slice.
+/// Returns the holder of this name: the first export in the order of `by_name` whose member is not denied the right to export.
+/// It is distributed only if it is also the holder of its source slice.
 pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
@@ -118,7 +117,7 @@ fn unmark(export: &HubSlice) -> Plan {
     Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
 }
 
-/// Returns the reason why an export is not distributed, and the export that is the holder of the name or of the source slice.
+/// Returns why an export is not distributed, and which export is the holder of its name or source slice instead.
 fn held_by_another<'a>(
     view: &'a View,
     export: &'a HubSlice,

@@ -33,12 +33,12 @@ impl Source {
 /// exporter of the Service come first, then the oldest export.
 type Rank = (bool, Timestamp, ObjectName);
 
-/// Exports that compete for each source slice, in order of priority. If several exports have the same name, only the holder
-/// of the name competes.
+/// Exports of each source slice in order of priority; the first is the holder. Of several exports with the same name, only the
+/// holder of the name is included.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holders {
     ranked: BTreeMap<Source, BTreeSet<Rank>>,
-    /// From the name of each competing export to its source slice and rank.
+    /// From the name of an export to its source slice, and to its rank among the exports of this source slice.
     places: BTreeMap<Text, (Source, Rank)>,
 }
 
@@ -49,7 +49,7 @@ impl Holders {
         self.ranked.get(source)?.first().map(|(.., name)| name)
     }
 
-    /// Sets the source slice and the rank of the export with this name, or removes them with `None`.
+    /// Stores the source slice and the rank of the export with this name; `None` removes both.
     fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) {
         let before = self.places.remove(name);
         if let Some((source, rank)) = before
@@ -68,8 +68,8 @@ impl Holders {
 }
 
 impl View {
-    /// Updates the rank of the exports with these names. If a source slice gets another holder, requeues all exports that claim
-    /// the source slice, and all slices whose removal waits for one of these exports.
+    /// Updates the rank of the exports with these names. If a source slice gets another holder, requeues all its exports. Also
+    /// requeues all slices whose removal waits until one of these exports is distributed.
     pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, requeue: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
@@ -96,13 +96,13 @@ impl View {
         self.requeue_waiting_slices(rivals.into_iter().flat_map(|name| self.replacing_under(name)).collect(), requeue);
     }
 
-    /// Updates the rank of all exports.
     pub(super) fn rank_all_exports(&mut self, requeue: &mut Vec<Key>) {
         let names: Vec<Text> = self.slice_exports_named.keys().cloned().collect();
         self.rank_exports(&names, requeue);
     }
 
-    /// Returns the source slice and the rank of the export that is the holder of this name.
+    /// Returns the source slice and the rank of the export that is the holder of this name. `None` if the name has no holder,
+    /// or the holder has no UID of a source slice.
     fn place_of(&self, name: &Text) -> Option<(Source, Rank)> {
         let export = distribute::holder_of_name(self, name)?;
         let accepted = self
@@ -115,8 +115,8 @@ impl View {
 
     // === Slice exports that the hub keeps until their replacement is distributed ===
 
-    /// Returns the Services of the exports with this name. The removal of other slices of these Services may wait until these
-    /// exports are distributed.
+    /// Returns the Services of the exports with this name that have endpoints. Other slices of these Services may be kept until
+    /// these exports are distributed.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
         // fault T35.6: .filter(|export| !export.spec.content.endpoints.is_empty()) ~>
@@ -124,7 +124,8 @@ impl View {
         replacing.map(|export| export.spec.owner.clone()).collect()
     }
 
-    /// Requeues those slices of these Services of which the removal waits for a replacement.
+    /// Requeues slices of these Services that are being deleted or have no endpoints. Their removal, or the update that empties
+    /// them, may wait for a replacement.
     pub(super) fn requeue_waiting_slices(&self, services: BTreeSet<ObjectName>, requeue: &mut Vec<Key>) {
         for service in &services {
             requeue.extend(self.withdrawn_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));

@@ -34,9 +34,9 @@ impl View {
         }
     }
 
-    /// Records the announcement in a MemberAgent. The MemberAgent counts only if its name is the cluster id of the member
-    /// namespace that contains it. The features decide the content of the member's claims and distributed slices, so the
-    /// claims and slices are requeued after a change.
+    /// Records the announcement in a MemberAgent. The name of a valid MemberAgent is the cluster id of its member namespace;
+    /// others do not count. The features decide the content of the member's claims and distributed slices, so a change requeues
+    /// them.
     fn record_member_announcement(&mut self, name: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
         let namespace = &name.namespace;
         // fault U9.1: as_deref() != Some(&*name.name ~> is_none(

@@ -11,7 +11,7 @@ use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, W
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
-/// Kinds of the member cluster that must be listed before a Service is exported or withdrawn.
+/// Kinds of the member cluster that must be completely listed before a Service is exported or withdrawn.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
 const COMPONENT: &str = "serviceexport-controller";
 const OUTCOME_COMPONENT: &str = "internalserviceexport-controller";
@@ -87,7 +87,6 @@ fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Desi
     set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
 
-/// Returns the desired condition `Valid` with this status, reason and message.
 fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }
@@ -121,8 +120,8 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     plan
 }
 
-/// Withdraws the export from the hub and sets the conditions that show the reason. A withdrawn export has no conflict, so the
-/// condition `Conflict` is reset.
+/// Withdraws the export from the hub and sets the condition `Valid` to the reason. A withdrawn export has no conflict, so the
+/// condition `Conflict` becomes Unknown.
 fn withdraw_with_conditions(
     view: &View,
     export: &ServiceExport,
@@ -161,8 +160,8 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
     plan
 }
 
-/// Exports the Service: writes first the conditions, then the finalizer, then the InternalServiceExport, each in a plan of
-/// its own. The finalizer exists before the InternalServiceExport, so a crash leaves no export without cleanup.
+/// Exports the Service in several plans: first the conditions, then the finalizer, then the InternalServiceExport. The
+/// finalizer exists before the InternalServiceExport, so a crash leaves no export without cleanup.
 fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = valid_condition(ConditionValue::service_is_valid(name));
@@ -215,8 +214,8 @@ fn update_export(
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|export| export.reference.uid != service.meta.uid) {
-            // The condition is written before the old export is deleted. After the deletion, only this condition shows that the
-            // outcome of the old export does not apply.
+            // The Service was created again. The condition is written before the old export is deleted: afterwards only the
+            // condition shows that the outcome of the old export does not apply.
             // fault S10.7: return plan; ~>
             return plan;
         }
@@ -225,8 +224,8 @@ fn update_export(
     plan
 }
 
-/// Returns the condition `Valid`. If the hub rejected the write of the export, the condition shows the rejection. `None` if the
-/// condition must stay unchanged: it shows a rejection, and the result of the next write is not known yet.
+/// Returns the condition `Valid`: False with the hub's message if the hub rejected the write of the export, otherwise `valid`.
+/// `None` while a retry runs: the condition shows the last rejection, and must stay until the retry has a result.
 fn unless_rejected(
     export: &ServiceExport,
     to_hub: &Plan,
@@ -243,8 +242,8 @@ fn unless_rejected(
     }
 }
 
-/// Returns the condition `Valid`, with status False if this cluster has no right to export the Service, or if other exports
-/// in the hub have all possible names.
+/// Returns the condition `Valid`: False if this cluster has no right to export the Service, or if other exports in the hub have
+/// all possible names of its export. Otherwise returns `valid`.
 fn unless_blocked(
     view: &View,
     export: &ServiceExport,
@@ -351,8 +350,8 @@ fn content_of(service: &Service, hub: FeatureSet) -> ExportContent {
     ExportContent { ports: service.ports.clone(), headless: service.headless, session_affinity }
 }
 
-/// True if the InternalServiceExport `present` needs no update. While the agent only assumes the Go form, an existing export
-/// with more features than the Go form also needs no update.
+/// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just the Go
+/// form, an export may also have more than the Go form.
 fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
     let content = content_of(service, hub);
     let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
@@ -366,9 +365,9 @@ fn has_content(present: &InternalServiceExport, content: &ExportContent) -> bool
         == (&content.ports, content.headless, content.session_affinity)
 }
 
-/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or the same name with digits of the Service's
-/// UID if another export has the short name (B3 in docs/behaviour.md).
-/// `None` if both names are in use, or if an undecodable object has one of the names, because this object may be the export.
+/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name
+/// with digits of the Service's UID (B3 in docs/behaviour.md). `None` if both names are in use. Also `None` if an undecodable
+/// object has one of them, because it may be the export of this Service.
 fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
@@ -393,9 +392,9 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
     view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
 }
 
-/// Returns the message for a Service that cannot be exported because other exports use all possible names of its
-/// InternalServiceExport. The message is for the condition `Valid`. Because of this condition, the agent retries when a name
-/// becomes free.
+/// Returns the message for a Service that cannot be exported, because other exports use all possible names of its
+/// InternalServiceExport. The condition `Valid` shows the message; it also marks the export, so that the agent retries when a
+/// name becomes free.
 fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])

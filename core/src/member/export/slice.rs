@@ -42,7 +42,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// Feature set of the hub at the time of the plan.
+/// Feature set of the hub, and the time of the plan.
 #[derive(Clone, Copy)]
 pub(super) struct Hub {
     pub(super) features: FeatureSet,
@@ -70,7 +70,7 @@ fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a
     Some((source, export))
 }
 
-/// Returns the slice with this name; `None` if the slice is an imported slice.
+/// Returns the slice with this name, unless it is an imported slice or is being deleted.
 fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
     // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
     view.slices.live(slice).filter(|slice| !view.is_imported(slice))
@@ -167,8 +167,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// Returns the one export of this slice that the agent keeps: of the exports that are not being deleted, the export with the
-/// newest generation. The name of the export does not matter (B1b and B2 in docs/behaviour.md).
+/// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that are being
+/// deleted. Its name does not matter (B1b and B2 in docs/behaviour.md).
 pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
@@ -182,8 +182,8 @@ pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubS
         })
 }
 
-/// Returns the export with the UID of this slice and one of the possible names of its export. Called if no export has a
-/// reference with the name of this slice: then another writer edited the name in the reference.
+/// Returns an export that has the UID of this slice and one of its possible names, but the name of another slice in its
+/// reference. Another writer edited this reference. The caller has found no export that refers to this slice.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
     let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
     present.find(|present| present.spec.reference.uid == slice.meta.uid)
@@ -201,8 +201,8 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
 }
 
 /// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
-/// names. `None` if one of the names belongs to an export of the same slice that is being deleted. When this export is gone,
-/// the slice is requeued.
+/// names. `None` if the agent only has to wait: one of the names belongs to an old export of the same slice, which is being
+/// deleted.
 fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
         view.slice_exports.get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
@@ -239,11 +239,12 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 
 fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
-    // The latency of a change starts when the agent sees the change, or later, when the slice becomes exportable.
+    // The measured latency starts when the agent sees the change. If the slice becomes exportable later, the latency starts
+    // then.
     let exportable_since = view.stamps.exportable.get(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
-    // Time in the existing export, used if the source slice has no newer change.
+    // Start time in the existing export. It applies if the source slice has no newer change.
     let kept = present.and_then(|it| it.spec.reference.exported_since);
     HubSliceSpec {
         reference: Reference {

@@ -21,7 +21,7 @@ use fleetnet_types::ObjectName;
 /// Plans the removal of all exports of a source slice, except those that must stay for now.
 pub(super) fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    // If the agent only assumes that the hub does not support this slice, the existing export stays.
+    // The export of a slice that the hub does not support stays if the agent only assumes this.
     let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
@@ -36,8 +36,8 @@ pub(super) fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     plan
 }
 
-/// True if the export `removed` must stay until its replacement, another slice of the Service, is exported. Always false if
-/// the Service is not exported any more.
+/// True if the export `removed` must stay until its replacement is exported: another slice of the Service that gets its
+/// endpoints. False if the Service is not exported any more.
 pub(super) fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
     let service = &removed.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);

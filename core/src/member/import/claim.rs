@@ -29,8 +29,8 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
     }
 }
 
-/// Plans a ServiceImport in an agent whose import part is off, so that the agent makes no claims. If the ServiceImport is
-/// being deleted and has no claim, the agent removes the finalizer, because there may be no other agent that removes it.
+/// Plans a ServiceImport in an agent whose import part is off. This agent makes no claims. It only removes the finalizer of a
+/// ServiceImport that is being deleted and has no claim: there may be no other agent to do so.
 pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     let known = view.watches.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
     let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
@@ -63,9 +63,10 @@ fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
     }
 }
 
-/// Maintains the claim with the type that the MultiClusterService requests. If the type changes from ClusterIP to
-/// LoadBalancer, the agent creates a second claim, because the creationTimestamp of an exclusive claim is its priority. Until
-/// the second claim is granted, the import continues with the first claim.
+/// Keeps a claim of the type that the MultiClusterService requests.
+///
+/// A change from ClusterIP to LoadBalancer needs a second claim, because the creationTimestamp of an exclusive claim is its
+/// priority. Until the second claim is granted, the import continues with the first claim.
 fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
     let OwnClaims { current, previous, surplus } = own_claims(view, import);
@@ -109,11 +110,11 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
 /// Claims of a ServiceImport that are not being deleted.
 struct OwnClaims<'a> {
     current: Option<&'a InternalServiceImport>,
-    /// Claim that `current` replaces. The agent deletes this claim when `current` is granted, even if the requested type
-    /// changed since. The agent deletes only the older of two claims, so two successive plans cannot delete both.
+    /// Claim of the type before, which the claim `current` replaces. The agent deletes it when `current` is granted, even if
+    /// the requested type changed since. It is always the older of the two claims, so successive plans cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Claims to delete: claims of an earlier ServiceImport with this name, and claims of this ServiceImport with a name that
-    /// the agent would not choose. If all claims have such other names, one of them stays as `current`.
+    /// Claims to delete: those of an earlier ServiceImport with this name, and those with a name that the agent would not
+    /// choose. If no claim has a name that the agent would choose, one claim stays as `current`.
     surplus: Vec<&'a InternalServiceImport>,
 }
 
@@ -194,8 +195,8 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
 }
 
 /// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
-/// claim (B3 in docs/behaviour.md). The message is for the condition `Valid` of the MultiClusterService. Because of this
-/// condition, the agent retries when a name becomes free.
+/// claim (B3 in docs/behaviour.md). The condition `Valid` of the MultiClusterService shows the message; it also marks the
+/// import, so that the agent retries when a name becomes free.
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
@@ -203,7 +204,7 @@ pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
 }
 
 /// Returns the message for a ServiceImport whose next claim has no free name, because other claims have all possible names.
-/// `None` if a name is free, or if it is unknown whether an undecodable object is the claim.
+/// `None` if a name is free, or if an undecodable object has one of the names, because it may be the claim.
 fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {

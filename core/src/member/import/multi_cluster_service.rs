@@ -17,14 +17,13 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";
 
-/// Plans the MultiClusterService with this name.
 pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
     match view.multi_cluster_services.get(name) {
-        // The MultiClusterService is gone. Before the agent removed its finalizer, the agent removed its objects, so nothing is
-        // left to do. A Service that lost its labels is not a derived Service any more and stays.
+        // The MultiClusterService is gone. Its ServiceImport and derived Service were removed before its finalizer, so nothing
+        // is left to do. A Service that lost its labels is not a derived Service any more and stays.
         None => Plan::default(),
         Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
         // fault M6.1: mcs.import_name.is_empty() ~> false
@@ -53,7 +52,7 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
     if plan.writes.is_empty()
         && let Some((kind, undecodable)) = undecodable_of(view, mcs)
     {
-        // The finalizer stays: without the MultiClusterService, no agent would clean up the undecodable object.
+        // The finalizer stays: if the MultiClusterService were gone, no agent would remove its undecodable object later.
         return Plan::held_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
@@ -114,7 +113,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let name = import_name_of(mcs);
     let mut plan = Plan::default();
     for stale in controlled_imports(view, mcs).filter(|import| import.meta.name != name) {
-        // The MultiClusterService requested this ServiceImport earlier.
+        // The MultiClusterService requested this ServiceImport before its user changed `spec.serviceImport`.
         plan.push(Write::delete(Kind::ServiceImport, &stale.meta));
     }
     if undecodable_of(view, mcs).is_some() {
@@ -164,7 +163,8 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     plan
 }
 
-/// Returns an undecodable ServiceImport or Service with the name of one of this MultiClusterService's objects.
+/// Returns kind and name of an undecodable object that may be the ServiceImport or the derived Service of this
+/// MultiClusterService, because of its name.
 fn undecodable_of(view: &View, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
     let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(mcs.meta.name.namespace.clone(), name.clone()));
     let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
@@ -227,8 +227,8 @@ fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Returns the status write of the MultiClusterService, to add to `plan`. Returns an empty plan if `plan` already writes the
-/// MultiClusterService.
+/// Returns a plan with the status write of the MultiClusterService, to add to `plan`. The returned plan is empty if `plan`
+/// already writes the MultiClusterService.
 fn set_status_beside(
     view: &View,
     plan: &Plan,
@@ -251,9 +251,8 @@ fn set_blocked(view: &View, mcs: &MultiClusterService, value: ConditionValue, no
     status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
 }
 
-/// Returns the plan that shows a rejected write in the condition of the MultiClusterService. If the condition shows a
-/// rejection and the result of the retry is not known yet, returns an empty plan, so that the condition stays. `None` if
-/// there is no rejection.
+/// Returns the plan that shows a rejected write in the condition `Valid`; `None` if no write was rejected. The plan is empty
+/// while a retry runs: the condition shows the last rejection, and must stay until the retry has a result.
 fn show_rejection(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.rejection(&Key::MultiClusterService(mcs.meta.name.clone())) {
         Some(message) => Some(set_blocked(view, mcs, ConditionValue::write_rejected(message.to_owned()), now)),
@@ -261,18 +260,16 @@ fn show_rejection(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Opt
     }
 }
 
-/// Returns the desired condition `Valid` with this status, reason and message.
 fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }
 
-/// Returns the condition `Valid` Unknown, for an import without a usable ServiceImport. The condition has the message of the
-/// Go agents. `text` is the message of the Event and names the cause.
+/// Returns the condition `Valid` Unknown, for an import without a usable ServiceImport. The message of the condition is that of
+/// the Go agents. The Event has the message `text`, which names the cause.
 fn unknown(text: String) -> DesiredCondition {
     valid_condition(ConditionValue::unknown_service_import()).with_event_message(text)
 }
 
-/// Returns the name of the ServiceImport that a MultiClusterService requests.
 fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
     ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())
 }
@@ -300,9 +297,8 @@ fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> Bloc
     BlockingReason { reason: Reason::UnknownServiceImport, message }
 }
 
-/// Creates or updates the derived Service. The label of the MultiClusterService contains the name of the Service. If an
-/// existing derived Service has another name, a user edited the label. Then the Service keeps its name and addresses, and the
-/// agent repairs the label.
+/// Creates or updates the derived Service, whose name is in a label of the MultiClusterService. If the existing derived Service
+/// has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent repairs the label.
 fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
@@ -354,7 +350,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     }
     // fault F8.1: headless { return ~> headless && false { return
     if service.headless != desired.headless {
-        // A Service cannot change between headless and not headless (`clusterIP: None` is immutable), so it is created again.
+        // A Service cannot become headless or stop being headless (`clusterIP` is immutable), so it is created again.
         return Plan::one(Write::delete(Kind::Service, &service.meta));
     }
     if !as_desired(service, &desired) {
@@ -379,8 +375,8 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     plan
 }
 
-/// Returns the condition `Valid` of an import whose derived Service is up to date. If slices cannot be imported, the message
-/// names these slices. `None` if the present condition must stay, because it names slices and not all slices are known yet.
+/// Returns the condition `Valid` of an import whose derived Service is up to date. Its message names slices that cannot be
+/// imported. `None` if the present condition must stay: it names such slices, and not all slices are known yet.
 fn imported(
     view: &View,
     mcs: &MultiClusterService,
@@ -410,8 +406,8 @@ fn imported(
     Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }
 
-/// True while the user requests type LoadBalancer, the hub agent has not granted this type, and the import continues with
-/// type ClusterIP. While the claims are not listed yet, the condition and the derived Service show the current type.
+/// True while the user requests type LoadBalancer, but the hub agent has not granted it and the import continues with type
+/// ClusterIP. While the claims are not listed yet, the present condition and derived Service decide.
 fn waits_for_load_balancer(
     view: &View,
     mcs: &MultiClusterService,
@@ -425,7 +421,7 @@ fn waits_for_load_balancer(
         && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
 }
 
-/// Returns the derived Service, even if a user edited the label with its name.
+/// Returns the derived Service of a MultiClusterService, even if a user edited the label that has the name of this Service.
 fn any_derived_service<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
@@ -515,8 +511,8 @@ fn set_status(
     Some(Write::patch(meta, patch).with_events(events))
 }
 
-/// Returns the Event about a derived Service that lost its labels while no agent ran. Without these labels, the agent cannot
-/// recognise the Service and leaves it unchanged. `instead` is the end of the message if the agent creates another derived
+/// Returns the Event about a derived Service that lost its labels while no agent ran. The agent cannot recognise this Service
+/// as its own and leaves it unchanged. `instead` is the end of the message: it says if the agent creates another derived
 /// Service.
 fn left_behind(mcs: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(

@@ -49,10 +49,10 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     }
 }
 
-/// True if `present`, the EndpointSlice with the name of the distributed slice, was imported by this agent.
+/// True if the agents imported `present`, the EndpointSlice with the name of the distributed slice.
 ///
-/// Normally the managed-by label identifies an imported slice. Another writer may have edited this label while no agent ran.
-/// So it is also enough that the distributed slice has our finalizer and that `present` belongs to the derived Service.
+/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough
+/// that the distributed slice has our finalizer and that `present` belongs to the derived Service.
 fn is_ours(view: &View, distributed: &HubSlice, present: &EndpointSlice) -> bool {
     let bound_to = || binding(view, &distributed.spec.owner).map(|service| &service.meta.name.name);
     present.imported
@@ -94,8 +94,7 @@ fn replacement_pending(view: &View, distributed: &HubSlice, removed: &EndpointSl
     })
 }
 
-/// Imports the valid parts of a distributed slice. If other parts are not imported, the first write without these parts emits
-/// an Event.
+/// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits an Event.
 fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, service: &Service) -> Plan {
     let desired = admitted(view, distributed);
     let mut plan = ensure(view, distributed, present, &desired, service);
@@ -116,9 +115,9 @@ fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, 
     plan.blocked_by([blocking_reason])
 }
 
-/// True if the agent must emit an Event about parts that are not imported, because these parts are new. To compare the
-/// generations of the source slice is not enough: the configured address ranges, or the content of the distributed slice, may
-/// have changed for the same generation.
+/// True if the agent must emit an Event about parts that are not imported, because these parts are new. The generation of the
+/// source slice does not show this: the configured address ranges or the distributed slice may have changed without a new
+/// generation.
 fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, desired: &Admitted<'_>) -> bool {
     let since = view.stamps.not_imported_since(&distributed.meta.name.name);
     let observed = present.and_then(|present| present.observed_generation);
@@ -193,9 +192,9 @@ fn ensure(
     Plan::one(write.measured(sample(distributed, Some(present))))
 }
 
-/// Returns the names of slices that cannot be imported, because EndpointSlices of other writers have these names. `None` if
-/// the names are not known yet. The condition of the MultiClusterService lists the names and records that the Event was
-/// emitted ([`super::multi_cluster_service`]).
+/// Returns the names of distributed slices that cannot be imported, because EndpointSlices of other writers have these names.
+/// `None` while not all slices are listed. The condition of the MultiClusterService lists the names, so each Event about them
+/// is emitted once ([`super::multi_cluster_service`]).
 pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
     if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
@@ -231,8 +230,8 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[Ob
     )
 }
 
-/// Plans the import of a slice whose name is in use: by an EndpointSlice that is being deleted, or by another writer's
-/// EndpointSlice. The plan has no writes.
+/// Plans the import of a slice whose name is in use in this cluster. The plan has no writes. If another writer has the name,
+/// the plan has a blocking reason; an EndpointSlice that is being deleted needs none.
 fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
     if present.meta.deleting {
         return Plan::default(); // this key is requeued when the EndpointSlice is gone
@@ -245,11 +244,11 @@ fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
     Plan::blocked(Reason::NameHeldByAnother, message)
 }
 
-/// Returns the latency sample of an import: at most one sample for each generation of the source slice.
+/// Returns the latency sample of an import; `None` if the latency of this generation of the source slice was observed before.
 ///
 /// The write of the imported slice records the observed generation on this slice. A Go agent recorded the generation on the
-/// distributed slice; this record counts too. Without a record, for example because a user deleted the imported slice, `first`
-/// is true, and the agent compares the generation with the generations that it has observed since its start.
+/// distributed slice; this record counts too. If there is no record, for example because a user deleted the imported slice,
+/// `first` is true. Then the agent also checks the generations that it has observed since its start.
 fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
     // fault L5.2: .max(distributed.observed_generation) ~>
     let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);

@@ -50,8 +50,8 @@ impl View {
         let name = service.meta.name.clone();
         let present = self.services.get(&name).filter(|present| present.meta.uid == service.meta.uid);
         if let Some(derived_from) = present.and_then(|present| present.derived_from.clone()) {
-            // Another writer may have edited the labels of a derived Service. So the view keeps `derived_from` of the previous
-            // state, and the Service still counts as a derived Service.
+            // Another writer may have edited the labels of a derived Service. So the view keeps `derived_from` from the
+            // previous state, and still treats the Service as a derived Service.
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
@@ -269,8 +269,8 @@ impl View {
         requeue.push(Key::SliceExport(source));
     }
 
-    /// Updates the record of a slice's changes that are not in the hub yet. The watch events of the slice and of its exports
-    /// may arrive in any order.
+    /// Updates the record of a slice's changes that are not in the hub yet. Called after a change of the slice and after a
+    /// change of its exports, because their watch events may arrive in any order.
     pub(super) fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);
@@ -300,8 +300,8 @@ impl View {
         self.note_pending(&source, at);
         let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
         if !is_named_after {
-            // The export that is gone had a name for another slice than the slice in its reference, because another writer
-            // edited the reference. The name is now free for the slice with this UID.
+            // Another writer edited the reference in the export that is gone: the reference named another slice than the
+            // export's name does. So the free name may be of use to the slice with the UID in the reference.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             // fault A6.4: requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
             requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
@@ -339,8 +339,7 @@ impl View {
         requeue.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
-            // Several MultiClusterServices may request this ServiceImport, and another of these MultiClusterServices may become
-            // its controller now.
+            // Other MultiClusterServices may request this ServiceImport too. One of them may become its controller now.
             requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
             // fault P2.2: self.requeue_distributed_slices_of(&import, requeue); ~>
             self.requeue_distributed_slices_of(&import, requeue);
@@ -372,14 +371,15 @@ impl View {
         }
     }
 
-    /// Records the time at which a ServiceImport lost its last exporter, or was requested while it had none.
+    /// Records since when a requested or existing ServiceImport has no exporters. The grace period of the derived Service
+    /// starts at this time.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.mcs_of_import.get(import).next().is_none() {
             self.stamps.unresolved.end(import);
             return;
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
-        // The exporters of an undecodable ServiceImport are unknown, so the grace period of the derived Service does not run.
+        // The exporters of an undecodable ServiceImport are unknown, so the grace period of the derived Service must not run.
         let unknown = self.undecodable.has(Kind::ServiceImport, import);
         if resolved || unknown {
             self.stamps.unresolved.end(import);
@@ -421,8 +421,8 @@ impl View {
         let Some(before) = self.claims.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            // The claim that is gone had a name for another ServiceImport than the ServiceImport in its reference, because
-            // another writer edited the reference. Any ServiceImport may have waited for this name.
+            // Another writer edited the reference in the claim that is gone: the reference named another ServiceImport than the
+            // claim's name does. So the free name may be of use to any ServiceImport.
             // fault A6.5: requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
@@ -430,7 +430,7 @@ impl View {
         self.note_fulfilled(&import, at);
         // fault R6.2: self.import_name_freed(requeue); ~>
         self.import_name_freed(requeue);
-        // The next claim may need a name that is in use, which the condition `Valid` of the MultiClusterService must show.
+        // The plan of the MultiClusterService shows in the condition `Valid` if the next claim finds no free name.
         requeue.extend(self.mcs_of_import.get(&import).cloned().map(Key::MultiClusterService));
         // fault A10.2: requeue.push(Key::Import(import)); ~>
         requeue.push(Key::Import(import));
@@ -479,8 +479,8 @@ impl View {
         let owner_before = before.map(|old| old.spec.owner);
         self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
-        // Slices that are being removed may wait for this slice as their replacement. Such slices belong to the previous
-        // Service or to the present Service of this slice.
+        // Other slices of the same Service may be kept until this slice replaces them. This slice may also have moved from
+        // another Service, so both Services are requeued.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
         replaced.iter().chain(&replaces).for_each(|service| self.requeue_waiting_imports(service, requeue));
@@ -505,7 +505,6 @@ impl View {
     }
 }
 
-/// Returns the name of the ServiceImport that a MultiClusterService requests.
 fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
     ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())
 }

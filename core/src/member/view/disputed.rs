@@ -8,8 +8,9 @@ use crate::model::{Kind, MultiClusterService, ServiceExport};
 use fleetnet_types::{ConditionStatus, ObjectName};
 
 impl View {
-    /// Records that another writer undoes this agent's writes to the object `over`. `message` is the text for the user;
-    /// `None` if the other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to.
+    /// Records that another writer undoes this agent's writes to the object `over`. `message` is the text for the user; `None`
+    /// if the other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to; without it,
+    /// no condition shows the dispute.
     pub fn disputed(
         &mut self,
         about: Option<(Kind, ObjectName)>,

@@ -7,16 +7,16 @@ use crate::model::EndpointSlice;
 use fleetnet_types::Text;
 
 impl View {
-    /// True if an imported slice has excess content that was not in the response to the agent's last write, so another writer
-    /// edited the slice.
+    /// True if an imported slice has excess content that another writer added: the content was not in the server's response to
+    /// the agent's last write.
     pub(crate) fn has_excess(&self, slice: &EndpointSlice) -> bool {
         let answered = || self.answered_excess.get(&slice.meta.name.name);
         // fault P12.1: answered() != Some(&slice.excess ~> (answered().is_none() || true
         slice.excess != 0 && answered() != Some(&slice.excess)
     }
 
-    /// Records the excess in the response to a write of an imported slice. If the view has another version of the slice,
-    /// nothing is recorded, because this version may contain another writer's edit.
+    /// Records the excess in the server's response to a write of an imported slice. `version` is the resourceVersion in the
+    /// response. If the view already has another version, nothing is recorded, because it may contain another writer's edit.
     pub fn imported_slice_written(&mut self, slice: &Text, version: u64) {
         let Some(present) = self.slices.get(&self.in_system(slice.clone())) else { return };
         // fault P12.2: present.meta.resource_version != version ~> false

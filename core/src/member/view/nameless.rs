@@ -1,6 +1,8 @@
-//! Exports and imports that wait for a free name. Other objects have all possible names of the counterpart in the hub (B3 in
-//! docs/behaviour.md), or the name of an imported slice. The condition `Valid` shows that the export or import waits. When an
-//! object with such a name is gone, the waiting exports and imports are requeued.
+//! Exports and imports that wait for a free name: other objects have all names that an object of this agent may have (B3 in
+//! docs/behaviour.md). The object is an InternalServiceExport, a claim, a derived Service or an imported slice.
+//!
+//! The condition `Valid` shows that the export or import waits. When an object with such a name is gone, the waiting exports
+//! and imports are requeued.
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
@@ -47,8 +49,9 @@ impl View {
 }
 
 impl View {
-    /// Requeues MultiClusterServices of an import after a slice with this name changed, in this cluster or in the hub. If
-    /// another writer's slice has the name, requeues all these MultiClusterServices, otherwise only those that wait for a name.
+    /// Requeues MultiClusterServices of an import after a slice with this name changed, in this cluster or in the hub. Normally
+    /// only those that wait for a name are requeued. If another writer's slice has the name, all are requeued, because they may
+    /// have to wait now.
     pub(super) fn requeue_for_slice_name(&self, name: &Text, imported: &ObjectName, requeue: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|present| !present.imported);
         let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
@@ -57,8 +60,8 @@ impl View {
 }
 
 fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Option<&Vec<Condition>>) {
-    // The reason LoadBalancerNotGranted can also mean that the second claim, of type LoadBalancer, has no free name. So an
-    // import with this reason counts as waiting for a name too.
+    // An import with the reason LoadBalancerNotGranted may wait for a name too: its second claim, of type LoadBalancer, may
+    // have no free name.
     let waits = |conditions: &&Vec<Condition>| {
         [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
             .iter()

@@ -16,7 +16,7 @@ const KUBE_SYSTEM: &str = "kube-system";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
     own: Option<Uid>,
-    /// Newest renewal that this process has seen. Kept after the MemberAgent is gone.
+    /// Newest renewal, by any process, that this process has seen. Kept after the MemberAgent is gone.
     renewal: Option<Sighting>,
     /// Time of the last renewal that this process wrote.
     renewed: Option<Timestamp>,
@@ -28,7 +28,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Moves all stored times by a step of the wall clock, so that each wait keeps its length.
+    /// Moves all stored times by `micros`, after the wall clock was set by this duration. So each wait keeps its length.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let seen = self.renewal.as_mut().map(|newest| &mut newest.seen);
         let rival = self.leaders.rival.as_mut().map(|(_, at)| at);
@@ -62,15 +62,17 @@ impl Sighting {
     }
 }
 
-/// Leaders that renew the MemberAgent for this cluster. After a normal change of leader, the old leader does not return. If a
-/// cluster was cloned, both clusters have the same UID, and their leaders renew alternately.
+/// Leaders that renew the MemberAgent for this cluster.
+///
+/// Normally an old leader does not renew again after a new leader. But two clusters have the same UID if one is a clone of the
+/// other. Then their leaders renew alternately.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Leaders {
     /// True if this process wrote the newest renewal.
     is_own_newest: bool,
     other: Option<Text>,
-    /// Identity of another leader that renewed before and after a renewal by this process, and the time of the last renewal by
-    /// the other leader.
+    /// Identity of another leader that renewed both before and after a renewal by this process, and the time of its last
+    /// renewal.
     rival: Option<(Text, Timestamp)>,
 }
 
@@ -124,7 +126,8 @@ impl View {
         let has_kind = match self.watches.state(Kind::MemberAgent) {
             WatchState::Incomplete | WatchState::Unwatched => return None,
             WatchState::Complete => true,
-            // Without the CRD of MemberAgent, no cluster can take over the id, so the last owner stays the owner.
+            // False while the hub lacks the CRD of MemberAgent: no cluster can take the id over then, so the last owner stays
+            // the owner.
             WatchState::Absent | WatchState::Unknown => false,
         };
         let name = self.own_member_agent();
@@ -143,8 +146,8 @@ impl View {
         self.in_hub(self.settings.cluster.clone())
     }
 
-    /// Returns the time of the last renewal by this process. Renewals by other processes do not count. So two leaders of one
-    /// cluster renew alternately, and each detects the other leader.
+    /// Returns the time of the last renewal by this process. Renewals by other processes do not delay the next renewal. So two
+    /// leaders of one cluster renew alternately, and each detects the other leader.
     pub(crate) fn last_renewal(&self) -> Option<Timestamp> {
         self.owners.renewed
     }
@@ -161,7 +164,7 @@ impl View {
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) {
         if &*namespace.meta.name.name == KUBE_SYSTEM {
-            // Requeues nothing: after this object, the watch reports its new state, and the new state requeues all keys.
+            // No key is requeued here. After this object, the watch becomes complete, and its new state requeues all keys.
             self.owners.own = Some(namespace.meta.uid);
         }
     }

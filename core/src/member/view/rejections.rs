@@ -10,7 +10,7 @@ impl View {
         self.rejections.insert(key.clone(), message);
     }
 
-    /// Drops the recorded rejection of a key, because the write succeeded or its inputs changed.
+    /// Drops the recorded rejection of a key, because the write succeeded or would have other content now.
     pub fn forget_rejection(&mut self, key: &Key) {
         self.rejections.remove(key);
     }

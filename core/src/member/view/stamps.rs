@@ -6,8 +6,8 @@ use crate::member::import::admission::NotImported;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Latency of a Service: from the time at which the exporter first saw a change to the time at which the exporter saw the hub's
-/// outcome for this change.
+/// Latency of a Service at its exporter: the time at which the exporter first saw a change, and the time at which the exporter
+/// saw the hub's outcome for this change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLatency {
     pub service: ObjectName,
@@ -17,12 +17,13 @@ pub struct ServiceLatency {
     pub outcome_at: Timestamp,
 }
 
-/// Objects that have a property, such as "exportable", each with the time at which it got the property.
+/// Objects for which a fact is true now, such as "its slices are exportable". For each object: the time since which the fact is
+/// true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Since<K>(BTreeMap<K, Timestamp>);
 
 impl<K: Clone + Ord> Since<K> {
-    /// Records that the object has the property. Returns true if the property is new.
+    /// Records that the fact is true for the object. Returns true if it was not recorded before.
     pub(crate) fn begin(&mut self, object: &K, at: Timestamp) -> bool {
         if self.0.contains_key(object) {
             return false;
@@ -31,7 +32,7 @@ impl<K: Clone + Ord> Since<K> {
         true
     }
 
-    /// Records that the object does not have the property. Returns true if the object had the property before.
+    /// Records that the fact is not true for the object any more. Returns true if it was recorded before.
     pub(crate) fn end(&mut self, object: &K) -> bool {
         self.0.remove(object).is_some()
     }
@@ -40,7 +41,6 @@ impl<K: Clone + Ord> Since<K> {
         self.0.get(object).copied()
     }
 
-    /// Returns the objects that have the property.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys()
     }
@@ -75,7 +75,7 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Moves all times by a step of the wall clock.
+    /// Moves all times by `micros`, after the wall clock was set by this duration.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
         let by_name =
@@ -100,7 +100,8 @@ impl Stamps {
         }
     }
 
-    /// Updates the generation of a slice whose content did not change.
+    /// Records a new generation of a slice with the same content. Its last content change then counts as a change of this
+    /// generation.
     pub(crate) fn slice_touched(&mut self, slice: &ObjectName, generation: i64) {
         if let Some(newest) = self.changes.get_mut(slice).and_then(|changes| changes.last_mut()) {
             newest.0 = generation;
@@ -112,7 +113,8 @@ impl Stamps {
         self.changes.remove(slice);
     }
 
-    /// Records that the hub does not have the present content of a slice. `carried` is the generation of the slice in the hub.
+    /// Records that the hub does not have the present content of a slice. `carried` is the generation of the slice that the hub
+    /// has; `None` if the hub does not have the slice.
     pub(crate) fn slice_pending(&mut self, slice: &ObjectName, carried: Option<i64>, generation: i64, at: Timestamp) {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
@@ -149,8 +151,8 @@ impl Stamps {
         self.service_changed.get(service).copied()
     }
 
-    /// Records the parts of a distributed slice that are not imported. The first generation of the source slice with these
-    /// parts is kept.
+    /// Records the parts of a distributed slice that are not imported, with the generation of the source slice. If the same
+    /// parts are already recorded, their earlier generation stays.
     pub(crate) fn set_not_imported(&mut self, slice: &Text, not_imported: NotImported, generation: i64) {
         if not_imported.is_empty() {
             self.not_imported.remove(slice);
@@ -159,8 +161,8 @@ impl Stamps {
         }
     }
 
-    /// Returns the first generation of the source slice with the parts that are not imported at present; `None` if all parts
-    /// are imported.
+    /// Returns the first generation of the source slice that had the parts which are not imported now. `None` if all parts are
+    /// imported.
     pub(crate) fn not_imported_since(&self, slice: &Text) -> Option<i64> {
         self.not_imported.get(slice).map(|(_, generation)| *generation)
     }

@@ -7,8 +7,8 @@ use crate::names;
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 impl View {
-    /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone. If the keys
-    /// depend on the content of the object, which is unknown, all possible keys are requeued. Undecodable objects are rare.
+    /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone. If only the
+    /// unknown content would show which keys depend on it, all possible keys are requeued. Undecodable objects are rare.
     pub(super) fn requeue_for_undecodable(
         &mut self,
         kind: Kind,
@@ -86,16 +86,16 @@ impl View {
         self.undecodable.has(Kind::Service, service) || self.undecodable.has(Kind::ServiceExport, service)
     }
 
-    /// Returns the possible names of an object's counterpart in the hub, in order of preference. Without the object's UID,
-    /// only the first name is known.
+    /// Returns the names that the hub's object for this ServiceExport or ServiceImport may have, in order of preference. The
+    /// second name contains digits of the UID, so without `uid` there is only the first name.
     pub(crate) fn names_in_hub(&self, object: &ObjectName, uid: Option<&Uid>) -> impl Iterator<Item = ObjectName> {
         let ObjectName { namespace, name } = object;
         let candidates = [names::joined(namespace, name), uid.map(|uid| names::joined_with_uid(namespace, name, uid))];
         candidates.into_iter().flatten().map(|name| self.in_hub(name))
     }
 
-    /// Returns an undecodable object in the hub that may be the counterpart of this object, because it has one of the
-    /// possible names.
+    /// Returns an undecodable object in the hub that may belong to this ServiceExport or ServiceImport, because it has one of
+    /// the names from `names_in_hub`.
     pub(crate) fn undecodable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
         self.names_in_hub(object, uid).find(|at| self.undecodable.has(kind, at))
     }
