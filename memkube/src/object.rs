@@ -13,7 +13,7 @@ pub type Object = Map<String, Value>;
 
 const EMPTY: &str = "";
 
-/// Value of a field of `metadata`.
+/// Value of a field of `metadata`. `None` if absent.
 #[must_use]
 pub fn meta<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
     object.get("metadata")?.get(name)
@@ -64,7 +64,7 @@ pub fn generation(object: &Object) -> i64 {
     meta(object, "generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Value at a path, for example `spec.clusterIP`.
+/// Value at a path, for example `spec.clusterIP`. `None` if absent.
 #[must_use]
 pub fn at<'a>(object: &'a Object, path: &str) -> Option<&'a Value> {
     let mut parts = path.split('.');

@@ -83,7 +83,7 @@ impl Subresource {
     }
 }
 
-/// All verbs, which a stored resource supports by default.
+/// All verbs. A stored resource supports all of them by default.
 pub const ALL_VERBS: [Verb; 8] =
     [Verb::Create, Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch];
 

@@ -39,7 +39,7 @@ struct Node {
     nullable: bool,
     default: Option<Value>,
     properties: BTreeMap<String, Node>,
-    /// Schema of members that are not in `properties`.
+    /// `additionalProperties`: the schema of members that are not in `properties`.
     additional: Option<Box<Node>>,
     /// True for `additionalProperties: true`.
     any_additional: bool,

@@ -165,8 +165,8 @@ impl MemKube {
         self.0.state.lock().store.revision()
     }
 
-    /// Returns a stored object, without `apiVersion` and `kind`. This read is not a request, so it is not in the audit
-    /// ledger.
+    /// Returns a stored object, without `apiVersion` and `kind`. `None` if it does not exist. This read is not a request, so it
+    /// is not in the audit ledger.
     #[must_use]
     pub fn peek(&self, resource: &ResourceId, namespace: &str, name: &str) -> Option<Object> {
         let state = self.0.state.lock();

@@ -131,7 +131,7 @@ pub(crate) enum Unstorable {
 #[derive(Debug)]
 pub struct Store {
     tables: BTreeMap<ResourceId, Table>,
-    /// Objects by the UIDs of their owners.
+    /// Dependents of each owner, by the UID of the owner.
     dependents: BTreeMap<Box<str>, BTreeSet<(ResourceId, Key)>>,
     revision: u64,
     object_count: usize,
@@ -235,7 +235,8 @@ impl Store {
         Ok(self.record(resource, Change { revision, kind, before, after }))
     }
 
-    /// Removes an object. In the returned change, the last state has the resourceVersion of the deletion.
+    /// Removes an object. In the returned change, the last state has the resourceVersion of the deletion. `None` if the object
+    /// does not exist.
     pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Change> {
         let before = self.get(resource, key).cloned()?;
         let revision = self.revision + 1;

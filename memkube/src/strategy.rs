@@ -231,8 +231,8 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// Seconds between a delete request and the removal of the object, for kinds with graceful deletion (Pods). `asked` is the
-    /// client's `gracePeriodSeconds`.
+    /// Seconds between a delete request and the removal of the object. `None` for kinds without graceful deletion, so for all
+    /// kinds except Pods. `asked` is the client's `gracePeriodSeconds`.
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
         let _ = (object, asked);
         None

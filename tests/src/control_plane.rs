@@ -44,10 +44,10 @@ pub struct Options {
     /// Controllers of kube-controller-manager to run, by upstream's names. If empty, kube-controller-manager is not started.
     /// Then nobody fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
     pub controllers: Vec<String>,
-    /// Port that the API server should use. If another process uses this port, a free port is chosen.
+    /// Port that the API server should use. If `None`, or if another process uses this port, a free port is chosen.
     pub port: Option<u16>,
-    /// Interval at which kube-apiserver compacts etcd. Each compaction drops the history before the previous compaction. The
-    /// default is upstream's five minutes.
+    /// Interval at which kube-apiserver compacts etcd. Each compaction drops the history before the previous compaction. `None`
+    /// for upstream's default of five minutes.
     pub compaction_interval: Option<Duration>,
     /// True if Services can have addresses of both families, IPv4 first.
     pub dual_stack: bool,
@@ -409,7 +409,8 @@ fn write_policy(folder: &Path) -> anyhow::Result<()> {
     fs::write(folder.join("audit-policy.json"), policy).context("cannot write the audit policy")
 }
 
-/// Creates a bearer token for each user, and writes the tokens to a file. The first token is that of [`ADMIN`].
+/// Creates a bearer token for each user, and writes the tokens to a file. Returns pairs of user and token. The first token is
+/// that of [`ADMIN`].
 fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     // Predictable tokens are good enough: they protect only a test's server on loopback.
     let token = |user: &str| (user.to_owned(), format!("token-of-{user}"));

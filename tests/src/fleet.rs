@@ -172,7 +172,8 @@ impl Fleet {
     }
 }
 
-/// Returns access to a server through a new proxy if `line` is given. Otherwise returns `access` unchanged.
+/// If `line` is given, starts a proxy with this shared state. Returns access to the server through the proxy, and the proxy.
+/// Otherwise returns `access` unchanged, without a proxy.
 pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;

@@ -12,7 +12,8 @@ pub const LOG_LINES_SHOWN: usize = 40;
 pub const EVENTUALLY: Duration = Duration::from_secs(120);
 /// Time limit of a test, not counting its waits for a turn and for builds.
 pub const TEST: Duration = Duration::from_secs(600);
-/// Time from a test's limit to the end of the whole process: a test that blocks its thread cannot fail in another way.
+/// A test that blocks its thread does not notice its time limit. If a test runs this much longer than its limit, the whole
+/// process ends.
 pub const STUCK: Duration = Duration::from_secs(30);
 /// Interval at which the time of each test is checked.
 pub const WATCH: Duration = Duration::from_millis(500);

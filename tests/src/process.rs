@@ -22,7 +22,7 @@ pub struct Spec {
     pub arguments: Vec<OsString>,
     /// Whole environment of the process: it inherits only PATH.
     pub environment: Vec<(String, OsString)>,
-    /// Folder that is removed when the process has ended.
+    /// Folder to remove when the process has ended. `None` if there is no such folder.
     pub scratch: Option<PathBuf>,
 }
 
@@ -113,7 +113,7 @@ impl Process {
         &self.name
     }
 
-    /// Returns the process ids of the process and of its supervisor.
+    /// Returns two process ids: of the process and of its supervisor.
     #[must_use]
     pub fn pids(&self) -> [i32; 2] {
         [self.pid, self.supervisor_pid]

@@ -58,7 +58,7 @@ pub struct Line(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Part of an object's name. Writes to such objects are not recorded and never stop the proxies.
+    /// Text in object names. Writes to objects with this text in their name are not recorded and never stop the proxies.
     ignored: Option<String>,
     /// Delay of each request before it is sent to the server.
     delay: Duration,
@@ -111,7 +111,8 @@ impl Line {
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    /// Records the verb and resource of a write. Returns the planned stop if the proxies must stop at this write.
+    /// Records the verb and resource of a write. Returns the planned stop if the proxies must stop at this write, otherwise
+    /// `None`.
     fn meets(&self, write: &str, path: &str) -> Option<Stop> {
         if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
             return None;

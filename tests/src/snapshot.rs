@@ -34,7 +34,7 @@ const VARIABLE: [&str; 13] = [
     "resourceVersion",
     "managedFields",
 ];
-/// Annotation whose value is a time and, after a space, a fingerprint. A snapshot omits the time.
+/// Annotation whose value is a time, a space, and a hash of the exported ports. A snapshot omits the time.
 const TIMED: &str = "networking.fleet.azure.com/ports-offered-since";
 
 /// Objects of a fleet, by cluster, kind, namespace and name.

@@ -30,7 +30,7 @@ struct Watched {
 
 struct State {
     clock: Clock,
-    /// Waits of the test with their start times, the latest last.
+    /// Waits of the test: the start and the description of each wait, the latest last.
     waits: VecDeque<(Instant, String)>,
 }
 

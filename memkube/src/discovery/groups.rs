@@ -53,8 +53,8 @@ pub(super) fn all(definitions: &[Arc<Definition>]) -> Vec<Group> {
 /// The order is that of apimachinery's `CompareKubeAwareVersionStrings`: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`. Other
 /// names come last, in alphabetical order.
 ///
-/// The parts of the key are the stage, the major version, the minor version, and the name if it has another form. The stage is 3
-/// for a stable version, 2 for beta, 1 for alpha, and 0 for another form.
+/// Parts of the key: stage (3 for a stable version, 2 for beta, 1 for alpha, 0 for other names), major version, minor version,
+/// and the other name.
 fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parts = || {
         let rest = version.strip_prefix('v')?;

@@ -22,7 +22,7 @@ pub(super) fn all_groups(groups: &[Group]) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// Response to `/apis/<group>`.
+/// Response to `/apis/<group>`. `None` if the server has no such group.
 pub(super) fn group(groups: &[Group], name: &str) -> Option<Reply> {
     let group = groups.iter().find(|group| group.name == name)?;
     let mut document = group_members(group);

@@ -14,7 +14,7 @@ pub(crate) struct Reply {
     /// Texts of `Warning` headers, for example about ignored fields or deprecated versions.
     pub(crate) warnings: Vec<String>,
     pub(crate) retry_after_seconds: Option<u32>,
-    /// Name of the object that a create has created, for the audit ledger.
+    /// Name of the object that a create has created, for the audit ledger. `None` for other requests.
     pub(crate) object_name: Option<String>,
 }
 

@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-/// Parses an IP address. As in kube-apiserver, leading zeros are allowed (`010.9.8.7`), and the numbers are decimal.
+/// Parses an IP address; `None` if the text is no IP address. As in kube-apiserver, leading zeros are allowed (`010.9.8.7`), and
+/// the numbers are decimal.
 pub(super) fn parse(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -43,7 +44,7 @@ pub(super) fn warning(place: &dyn Fn() -> String, text: &str) -> Option<String> 
     other.then(|| format!("{}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})", place()))
 }
 
-/// Error for a special address that cannot be an endpoint, such as a loopback address.
+/// Returns an error if the address is a special one, such as a loopback address: such an address cannot be an endpoint.
 pub(super) fn special(field: &str, text: &str) -> Option<FieldError> {
     let address = parse(text)?;
     let (link_local, link_local_multicast) = match address {
@@ -64,7 +65,7 @@ pub(super) fn special(field: &str, text: &str) -> Option<FieldError> {
     Some(FieldError::invalid(field, &json!(text), &why))
 }
 
-/// Checks that a port is between 1 and 65535.
+/// Returns an error if a port is not between 1 and 65535.
 pub(super) fn port_number(field: &str, port: &Value) -> Option<FieldError> {
     let fits = port.as_i64().is_some_and(|port| (1..=65535).contains(&port));
     (!fits).then(|| FieldError::invalid(field, port, "must be between 1 and 65535, inclusive"))

@@ -215,7 +215,8 @@ fn rules(object: &Object, rewritten: bool) -> CustomResource {
     CustomResource { versions: versions.collect(), rewritten }
 }
 
-/// Deprecation warning of a version: the text of the version, or a default text that names the version to use instead.
+/// Deprecation warning of a version: the text of the version, or a default text that names the version to use instead. `None` if
+/// the version is not deprecated.
 fn deprecation(object: &Object, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;

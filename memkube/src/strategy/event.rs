@@ -111,7 +111,7 @@ impl Strategy for Event {
     }
 }
 
-/// Checks that an Event is in the namespace of the object that the Event is about.
+/// Returns an error if an Event is not in the namespace of the object that the Event is about.
 fn place_error(object: &Object, regarding: &str) -> Option<FieldError> {
     let field = format!("{regarding}.namespace");
     let about = text_at(object, &field);

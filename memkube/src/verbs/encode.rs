@@ -100,7 +100,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the JSON before and after the items of a list.
+    /// Returns the JSON before the items of a list, and the JSON after them.
     pub(crate) fn list_frame(&self, metadata: &Object) -> (Bytes, Bytes) {
         let metadata = Value::Object(metadata.clone());
         let (kind, api_version) = match self.form {

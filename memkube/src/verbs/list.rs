@@ -36,7 +36,7 @@ impl Work<'_> {
         Ok(Reply::new(200, Content::Json(self.listed(&metadata, &items)?)))
     }
 
-    /// Returns the list metadata and the objects that match the options and selectors of the request.
+    /// Returns the `metadata` of the list, and the objects that match the options and selectors of the request.
     pub(super) fn asked(&self, seen: faults::State) -> Result<(Object, Vec<Arc<Stored>>), Status> {
         let options = ListOptions::of(&self.request.query, false)?;
         let selection = Selection::of(self.request, self.state)?;

@@ -10,7 +10,7 @@ fn owner(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "blockOwnerDeletion": true})
 }
 
-/// Returns a server with a ConfigMap `owner` and ConfigMaps that have `owner` as owner.
+/// Creates ConfigMaps with these names, which have a ConfigMap `owner` as owner. Returns the server and the owner reference.
 async fn owned(names: &[&str], finalizers: Value) -> (Server, Value) {
     let server = Server::new();
     let reference = owner("v1", "ConfigMap", &server.config_map("owner").await.body);

@@ -38,7 +38,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Status code, and the message if the body is a Status.
+    /// Status code, and the message of the Status in the body. If the body is not a Status, the message is `no status`.
     pub(crate) fn refusal(&self) -> (u16, &str) {
         (self.code, self.body["message"].as_str().unwrap_or("no status"))
     }
@@ -146,7 +146,7 @@ impl Watch {
         tokio::time::timeout(day, self.try_event()).await.expect("nothing came within a day").unwrap()
     }
 
-    /// Returns the next event, or the error of the connection.
+    /// Returns the next event, or the error of the connection. `None` is the end of the watch.
     pub(crate) async fn try_event(&mut self) -> Result<Option<Value>, kube::Error> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {

@@ -38,9 +38,9 @@ pub struct Step {
     /// Known status code of the real server's response; `None` in random cases.
     pub code: Option<u16>,
     pub action: Action,
-    /// Name under which the response is stored for later steps.
+    /// Name under which the response is stored for later steps. `None` if no later step uses the response.
     pub save: Option<String>,
-    /// Known difference between memkube's response and the real server's.
+    /// Known difference between memkube's response and the real server's. `None` if the responses are equal.
     pub differs: Option<Difference>,
 }
 
@@ -186,7 +186,7 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Splits a line into its text and the name under which the response is stored.
+/// Splits a line at ` => ` into its text and the name under which the response is stored. Without ` => ` there is no name.
 fn kept_as(text: &str) -> (&str, Option<String>) {
     match text.rsplit_once(" => ") {
         Some((text, save)) => (text, Some(save.trim().to_owned())),

@@ -42,8 +42,7 @@ pub async fn recreated_slices_leave_no_moment_without_endpoints(env: Environment
     slices_are_left_in_the_hub(&env, 2).await
 }
 
-/// Waits until the hub has this many slices of the first member, and distributed slices of the same number for the second
-/// member.
+/// Waits until the hub has `count` exported slices of the first member, and `count` distributed slices for the second member.
 pub async fn slices_are_left_in_the_hub(env: &Environment<impl Backend>, count: usize) -> anyhow::Result<()> {
     let ours = format!("-{}-", env.namespace);
     let what = format!("{count} slices of {}", env.namespace);

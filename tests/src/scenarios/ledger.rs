@@ -8,8 +8,8 @@ pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
     lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
 }
 
-/// Returns the expected writes in the hub, the exporter and the importer for this many changes of imported slices. The first
-/// member exports the slices, and the second member imports them.
+/// Returns the expected writes for `count` changes of imported slices. The first member exports the slices, and the second member
+/// imports them. The array has the writes in the hub, in the exporter and in the importer.
 pub(super) fn changes<B>(env: &Environment<B>, count: usize) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     [

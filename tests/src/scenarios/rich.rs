@@ -188,7 +188,8 @@ fn by_family(slices: impl Iterator<Item = Value>) -> Vec<Value> {
     slices
 }
 
-/// Returns the content of a slice without its name and origin. Conditions with default values are omitted.
+/// Returns the content of a slice: address type, endpoints, draining endpoints and ports. An empty `conditions` of an endpoint is
+/// omitted.
 fn content(of: &Value) -> Value {
     let mut content = Value::Object(Default::default());
     for field in ["addressType", "endpoints", "drainingEndpoints", "ports"] {

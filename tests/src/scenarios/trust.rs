@@ -17,8 +17,8 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Sets the annotation on the users' namespace in the hub that lists the allowed exporters or importers (`members`). `None`
-/// allows all clusters.
+/// Limits the members that may export from the users' namespace, or import from it. `members` is the name of the annotation that
+/// lists them in the hub. `clusters` is the list; `None` removes the annotation, so all members are allowed.
 pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Option<&str>) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{members}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
@@ -96,7 +96,8 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
     Ok(())
 }
 
-/// Returns the expected writes when the only exporter of an imported Service with one slice loses the right to export it.
+/// Returns the expected writes if the only exporter of an imported Service with one slice loses the right to export it. The array
+/// has the writes in the hub, in the exporter and in the importer.
 fn exporter_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -171,7 +172,8 @@ pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
     Ok(())
 }
 
-/// Returns the expected writes when the only importer of a Service with one slice loses the right to import it.
+/// Returns the expected writes if the only importer of a Service with one slice loses the right to import it. The array has the
+/// writes in the hub, in the exporter and in the importer.
 fn importer_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;

@@ -80,7 +80,7 @@ fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyho
     Ok(())
 }
 
-/// Expected result of a scenario: name, mode, writes (created, updated, deleted), lengths of slices, allocations.
+/// Expected result of a scenario: name, mode, writes (created, updated, deleted), lengths of slices, and allocations in one run.
 type Expected = (&'static str, &'static str, [u64; 3], &'static [u64], f64);
 
 const SLICE_SCENARIOS: [Expected; 22] = [

@@ -1,4 +1,5 @@
-//! Test that the calls of the conformance table get the same codes, reasons and bodies from a real kube-apiserver and memkube.
+//! Test that the calls in `tests/src/conformance/table/` get the same codes, reasons and bodies from a real kube-apiserver and
+//! from memkube.
 
 use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};

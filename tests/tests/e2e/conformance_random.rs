@@ -94,8 +94,7 @@ fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     })
 }
 
-/// Removes steps from a case as long as the responses of the servers still differ. Returns the smallest case and its
-/// differences.
+/// Removes calls from a case as long as the responses of the servers still differ. Returns the smallest case and its differences.
 fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)> {
     let mut smallest = case.clone();
     let mut tries = 0;
@@ -117,7 +116,8 @@ fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)>
     }
 }
 
-/// Runs a case again in a new namespace on both servers. Returns the differences.
+/// Runs a case on both servers and returns the differences. The name of the case's namespace ends with `tries`, so that each run
+/// has a new namespace.
 fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
     let mut case = case.clone();
     case.namespace = format!("{}-{tries}", case.namespace);

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Returns reason and message of the condition `Disputed` if its status is True.
+/// Returns reason and message of the condition `Disputed`; `None` if its status is not True.
 fn says(import: &MultiClusterService) -> Option<(&str, &str)> {
     let conditions = import.status.as_ref()?.conditions.as_ref()?;
     let disputed = conditions.iter().find(|condition| condition.type_ == "Disputed" && condition.status == "True")?;

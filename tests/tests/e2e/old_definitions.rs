@@ -46,7 +46,8 @@ async fn roll_back(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// True if the server uses the Go form of the CRDs: it then prunes a field that only fleetnet's full form has.
+/// True if the server uses the Go form of the CRDs. Then it drops the field `type` of a MultiClusterService, which only the full
+/// form has.
 async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
     let object = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",

@@ -138,7 +138,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the error of a rule if the value breaks the rule.
+/// Returns the error if the value breaks the rule, otherwise `None`.
 fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, path: &Path<'_>) -> Option<FieldError> {
     if rule.uses_old && old.is_none() && !rule.optional_old {
         return None;

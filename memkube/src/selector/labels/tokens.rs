@@ -54,7 +54,7 @@ impl Tokens {
         token
     }
 
-    /// Returns the next token and the position after it.
+    /// Returns the next token, and the position in the text after this token.
     fn scan(&self) -> (Token, usize) {
         let rest = &self.letters[self.at..];
         let blank = rest.iter().take_while(|letter| letter.is_whitespace()).count();

@@ -39,8 +39,8 @@ pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String
     conflicts.by_ref().last()
 }
 
-/// Sort key of a version, in the order of discovery: `v2`, `v1`, `v1beta1`, `v1alpha1`, then all others by name. The parts are:
-/// true for a name of another form, the result of [`parsed`], and the name if it has another form.
+/// Sort key of a version, in the order of discovery: `v2`, `v1`, `v1beta1`, `v1alpha1`, then all other names in alphabetical
+/// order. Parts of the key: true for another name, the result of [`parsed`], and the other name.
 pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String) {
     match parsed(version) {
         Some(known) => (false, Reverse(known), String::new()),

@@ -227,7 +227,7 @@ fn in_range(text: &str) -> bool {
     (1..(1 << HOST_BITS) - 1).contains(&host)
 }
 
-/// Returns a random free address.
+/// Returns a random free address; `None` if all addresses are in use.
 fn any_free(context: &mut Context<'_>, used: &BTreeSet<String>) -> Option<String> {
     let hosts = (1_u32 << HOST_BITS) - 2;
     let begin = u32::try_from(context.random.below(u64::from(hosts))).unwrap_or_default();

@@ -117,7 +117,7 @@ fn health_check(
     in_use.then(|| FieldError::invalid(FIELD, &json!(own), &why))
 }
 
-/// Returns a random port that is free in all protocols.
+/// Returns a random port that is free in all protocols; `None` if there is none.
 fn any_free(context: &mut Context<'_>, taken: &Taken) -> Option<i64> {
     let numbers: BTreeSet<i64> = taken.iter().map(|(number, _)| *number).collect();
     let count = LAST - FIRST + 1;

@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Returns the parsed value and a message for each duplicate member.
+/// Returns the parsed value, and a message for each duplicate member. The error is the reason why the text is not valid JSON.
 pub(super) fn parse(json: &[u8]) -> Result<(Value, Vec<String>), String> {
     let found = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(json);

@@ -20,7 +20,8 @@ struct Begin {
     initial: VecDeque<Arc<Stored>>,
     end_of_initial: bool,
     cursor: u64,
-    /// Error to send if the event log starts after the requested resourceVersion. The watch then ends.
+    /// Error to send if the event log starts after the requested resourceVersion. After the error, the watch ends. `None` if the
+    /// log is long enough.
     too_old: Option<Status>,
 }
 

@@ -1,10 +1,11 @@
-//! Expected writes of the main job. Each ledger has three parts: writes in the hub, in the exporter and in the importer.
+//! Expected writes of the main job. Each ledger is an array of three parts: writes in the hub, in the exporter and in the
+//! importer.
 
 use crate::environment::Environment;
 use crate::scenarios::ledger::counts;
 use std::collections::BTreeMap;
 
-/// Returns the expected writes for the first export of a Service with one slice.
+/// Returns the expected writes for the first export of a Service with one slice: in the hub, in the exporter and in the importer.
 pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let (exporter, user) = (&env.members[0].hub_namespace, &env.namespace);
     [
@@ -24,7 +25,8 @@ pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Returns the expected writes for the first import of a Service with one exported slice.
+/// Returns the expected writes for the first import of a Service with one exported slice: in the hub, in the exporter and in the
+/// importer.
 pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -50,7 +52,8 @@ pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Returns the expected writes for the removal of an imported Service's only export, with one slice.
+/// Returns the expected writes for the removal of an imported Service's only export, with one slice: in the hub, in the exporter
+/// and in the importer.
 pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -78,7 +81,7 @@ pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] 
     ]
 }
 
-/// Returns the expected writes for the removal of an import with one slice.
+/// Returns the expected writes for the removal of an import with one slice: in the hub, in the exporter and in the importer.
 pub(super) fn unimport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;

@@ -55,7 +55,7 @@ impl Setup {
         self.cluster.start_controller_manager(&["endpointslice-controller"]).await
     }
 
-    /// Returns the time of the last renewal of kube-controller-manager's Lease.
+    /// Returns the time of the last renewal of kube-controller-manager's Lease; `None` if nobody has renewed it.
     async fn renewal(&self) -> anyhow::Result<Option<MicroTime>> {
         Ok(renewal(&self.leases.get(LEASE).await?))
     }
@@ -67,7 +67,7 @@ impl Setup {
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// Returns the writes of slices since `mark`, first by the agent and then by kube-controller-manager.
+    /// Returns two ledgers with the writes of slices since `mark`: first of the agent, then of kube-controller-manager.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);

@@ -50,7 +50,7 @@ impl Pods<'_> {
     }
 }
 
-/// Returns the expected addresses if the two changing pods have this readiness.
+/// Returns the expected addresses. `restless` says for each of the two changing pods if the pod is ready.
 fn routed(restless: [bool; 2]) -> Vec<&'static str> {
     let ready = RESTLESS.into_iter().zip(restless).filter(|(_, is_ready)| *is_ready);
     STEADY.into_iter().chain(ready.map(|(address, _)| address)).collect()
@@ -61,7 +61,7 @@ async fn lease(cluster: &Cluster) -> anyhow::Result<LeaseSpec> {
     eventually::exists(&leases, LEASE).await?.spec.context("a Lease says who holds it")
 }
 
-/// Waits until this many more changes of readiness were made.
+/// Waits until `count` more changes of readiness have been made.
 async fn more(changes: &watch::Sender<usize>, count: usize) -> anyhow::Result<()> {
     let enough = *changes.borrow() + count;
     let (mut seen, deadline) = (changes.subscribe(), Deadline::start());
@@ -122,7 +122,7 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
             anyhow::Ok(killed_at)
         };
         let ((), killed_at) = tokio::try_join!(pods.flap(&changes, &stop), kill)?;
-        // Requests of the killed replica may reach the server after the replica has ended. Taking a mark waits until these
+        // Requests of the killed replica may reach the server after the replica has ended. The call of `mark` waits until these
         // requests have a response.
         let nobody = cluster.mark().await?;
         let of_killed = cluster.written_by(MEMBER_AGENT, mark).await?;

@@ -99,7 +99,7 @@ impl Slices {
     }
 }
 
-/// Returns the number of the pod that an endpoint refers to.
+/// Returns the number of the pod that an endpoint refers to; `None` if it refers to no pod.
 fn pod(endpoint: &k8s_openapi::api::discovery::v1::Endpoint) -> Option<usize> {
     endpoint.target_ref.as_ref()?.name.as_deref()?.strip_prefix("web-")?.parse().ok()
 }

@@ -101,7 +101,7 @@ impl Following {
         line.context("kubectl has ended")
     }
 
-    /// Waits until kubectl ends. Returns its exit code and the lines that were not read yet.
+    /// Waits until kubectl ends. Returns its exit code, and the lines that the test has not read.
     pub(crate) async fn end(mut self) -> anyhow::Result<(i32, Vec<String>)> {
         let mut rest = Vec::new();
         while let Some(line) = timeout(EVENTUALLY, self.lines.next_line()).await.context("kubectl goes on")?? {
