@@ -131,6 +131,8 @@ fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
         panic!("one claim, not {planned:#?}");
     };
     assert_eq!(*at, in_hub_of("member-1", "a-b-c-0a1b2"));
+    let of_mcs = format!("{:?}", writes(&view, &member::Key::MultiClusterService(named("a/b-c"))));
+    assert!(!of_mcs.contains("NameHeldByAnother"), "a name is free: {of_mcs}");
 }
 
 #[test]

@@ -451,6 +451,19 @@ fn of_new_exports_in_the_hub() -> Vec<Case> {
             [updated],
         ),
         case(
+            "one joins while another stays in conflict with the same winner",
+            hub_plan([
+                winner(),
+                internal("member-2", 80, 4).judged(no_conflict("work/app")).object(),
+                internal("member-3", 81, 4).judged(conflict("work/app")).object(),
+                shown(&["member-1"]).object(),
+            ]),
+            [
+                "ServiceImport SuccessfulUpdateStatus: service work/app is exported by clusters member-1, member-2, with the \
+              ports of member-1",
+            ],
+        ),
+        case(
             "no Service can have the name",
             planned(&hub_view([odd.object()]), &hub::Key::Service(named("work/Not_A_Name"))),
             [
