@@ -80,8 +80,8 @@ impl Backend {
         (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
     }
 
-    /// True if `endpoint` needs no change to publish this backend ([`Item::stands_for`]). The key of `endpoint` must equal
-    /// the key of this backend.
+    /// True if the existing `endpoint` already shows this backend, so that it needs no write ([`Item::stands_for`]). The key of
+    /// `endpoint` must equal the key of this backend.
     #[must_use]
     pub fn is_shown_by(&self, endpoint: &Endpoint) -> bool {
         endpoint.conditions == self.conditions
@@ -124,7 +124,7 @@ impl PartialEq for EndpointKey<'_> {
 impl Eq for EndpointKey<'_> {}
 
 impl EndpointKey<'_> {
-    /// Returns the hostname, and the namespace and name of the target. An absent field counts as empty.
+    /// Returns three texts: hostname, namespace of the target and name of the target. An absent field counts as empty.
     fn names(&self) -> [Option<&Text>; 3] {
         let target = self.target;
         let names = [target.map(|it| &it.name), self.hostname, target.map(|it| &it.namespace)];
@@ -163,8 +163,9 @@ impl Item for Endpoint {
         EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
-    /// Compares the fields that are not part of the key, because the keys are equal already. Ignores hints, which are set
-    /// later, and the target's resourceVersion, which changes with every write of the target.
+    /// True if the existing endpoint `self` may stay as it is in place of the endpoint `wanted`, which has an equal key. Compares
+    /// only the fields that are not part of the key. Ignores hints, which are set later, and the target's resourceVersion, which
+    /// changes with every write of the target.
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name

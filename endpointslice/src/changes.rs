@@ -32,8 +32,8 @@ impl PodChange {
         Self { endpoint, labels }
     }
 
-    /// Returns the Services to plan again. `old` are the Services that selected the pod before the change, and `new` the
-    /// Services that select the pod now.
+    /// Returns the names of the Services to plan again after this change of a pod. `old` are the Services that selected the pod
+    /// before the change, and `new` the Services that select the pod now.
     #[must_use]
     pub fn services(self, old: BTreeSet<Text>, new: BTreeSet<Text>) -> BTreeSet<Text> {
         match self {

@@ -94,8 +94,8 @@ impl AssignHints for ServiceHints {
         self.traffic_distribution.assign(service, draft);
     }
 
-    /// False if the Service gets topology hints. The topology hints of one slice depend on all slices, because each zone gets its
-    /// share of the endpoints of all slices.
+    /// True if the hints of a slice depend only on that slice. False for topology hints, because each zone gets its share of the
+    /// endpoints of all slices.
     fn is_local(&self, service: &Service) -> bool {
         self.topology.is_none() || !is_topology_aware(service)
     }
@@ -110,7 +110,7 @@ pub fn is_topology_aware(service: &Service) -> bool {
     mode.is_some_and(|mode| matches!(mode.as_str(), "Auto" | "auto"))
 }
 
-/// Removes all hints from a draft.
+/// Removes the hints of all endpoints in a draft, which has the changes of the slices of one address type.
 pub(crate) fn strip(draft: &mut Draft) {
     for slice in draft.written_mut() {
         for endpoint in &mut slice.endpoints {

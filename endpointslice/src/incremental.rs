@@ -56,12 +56,13 @@ pub struct Incremental {
     full_plans: u64,
 }
 
-/// Plan that [`Incremental::accept`] has not recorded yet, so that the caller can still drop it.
+/// Plan of [`Incremental::propose`] that the caller may drop. [`Incremental::accept`] tells the state that the caller uses the
+/// plan.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     /// Plan to apply.
     pub plan: Plan,
-    /// True if all slices of the Service were compared, not only the touched slices.
+    /// True if the plan compared all slices of the Service, not only the slices that a change of a pod or slice concerns.
     is_full: bool,
 }
 
@@ -236,7 +237,8 @@ impl Incremental {
         proposal.plan
     }
 
-    /// Returns the same plan as [`Self::plan`] without recording it.
+    /// Returns the same plan as [`Self::plan`] and does not accept it. Until it is accepted, the next plan repeats the same
+    /// comparisons.
     pub fn propose(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Proposal {
         let mut leave = LeaveHints;
         let hints = plan::in_charge(&self.config, hints, &mut leave);
@@ -250,8 +252,8 @@ impl Incremental {
         Proposal { plan, is_full }
     }
 
-    /// Records that the unchanged slices of a proposal need no write, so that the next plan does not compare them again. The
-    /// state must not have changed since [`Self::propose`].
+    /// Accepts a proposal: its unchanged slices need no write, and the next plan does not compare them again. The state must not
+    /// have changed since [`Self::propose`].
     pub fn accept(&mut self, proposal: &Proposal) {
         if proposal.is_full {
             self.full_plans += 1;
@@ -262,7 +264,8 @@ impl Incremental {
         }
     }
 
-    /// Returns the plan for the touched slices and for endpoints without a slice, or `None` if a full plan is needed.
+    /// Returns a plan that compares only touched slices: slices that changed, or that have endpoints of changed pods. Returns
+    /// `None` if all slices must be compared.
     fn plan_touched(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
         let Self { service, config, pods, families, unsupported, .. } = self;
         let template = SliceTemplate::new(service, config);

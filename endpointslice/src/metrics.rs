@@ -229,7 +229,8 @@ impl Metrics {
         self.changes.with_label_values(&[operation.as_str()]).inc();
     }
 
-    /// Records that all planned writes of these address types succeeded, for controllers that do not use the feature `apply`.
+    /// Observes the number of slices that a sync changed, for each of these address types. All planned writes of these types must
+    /// have succeeded. For controllers that do not use the feature `apply`.
     pub fn completed<'a>(&self, service: &Service, families: impl IntoIterator<Item = &'a FamilyPlan>) {
         let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };

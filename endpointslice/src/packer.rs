@@ -39,8 +39,8 @@ pub struct Bucket<'a, I> {
 }
 
 impl<I> Bucket<'_, I> {
-    /// Returns what happens to the bucket. `touched` is true if the items of the bucket change. `kept` returns the items that
-    /// the bucket should have after the change.
+    /// Returns what happens to the bucket: unchanged, changed or emptied. `touched` is true if an item is removed or replaced.
+    /// `kept` returns the items that stay.
     pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
         // fault Z3.1: !touched && !self.must_change ~> false
         if !touched && !self.must_change {
@@ -94,7 +94,8 @@ pub fn pack<I: Item>(wanted: Vec<I>, buckets: &[Bucket<'_, I>], max: usize) -> P
     Packing { fates, created, added, removed, wanted: count }
 }
 
-/// Step 1 of [`pack`]: keeps every wanted item in the bucket that already contains it.
+/// Step 1 of [`pack`]: keeps every wanted item in the bucket that already contains it. Returns the result for each bucket, and
+/// the number of removed items.
 fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate<I>>, usize) {
     let mut removed = 0;
     let mut kept = Vec::new();
@@ -116,7 +117,7 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
 }
 
 /// Steps 2 and 3 of [`pack`]: puts the remaining items into buckets that must be written in any case, then into new full buckets.
-/// The last items go into an unchanged bucket with enough room, or else into a new bucket.
+/// The last items go into an unchanged bucket with enough room, or else into a new bucket. Returns the items of each new bucket.
 pub(crate) fn place<I: Item>(
     rest: Vec<I>,
     buckets: &[Bucket<'_, I>],
@@ -196,8 +197,8 @@ impl<I: Item> Wanted<I> {
         Self { taken: vec![false; items.len()], items, table, hasher }
     }
 
-    /// Marks the wanted item with the key of `item` as placed and returns its index. Returns `None` if there is no such item,
-    /// or if it is placed already.
+    /// Marks the wanted item with the key of `item` as placed in a bucket, and returns its index. Returns `None` if no such item
+    /// is wanted, or if it is in a bucket already.
     fn take(&mut self, item: &I) -> Option<usize> {
         let key = item.key();
         let hash = self.hasher.hash_one(&key);

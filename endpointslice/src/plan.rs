@@ -202,8 +202,8 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Returns `None` if slices are made from the pods that `service` selects. Otherwise returns `Some(true)` if the existing
-/// slices of the Service must be removed, and `Some(false)` if they stay.
+/// Returns `None` for a Service whose slices are made from pods. Returns `Some` for an ExternalName and a Service without a
+/// selector: true if their existing slices must be removed, false if these slices stay.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     // fault Z6.3: service.spec.is_external_name() ~> false
     if service.spec.is_external_name() {

@@ -55,15 +55,15 @@ pub struct SliceTracker {
     eras: u64,
 }
 
-/// Announced write that has no response yet. Settle the write with [`SliceTracker::stored`], [`SliceTracker::removed`] or
-/// [`SliceTracker::failed`]. Call `failed` also for a write that is abandoned.
+/// Write that was announced to the tracker and has no response yet. Pass the response to [`SliceTracker::stored`] or
+/// [`SliceTracker::removed`]. Call [`SliceTracker::failed`] for a write that failed or is abandoned.
 #[derive(Debug)]
 #[must_use = "a write that is never settled keeps foreign changes of the Service's slices from being told"]
 pub struct PendingWrite {
     namespace: Text,
     service: Text,
-    /// Sequence number of the Service's state when the write was announced. If the Service was forgotten or created again since
-    /// then, the response is ignored.
+    /// Number of the tracker's state of the Service, when the write was announced. A Service that is forgotten or created again
+    /// gets a new state. A response that belongs to an earlier state is ignored.
     era: u64,
     kind: Kind,
 }
@@ -112,7 +112,7 @@ impl SliceTracker {
         (tracked, write)
     }
 
-    /// Settles a create or update. `slice` is the stored slice in the response of the API server.
+    /// Handles the response to a create or update. `slice` is the stored slice in this response.
     ///
     /// Returns true if another writer wrote to slices of the Service while writes were pending, so that the Service must be
     /// planned again.
@@ -120,25 +120,25 @@ impl SliceTracker {
     pub fn stored(&mut self, write: PendingWrite, slice: &EndpointSlice) -> bool {
         self.settle(&write, |tracked| {
             tracked.record(slice);
-            // Every write that changes something increases the generation by one. A larger increase means that another writer
-            // wrote too.
+            // This update increased the generation by one. A larger increase means that another writer wrote too.
             // fault Z16.1: slice.metadata.generation > generation + 1 ~> false
             matches!(write.kind, Kind::Update { generation, .. } if slice.metadata.generation > generation + 1)
         })
     }
 
-    /// Settles a delete that succeeded and that the watch will show. Returns true if the Service must be planned again, like
-    /// [`Self::stored`].
+    /// Handles the response to a delete that succeeded and that the watch will show. Returns true if the Service must be planned
+    /// again, like [`Self::stored`].
     ///
     /// If the API server responds that the slice does not exist, call [`Self::failed`] instead, because the watch may show no
     /// event.
     #[must_use]
     pub fn removed(&mut self, write: PendingWrite) -> bool {
-        // Record nothing: the deletion is expected since its announcement, and the watch may have shown it already.
+        // Nothing to record: the tracker has expected this deletion since `begin_delete`, and the watch may have shown it
+        // already.
         self.settle(&write, |_| false)
     }
 
-    /// Settles a write that failed, was abandoned, or found no slice to delete or update. Returns true if the Service must be
+    /// Handles a write that failed, was abandoned, or found no slice to delete or update. Returns true if the Service must be
     /// planned again, like [`Self::stored`].
     #[must_use]
     pub fn failed(&mut self, write: PendingWrite) -> bool {

@@ -50,16 +50,16 @@ struct Seen {
     created: Option<Timestamp>,
     /// Time of each pod's last change of readiness. Pods without such a time are absent.
     pods: HashMap<Text, LastChange>,
-    /// Sequence number of the last call of [`TriggerTimes::observe`]. A pod with an older number was not in that call, so the pod
-    /// was deleted.
+    /// Number of calls of [`TriggerTimes::observe`] so far. Each pod has the number of the last call that included it. A pod with
+    /// another number was deleted.
     round: u32,
     /// Creation time of the Service, until a slice without endpoints publishes it. A slice with endpoints gets its time from
     /// the changes of its pods instead.
     service: Option<Timestamp>,
     /// For each pod, the time of its earliest change that is neither published nor in a pending write.
     waiting: HashMap<Text, Timestamp>,
-    /// Pods of each pending write. Until the write ends, plans keep the times of later changes of these pods: if the write fails,
-    /// a later write must publish all of these changes.
+    /// Names of the pods in each pending write. Plans keep the times of later changes of these pods until the write ends, because
+    /// the write may fail. A later write then publishes all changes of these pods.
     underway: Vec<Arc<[Text]>>,
 }
 
@@ -74,7 +74,7 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct LastChange {
     at: Timestamp,
-    /// Sequence number of the last call of [`TriggerTimes::observe`] that included this pod.
+    /// Value of `Seen::round` in the last call of [`TriggerTimes::observe`] that included this pod.
     round: u32,
 }
 

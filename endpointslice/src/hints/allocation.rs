@@ -1,7 +1,7 @@
 //! Number of endpoints that each zone should have: [`Allocation`].
 //!
-//! The share of a zone is a fraction of endpoints. To avoid rounding, shares are counted in whole units: one endpoint is as
-//! many units as the cluster has thousandths of a CPU.
+//! The share of a zone is often not a whole number of endpoints. To avoid rounding, this module counts in smaller units. One
+//! endpoint is as many units as all zones together have thousandths of a CPU. So every share is a whole number of units.
 
 use super::event::Refusal;
 use super::shares::{ZoneShares, minimum};
@@ -16,14 +16,16 @@ pub(super) type Counts = BTreeMap<Text, usize>;
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     zones: BTreeMap<Text, Quota>,
-    /// Number of units that equal one endpoint.
+    /// Number of units in one endpoint. A unit is a fraction of an endpoint, so small that the share of each zone is a whole
+    /// number of units.
     unit: i128,
 }
 
 /// Number of endpoints that one zone should have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Quota {
-    /// Endpoints that the zone should have by its share of the CPU, in units.
+    /// Number of endpoints that the zone should have by its share of the CPU, multiplied by `Allocation::unit` to avoid
+    /// fractions.
     pub(super) desired: i128,
     /// Largest number of endpoints that the zone may have, so that every other zone still gets its minimum.
     pub(super) maximum: usize,
@@ -50,10 +52,10 @@ impl Allocation {
         Ok(Self { zones: quotas.collect(), unit })
     }
 
-    /// Returns the number of ready endpoints of a slice for each hinted zone, or `None` if the slice needs new hints. `staying`
-    /// has the same numbers for the slices whose hints are known to stay.
+    /// Returns for each zone the number of ready endpoints of this slice that have a hint for the zone. Returns `None` if the
+    /// slice needs new hints. `staying` has the same numbers for the slices whose hints are known to stay.
     ///
-    /// The hints cannot stay in four cases:
+    /// The slice needs new hints in four cases:
     ///
     /// - A ready endpoint has no hint for a zone.
     /// - A hint is for a Node.
@@ -80,8 +82,8 @@ impl Allocation {
         counts.iter().all(fits).then_some(counts)
     }
 
-    /// Returns the numbers of endpoints that zones must give to other zones. `counts` has the present number of endpoints of
-    /// each zone.
+    /// Returns for each zone the number of endpoints that it must give to other zones or receive from them. `counts` has the
+    /// present number of endpoints of each zone.
     pub(super) fn transfers(&self, counts: &Counts) -> Transfers {
         let surplus = self.zones.iter().map(|(zone, quota)| {
             let count = counts.get(zone).copied().unwrap_or_default();
@@ -99,11 +101,11 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Balances the zones: moves one endpoint at a time from the zone with the largest surplus to the zone with the largest
-    /// deficit. Among equal zones, selects the first by name.
+    /// Computes the transfers that balance the zones. Moves one endpoint at a time, from the zone with the largest surplus to the
+    /// zone with the largest deficit. Among equal zones, selects the first by name.
     ///
-    /// Stops when surplus and deficit are both less than one endpoint, or one of the two is less than half an endpoint. So
-    /// zones do not exchange endpoints for small fractions.
+    /// Stops when surplus and deficit are both less than one endpoint, or one of the two is less than half an endpoint. So zones
+    /// do not exchange endpoints for small fractions. `unit` is the number that means one endpoint in `surplus`.
     fn balancing<'a>(surplus: impl Iterator<Item = (&'a Text, i128)>, unit: i128) -> Self {
         let (mut surpluses, mut lacks): (Vec<_>, Vec<_>) = surplus.partition(|(_, surplus)| *surplus > 0);
         for (_, lack) in &mut lacks {
@@ -136,8 +138,8 @@ impl Transfers {
         Some(receiver)
     }
 
-    /// Calls `rehint` for each ready endpoint that a zone gives away, with the zone that receives the endpoint. Updates
-    /// `counts`.
+    /// Calls `rehint` for each ready endpoint that a zone gives to another zone. The argument of `rehint` is the zone that
+    /// receives the endpoint. Updates `counts`, the number of endpoints of each zone.
     pub(super) fn carry_out<'a>(
         mut self,
         endpoints: impl Iterator<Item = &'a mut Endpoint>,

@@ -79,7 +79,7 @@ pub(super) fn slice(endpoints: Vec<Endpoint>) -> EndpointSlice {
     EndpointSlice { endpoints, ..EndpointSlice::default() }
 }
 
-/// Returns a draft with slices to create, to update and to leave unchanged.
+/// Returns a draft of a plan. Each argument is a list of slices, and each slice is a list of endpoints.
 pub(super) fn draft(creates: Vec<Vec<Endpoint>>, updates: Vec<Vec<Endpoint>>, unchanged: Vec<Vec<Endpoint>>) -> Draft {
     Draft {
         creates: creates.into_iter().map(slice).collect(),
@@ -101,7 +101,7 @@ fn shown_slice(slice: &EndpointSlice) -> String {
     slice.endpoints.iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the hints of a draft's slices as text: created, updated, unchanged.
+/// Returns the hints of the slices to create, to update and to leave unchanged, each slice as one text.
 pub(super) fn shown_draft(draft: &Draft) -> [Vec<String>; 3] {
     [
         draft.creates.iter().map(shown_slice).collect(),

@@ -33,7 +33,7 @@ pub struct Topology {
 /// State of the hints of one address type of a Service.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum State {
-    /// The Service has hints. The value is the number of ready endpoints hinted to each zone.
+    /// The Service has hints. The value is the number of ready endpoints that have a hint for each zone.
     Hinted(Counts),
     Refused(Refusal),
 }
@@ -50,8 +50,8 @@ impl Topology {
         self.shares = shares;
         let must_sync = |state: &State| match state {
             State::Hinted(counts) => self.shares.as_ref().is_none_or(|shares| shares.overloads(counts)),
-            // An endpoint without a zone may get its zone by any change of a Node, also of a Node that does not count for the
-            // shares.
+            // Any change of a Node may give a zone to an endpoint that has none. That is so even if `shares` does not count this
+            // Node.
             State::Refused(why) => has_changed || *why == Refusal::EndpointWithoutZone,
         };
         let affected = self.services.iter().filter(|(_, _, states)| states.values().any(must_sync));
@@ -143,8 +143,8 @@ impl Topology {
         self.events.push_back(HintEvent { service, address_type: address_type.clone(), change });
     }
 
-    /// Sets the hints of the endpoints in a draft, or returns the reason why the endpoints cannot have hints. On an error the
-    /// caller removes the hints that were already set.
+    /// Sets the hints of the endpoints in a draft, and returns the number of endpoints with a hint for each zone. On an error,
+    /// some hints are already set, and the caller removes them.
     ///
     /// An unchanged slice stays unchanged if its hints still fit the shares of the zones.
     fn hint(&mut self, draft: &mut Draft) -> Result<Counts, Refusal> {

@@ -35,7 +35,7 @@ pub(super) struct Group {
     pub(super) members: usize,
     /// Number of pods that have these ports and an address of this address type.
     pub(super) endpoints: usize,
-    /// Pods whose endpoint is in no slice of this group yet.
+    /// Names of the pods whose desired endpoint is in no slice of this group yet.
     pub(super) unplaced: BTreeSet<Text>,
     /// Number of slices in this group.
     pub(super) slices: usize,
@@ -118,7 +118,8 @@ impl FamilyState {
         self.slices.len()
     }
 
-    /// True if only touched slices and endpoints without a slice can require a write, so that no full plan is needed.
+    /// True if a plan needs to compare only touched slices (changed slices, and slices of changed pods) and pods without an
+    /// endpoint. If false, the plan must compare all slices.
     pub(super) fn is_ordinary(&self, template: &SliceTemplate<'_>) -> bool {
         let served = |group: &Group| group.members > 0 || group.slices == 0;
         self.multiply_held == 0
@@ -126,7 +127,8 @@ impl FamilyState {
             && (self.groups.values().all(served) || self.placeholder(template).is_some())
     }
 
-    /// Returns the placeholder if it is the only slice and no pod has an address of this type.
+    /// Returns the placeholder (slice without endpoints and ports) if no other slice exists and no pod has an address of this
+    /// type.
     ///
     /// An example is a dual-stack Service in a cluster whose pods have addresses of one family only.
     pub(super) fn placeholder(&self, template: &SliceTemplate<'_>) -> Option<&Arc<EndpointSlice>> {
@@ -196,7 +198,8 @@ impl FamilyState {
         }
     }
 
-    /// Marks these slices as compared: they need no write until they are touched again.
+    /// Removes these slices from `touched`, because a plan found that they need no write. Later plans do not compare them until
+    /// they or their pods change.
     pub(super) fn settle(&mut self, unchanged: &[Arc<EndpointSlice>]) {
         for slice in unchanged {
             let name = &slice.metadata.name;
@@ -208,8 +211,8 @@ impl FamilyState {
         }
     }
 
-    /// Handles an endpoint of a new or changed slice: if it is the desired endpoint of its pod, the pod is not unplaced any
-    /// more.
+    /// Updates `unplaced` for an endpoint of a new or changed slice: removes the pod of this endpoint if the endpoint is as
+    /// desired.
     fn place(&mut self, endpoint: &Endpoint, key: &PortKey, pods: &Pods) {
         let Some((pod, known)) = pod_of(endpoint).and_then(|pod| pods.get_key_value(pod)) else { return };
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
@@ -220,8 +223,8 @@ impl FamilyState {
         }
     }
 
-    /// Handles the endpoints that a slice had before it was changed or removed: a pod whose desired endpoint is in no slice any
-    /// more becomes unplaced.
+    /// Updates `unplaced` after a slice was changed or removed: adds each pod of the old slice whose desired endpoint is in no
+    /// slice any more.
     fn displace(&mut self, old: &HeldSlice, pods: &Pods) {
         let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
@@ -233,7 +236,7 @@ impl FamilyState {
         self.drop_if_unused(&old.key);
     }
 
-    /// Marks the pod as unplaced if it should have an endpoint and no slice of its group has that endpoint.
+    /// Adds the pod to `unplaced` if it should have an endpoint and no slice of its group has that endpoint.
     fn place_anew(&mut self, pod: &Text, known: &KnownPod) {
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
         if wanted.is_some_and(|wanted| !self.is_placed(pod, &wanted, &known.key)) {
@@ -248,7 +251,7 @@ impl FamilyState {
         slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
     }
 
-    /// Marks the slices that have an endpoint of the pod as touched, so that the next plan compares them.
+    /// Adds the slices that have an endpoint of the pod to `touched`, so that the next plan compares them.
     fn touch_holders(&mut self, pod: &Text) {
         let Some(holders) = self.holders.get(pod) else { return };
         for name in holders.iter() {

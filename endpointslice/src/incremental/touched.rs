@@ -1,4 +1,5 @@
-//! Draft of a plan that compares only touched slices, for [`super::Incremental`].
+//! Part of [`super::Incremental`]: changes of touched slices. A touched slice has changed since the last plan, or has endpoints
+//! of changed pods.
 
 use super::Pods;
 use super::family::{FamilyState, Group, pod_of};
@@ -12,7 +13,8 @@ use crate::ports::PortKey;
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
-/// Returns the draft for the touched slices of one address type and for endpoints without a slice.
+/// Returns the changes of one address type, and their numbers. Compares only touched slices (changed slices, and slices of
+/// changed pods) and pods without an endpoint.
 ///
 /// Returns `None` if no slice would remain: a placeholder may be needed then, which only a plan over all slices can decide.
 pub(super) fn draft(
@@ -38,7 +40,7 @@ pub(super) fn draft(
     some_remain.then_some((draft, stats))
 }
 
-/// Placement of the endpoints that have the same list of ports.
+/// Assigns the endpoints that have the same list of ports to slices.
 struct GroupPlan<'a> {
     state: &'a FamilyState,
     pods: &'a Pods,
@@ -81,7 +83,8 @@ impl<'a> GroupPlan<'a> {
         stats.groups.push(GroupStats { ports, endpoints: self.group.endpoints, slices: count });
     }
 
-    /// Returns what happens to a slice if no endpoint is added to it.
+    /// Returns what happens to a slice if no endpoint is added to it: unchanged, changed or emptied. Adds the number of removed
+    /// endpoints to `removed`.
     fn fate(&self, slice: &EndpointSlice, removed: &mut usize) -> Fate<Endpoint> {
         let family = self.state.family;
         let mut kept = Vec::with_capacity(slice.endpoints.len());
@@ -104,7 +107,8 @@ impl<'a> GroupPlan<'a> {
         self.pods.get(pod).filter(|known| known.key == *self.key)?.backend.as_ref()
     }
 
-    /// Returns the untouched slice to which the packer would add the remaining endpoints in a plan over all slices.
+    /// Returns the one additional slice that must be written. A plan over all slices would add the last endpoints, for which the
+    /// touched slices have no room, to this slice. Returns `None` if no slice is suitable.
     fn to_open(
         &self,
         slices: &[&Arc<EndpointSlice>],

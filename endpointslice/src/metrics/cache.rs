@@ -63,8 +63,8 @@ impl SliceCounts {
         self.services_by_distribution.iter().map(|(value, services)| (value, *services))
     }
 
-    /// Sets the numbers of a Service. For each address type, `families` has the groups of equal ports, and the number of slices
-    /// that are not created because the Service is being deleted.
+    /// Sets the numbers of a Service. `families` has an item for each address type: the groups of equal ports, and the number of
+    /// slices that are not created because the Service is being deleted.
     pub fn set_slices<'a>(
         &mut self,
         namespace: &Text,
@@ -125,7 +125,7 @@ impl SliceCounts {
             totals.slices += group.slices;
             totals.desired_slices += group.endpoints.div_ceil(self.max_endpoints_per_slice);
         }
-        // All lists of ports without endpoints need only one placeholder together.
+        // A Service without endpoints needs only one placeholder slice, not one for each list of ports.
         if totals.desired_slices == 0 && self.placeholder == Placeholder::Always {
             totals.desired_slices = 1;
         }

@@ -1,4 +1,5 @@
-//! Changes of one address type before hints and recycling ([`Draft`]), and the trait [`AssignHints`], which sets the hints.
+//! Changes of the slices of one address type ([`Draft`]), before the last steps of a plan. The trait [`AssignHints`] sets the
+//! hints in a draft.
 
 use crate::model::{AddressType, Endpoint, EndpointSlice, Service};
 use crate::names::ANNOTATION_TRIGGER_TIME;
@@ -38,8 +39,8 @@ impl Draft {
         }
     }
 
-    /// Adds an update for each unchanged slice for which `revise` returns new endpoints. If `revise` returns `None`, the slice
-    /// stays unchanged. Keeps the order of the slices.
+    /// Calls `revise` for each unchanged slice. If it returns new endpoints, the slice gets an update to these endpoints. If it
+    /// returns `None`, the slice stays unchanged. Keeps the order of the slices.
     pub fn revise_unchanged(&mut self, mut revise: impl FnMut(&EndpointSlice) -> Option<Vec<Endpoint>>) {
         let updates = &mut self.updates;
         self.unchanged.retain(|slice| {

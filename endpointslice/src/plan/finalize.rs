@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Metadata};
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
-/// Returns the plan of one address type, made from its draft.
+/// Completes the plan of one address type. `draft` has the changes with hints. `stats` has the numbers for metrics.
 pub(crate) fn finalize(
     request: &PlanRequest<'_>,
     template: &SliceTemplate<'_>,
@@ -27,8 +27,8 @@ pub(crate) fn finalize(
     FamilyPlan { draft, suppressed_creates, stats }
 }
 
-/// Recycles slices: replaces the first delete and the last create by one update, and so on. This saves a write, and consumers
-/// see one changed slice instead of a deleted and a created slice.
+/// Recycles slices: replaces a delete and a create by one update, as long as both exist. Takes the first delete and the last
+/// create. This saves a write, and consumers see one changed slice instead of a deleted and a created slice.
 ///
 /// Only slices that this Service owns are recycled, because the garbage collector deletes any other slice together with its
 /// owner.

@@ -17,8 +17,8 @@ pub(super) struct Groups<'a> {
     families: &'a [Family],
     groups: Vec<Group>,
     by_key: HashMap<PortKey, usize>,
-    /// Lists of ports and indexes of their groups, by the memory address of the list. The map keeps each list alive, so that no
-    /// other list gets the same memory address.
+    /// Index of the group of each list of ports, by the memory address of the list. Each entry also has the list, so that the
+    /// list is not freed and no other list gets its address.
     by_place: HashMap<*const crate::model::EndpointPort, (PortList, usize)>,
     last: Option<(PortList, usize)>,
 }
@@ -173,8 +173,8 @@ pub(crate) fn changed(template: &SliceTemplate<'_>, slice: &Arc<EndpointSlice>, 
     update
 }
 
-/// Adds a placeholder if no slice would remain. If the only slice to delete already is a placeholder of this Service, keeps
-/// that slice instead.
+/// Adds a placeholder (slice without endpoints) if no slice would remain. If the only slice to delete already is a placeholder of
+/// this Service, keeps that slice instead.
 fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut Stats) {
     if !(draft.creates.is_empty() && draft.updates.is_empty() && draft.unchanged.is_empty()) {
         return;
@@ -189,7 +189,7 @@ fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut 
     count_placeholder(stats);
 }
 
-/// Counts a placeholder in the statistics, as the slice with an empty list of ports.
+/// Counts a placeholder slice, which has no endpoints and an empty list of ports, in the numbers for metrics.
 pub(crate) fn count_placeholder(stats: &mut Stats) {
     let no_ports = PortList::default();
     let no_ports_key = PortKey::from(&no_ports);

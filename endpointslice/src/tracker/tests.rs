@@ -52,7 +52,7 @@ fn write(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     assert!(!tracker.stored(write, slice));
 }
 
-/// Announces a delete of `slice` and settles it as successful, as a controller does.
+/// Deletes `slice` as a controller does: announces the delete to the tracker, then reports its success.
 fn delete(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     let service = &slice.metadata.labels.get(LABEL_SERVICE_NAME).unwrap().clone();
     let write = tracker.begin_delete(&service_named(&slice.metadata.namespace, service, "svc-uid"), slice);

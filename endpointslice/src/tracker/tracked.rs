@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracked {
     pub(super) service_uid: Text,
-    /// Sequence number of this state, unique in its tracker. 0 if no number is assigned yet.
+    /// Number of this state, unique in its tracker. 0 if no number is assigned yet. A Service that is created again gets a state
+    /// with a new number.
     pub(super) era: u64,
     pub(super) under_way: usize,
     /// Number of pending creates, whose slices have no UID yet.
@@ -77,8 +78,8 @@ impl Tracked {
         known.version = known.version.max(version(&metadata.resource_version));
     }
 
-    /// Drops the expected result of a write that failed. If no other write of the slice is known, also forgets the slice, because
-    /// its state could stay forever: if the slice was deleted before the write began, no watch event would remove the state.
+    /// Handles a failed write of a slice, and forgets the slice if no other write of it is known. The slice may have been deleted
+    /// before the write began. Then no watch event would remove its state.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
@@ -87,7 +88,8 @@ impl Tracked {
         }
     }
 
-    /// True if a change that the watch shows must be reported now.
+    /// True if the watch shows a change that is not an own write, so that the Service must be planned again. False for now if a
+    /// pending write may have made the change: [`Self::judge`] decides later.
     pub(super) fn changed(&mut self, slice: &EndpointSlice) -> bool {
         let metadata = &slice.metadata;
         let may_be_own = match self.slices.get(&metadata.uid) {
@@ -116,8 +118,8 @@ impl Tracked {
         self.slices.remove(uid).is_some_and(|known| known.is_deleting)
     }
 
-    /// Compares the events during pending writes with the responses, when all responses have arrived. Returns true if an event
-    /// shows a change that is not an own write.
+    /// Compares the watch events that arrived during pending writes with the responses. Called when all responses have arrived.
+    /// Returns true if an event shows a change by another writer.
     pub(super) fn judge(&mut self) -> bool {
         self.gone.clear();
         let early = std::mem::take(&mut self.early);
@@ -127,7 +129,7 @@ impl Tracked {
         !early.into_iter().all(|shown| is_own(&shown))
     }
 
-    /// True if a watch cache with these slices lacks an own write.
+    /// True if a watch cache that has these slices does not show all own writes yet.
     pub(super) fn is_ahead_of<S: Borrow<EndpointSlice>>(&self, slices: impl IntoIterator<Item = S>) -> bool {
         let mut missing = self.slices.values().filter(|known| !known.is_deleting).count();
         for slice in slices {

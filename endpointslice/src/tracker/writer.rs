@@ -75,7 +75,7 @@ impl<W: SliceWriter, T: SharedTracker> SliceWriter for TrackedWriter<'_, W, T> {
     }
 }
 
-/// Announced write that is reported as failed if it is dropped before its response.
+/// Write that was announced to the tracker. If this value is dropped before a response, the write is reported as failed.
 struct Announced<'a, T: SharedTracker> {
     tracker: &'a T,
     plan_again: &'a AtomicBool,
@@ -124,7 +124,7 @@ mod tests {
     struct Server<'a> {
         tracker: &'a Mutex<SliceTracker>,
         answers: bool,
-        /// Increase of a slice's generation by an update: more than one if another writer writes too.
+        /// Number by which an update increases the slice's generation: 1, or more if another writer writes at the same time.
         steps: i64,
     }
 

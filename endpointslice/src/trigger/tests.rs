@@ -94,7 +94,7 @@ fn the_eight_cases_of_upstream() {
                 Delete => times.forget("ns", "svc"),
                 Sync { created, pods, expected } => {
                     let mut service = service(created);
-                    // Change the Service's ports in some steps. Ports must have no influence on the time.
+                    // Some steps also change the Service's ports, which must have no influence on the time.
                     let port = if expected.is_some() { 80 } else { 81 };
                     service.spec.ports = vec![ServicePort { port, ..ServicePort::default() }];
                     let pods: Vec<_> = pods.iter().map(|&(name, since)| pod(name, since)).collect();
@@ -167,7 +167,7 @@ fn slice_of(pods: &[&str]) -> EndpointSlice {
     EndpointSlice { endpoints, ..EndpointSlice::default() }
 }
 
-/// Returns the times of a Service with published slices, of which pods 1 and 2 have changed since.
+/// Returns the trigger times of a Service. Its slices were published, and later pods 1 and 2 changed.
 fn changed() -> TriggerTimes {
     let mut times = TriggerTimes::default();
     times.observe(&service(0), &[pod("1", 1), pod("2", 2)]);

@@ -1,4 +1,4 @@
-//! Tests of the decision which Services must be planned again after an event.
+//! Tests of the choice of Services to plan again after an event.
 
 use crate::builders::{BuildPod as _, pod, service, slice, time};
 use endpointslice::Text;

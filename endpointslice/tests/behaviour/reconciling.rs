@@ -167,8 +167,8 @@ fn published_pods_are_ready_whatever_they_say() {
     assert!(world.memory.slices()[0].endpoints.iter().all(|endpoint| endpoint.conditions.ready == Some(true)));
 }
 
-/// Reconciles a Service that has one slice to update and needs one new slice. With `has_delete`, another slice is to be
-/// deleted. Returns the simulated cluster and the calls.
+/// Reconciles a Service that has one slice to update and needs one new slice. With `has_delete`, another slice is to be deleted.
+/// Returns the simulated cluster and the write calls.
 fn going(service: Service, has_delete: bool) -> (World, Vec<String>) {
     let mut slices = vec![slice(1, &service).with_pods(&pods(0..1)).with_label("old", "label")];
     if has_delete {
@@ -206,8 +206,8 @@ fn a_service_that_is_being_deleted_still_loses_slices() {
 
 #[test]
 fn pods_on_unknown_nodes_are_left_out_until_they_are_known_unless_published() {
-    // Arguments of each case: whether the slice exists, whether the Service publishes pods that are not ready, known Nodes;
-    // expected calls, number of errors, and metrics.
+    // Arguments of each case: true if the slice exists, true if the Service publishes pods that are not ready, known Nodes. Then
+    // the expected results: calls, number of errors, and metrics.
     let check = |exists: bool, published: bool, known: &[&str], calls: &[&str], errors: usize, metrics: Nine| {
         let service = if published { service("web").publishing_not_ready() } else { service("web") };
         let pods = vec![pod(1), pod(2).on_node("node-2")];

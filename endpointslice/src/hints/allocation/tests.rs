@@ -7,7 +7,7 @@ fn counts(zones: &[(&str, usize)]) -> Counts {
     zones.iter().map(|(zone, count)| ((*zone).into(), *count)).collect()
 }
 
-/// Returns an allocation in which each zone has this maximum.
+/// Returns an allocation in which each zone may have at most the given number of endpoints.
 fn up_to(maxima: &[(&str, usize)]) -> Allocation {
     let zones = maxima.iter().map(|(zone, maximum)| ((*zone).into(), Quota { desired: 0, maximum: *maximum }));
     Allocation { zones: zones.collect(), unit: 1 }

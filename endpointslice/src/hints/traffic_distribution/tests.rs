@@ -4,7 +4,7 @@ use super::super::fixtures::{draft, hinted, in_zone, on_node, preferring, shown_
 use super::*;
 use std::sync::Arc;
 
-/// Returns a draft with two slices to create and two to update, of two endpoints each.
+/// Returns a draft of a plan with two slices to create and two slices to update. Each slice has two of these endpoints.
 fn fresh(endpoints: [Endpoint; 8]) -> Draft {
     let [e1, e2, e3, e4, e5, e6, e7, e8] = endpoints;
     draft(vec![vec![e1, e2], vec![e3, e4]], vec![vec![e5, e6], vec![e7, e8]], vec![])

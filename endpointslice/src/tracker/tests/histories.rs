@@ -37,7 +37,8 @@ struct World {
     watch: VecDeque<(String, Option<i64>)>,
     requests: Vec<Request>,
     made: usize,
-    /// True if another writer wrote and the tracker has not requested a new plan since then.
+    /// True if another writer has written since the tracker last requested a plan. The tracker must still request a plan for this
+    /// write.
     is_untold: bool,
     others_wrote: bool,
     told: usize,
@@ -108,7 +109,7 @@ impl World {
         self.watch.push_back((uid.to_owned(), generation));
     }
 
-    /// Records the kind of situation in which a response arrives.
+    /// Records the kind of situation in which a response arrives, such as before its watch event.
     fn note(&mut self, uid: &str, answer: Option<&Result<Option<EndpointSlice>, ()>>) {
         let Some(Ok(stored)) = answer else {
             self.seen.insert(FAILS);
