@@ -3,7 +3,7 @@
 use crate::registry::ALL_VERBS;
 use std::sync::Arc;
 
-/// User of a request, as authentication returns the user.
+/// User that makes a request. Authentication determines the user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
     /// Name of the user, for example `system:serviceaccount:fleet-system:member-agent` or `admin`.
@@ -86,7 +86,7 @@ pub struct Target {
     pub name: Arc<str>,
 }
 
-/// Request to a resource. Authorization, faults and the audit ledger read this description of the request.
+/// Request to a resource, in the form that authorization, faults and the audit ledger read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub user: User,

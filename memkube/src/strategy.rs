@@ -150,9 +150,10 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// Restores everything except the status. By default, the metadata of custom resources does not change either.
+    /// Restores everything except the status. By default, the metadata of built-in kinds is not restored either.
     ///
     /// # Errors
+    ///
     /// Response that rejects the request.
     fn prepare_for_status_update(
         &self,

@@ -61,8 +61,8 @@ impl AgentSpec {
         self
     }
 
-    /// Keeps a test's turn (exclusive use of the servers) until the agent's process has ended. The process may still run for a
-    /// moment after the [`Agent`] value was dropped.
+    /// Keeps the exclusive use of the servers (the test's [`Turn`]) until the agent's process has ended. The process may still
+    /// run for a moment after the [`Agent`] value was dropped.
     #[must_use]
     pub fn within(mut self, turn: &Turn) -> Self {
         self.turn = Some(turn.clone());

@@ -1,7 +1,7 @@
 //! Writes that an API server received, counted for each user from the server's audit log.
 //!
-//! The server logs each request twice: before the server handles the request, and after the response. The second entry may
-//! appear a moment after the response. So a reader sends a marker request and waits for the marker's entry. Then the reader
+//! The server logs each request twice: before the server handles the request, and after the response. The second entry may appear
+//! a moment after the response. So a reader sends an additional request, the marker, and waits for its entry. Then the reader
 //! waits until every request that was logged before the marker has a second entry. From then on the counts are final.
 
 use crate::eventually::Deadline;
@@ -26,7 +26,7 @@ pub struct Audit {
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 
-/// Marks of all clusters of a fleet: one position in each audit log.
+/// Positions in the audit logs of all clusters of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetMark {
     pub hub: Mark,
@@ -75,13 +75,13 @@ impl fmt::Debug for Audit {
 }
 
 impl Audit {
-    /// Returns a reader of the audit log at `path`. `admin` sends the marker requests.
+    /// Returns a reader of the audit log at `path`. The reader sends its additional requests (markers) as `admin`.
     #[must_use]
     pub fn new(path: PathBuf, admin: kube::Client) -> Self {
         Self { path, admin, reader: Mutex::new(Reader::default()) }
     }
 
-    /// Returns the present position in the log: all requests until now are before the mark.
+    /// Returns the present position in the log. The responses to all requests until now are before this position.
     ///
     /// # Errors
     /// If the server does not respond, or the log is unreadable or not complete in time.
@@ -89,14 +89,14 @@ impl Audit {
         self.settle().await.map(|reader| Mark(reader.writes.len()))
     }
 
-    /// Returns the writes between `mark` and now.
+    /// Returns the writes between the position `mark` and now.
     pub async fn since(&self, mark: Mark) -> anyhow::Result<Ledger> {
         let reader = self.settle().await?;
         Ok(Ledger(reader.writes.iter().skip(mark.0).map(|write| write.entry.clone()).collect()))
     }
 
-    /// Returns the times at which the server received writes since `mark`, in the order of the responses. Only writes that fulfil
-    /// `condition` count.
+    /// Returns the times at which the server received writes after the position `mark`, in the order of the responses. Only
+    /// writes that fulfil `condition` count.
     pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
         let reader = self.settle().await?;
         let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));

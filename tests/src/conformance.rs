@@ -17,7 +17,7 @@ mod stream;
 
 use script::Case;
 
-/// Main files of the table of cases: the theme of each file, and its text.
+/// Theme and text of the files of the main table. A file contains cases: sequences of calls with the expected status codes.
 const TABLE: [(&str, &str); 17] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
@@ -68,7 +68,7 @@ pub fn forgetful_table() -> anyhow::Result<Vec<Case>> {
     read(&FORGETFUL)
 }
 
-/// Returns all cases except those of [`forgetful_table`] and [`cleaned_table`].
+/// Returns the cases of the main table: all except those of [`forgetful_table`] and [`cleaned_table`].
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.

@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct FleetSpec {
     pub members: usize,
-    /// Time for which a derived Service outlives its last exporter; `None` for the agents' default.
+    /// Time from the removal of the last export to the removal of the derived Service. `None` for the agents' default.
     pub derived_service_grace: Option<Duration>,
     /// Address ranges (CIDR) to which importers limit the first member's endpoints; `None` for no limit.
     pub source_ranges: Option<&'static str>,
@@ -31,7 +31,7 @@ impl FleetSpec {
         Self { members, derived_service_grace: None, source_ranges: None }
     }
 
-    /// Sets the time for which a derived Service outlives its last exporter.
+    /// Sets the time from the removal of the last export to the removal of the derived Service.
     #[must_use]
     pub const fn with_grace(self, grace: Duration) -> Self {
         Self { derived_service_grace: Some(grace), ..self }

@@ -10,7 +10,8 @@ pub const LOG_LINES: usize = 20_000;
 pub const LOG_LINES_SHOWN: usize = 40;
 /// Time limit of a single wait. Long enough for a machine that is busy with other work.
 pub const EVENTUALLY: Duration = Duration::from_secs(120);
-/// Time limit of a test, not counting its waits for a turn and for builds.
+/// Time limit of a test. The limit does not count the time in which the test waits for the exclusive use of servers, or for
+/// builds.
 pub const TEST: Duration = Duration::from_secs(600);
 /// A test that blocks its thread does not notice its time limit. If a test runs this much longer than its limit, the whole
 /// process ends.

@@ -29,7 +29,7 @@ pub struct Stop {
     /// Verb and resource of the write, such as `create endpointsliceexports` or `patch serviceexports/status`. The proxy stops
     /// at the first such write.
     pub write: String,
-    /// True if the proxy still sends this write to the server. The agent gets no response either way.
+    /// True if the proxy still sends this write to the server. Even then, the agent gets no response.
     pub carried_out: bool,
 }
 

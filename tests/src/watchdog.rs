@@ -1,7 +1,7 @@
 //! Time limit for each test. A test that exceeds the limit fails, and the message shows the test's latest waits.
 //!
-//! The limit does not count the time in which the test waits for its turn, or for a build by Cargo. If a test blocks its
-//! thread, the whole process ends.
+//! The limit does not count the time in which the test waits for the exclusive use of servers ([`crate::turn`]), or for a build
+//! by Cargo. If a test blocks its thread, the whole process ends.
 
 use crate::agent;
 use crate::limits::{STUCK, WAITS_SHOWN, WATCH};
@@ -34,7 +34,7 @@ struct State {
     waits: VecDeque<(Instant, String)>,
 }
 
-/// Clock of a test. It stops while the test waits for a turn or a build.
+/// Clock of a test. It stops while the test waits for the exclusive use of servers or for a build.
 #[derive(Debug)]
 struct Clock {
     pauses: usize,
@@ -166,7 +166,7 @@ impl Drop for Registered {
     }
 }
 
-/// Starts a thread that ends the process if a test blocks its thread, because such a test cannot fail in another way.
+/// Starts a thread that ends the process if a test blocks its own thread, because such a test cannot notice its time limit.
 fn guard() {
     let stuck = || RUNNING.lock().iter().find(|watched| watched.elapsed() > watched.limit + STUCK).cloned();
     std::thread::spawn(move || {

@@ -22,8 +22,8 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
-    /// Text that Go's HTTP server sends before kube-apiserver handles the request. The response lacks the headers that
-    /// kube-apiserver adds.
+    /// Text of an error that Go's HTTP server detects, for example in the URL. kube-apiserver never sees this request, so the
+    /// response lacks the headers that kube-apiserver adds.
     Bare(&'static str),
     /// Document in a format other than JSON and text, with its content type.
     Document(&'static str, Bytes),

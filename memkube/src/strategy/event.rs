@@ -117,7 +117,8 @@ fn place_error(object: &Object, regarding: &str) -> Option<FieldError> {
     let about = text_at(object, &field);
     let own = meta_text(object, "namespace");
     let fits = if about.is_empty() { own == DEFAULT_NAMESPACE } else { own == about };
-    // kube-apiserver uses the field name of the core form for both forms.
+    // kube-apiserver reports `involvedObject.namespace` for both forms of Events. In `events.k8s.io` the field is
+    // `regarding.namespace`.
     let why = "does not match event.namespace";
     (!fits).then(|| FieldError::invalid("involvedObject.namespace", &json!(about), why))
 }

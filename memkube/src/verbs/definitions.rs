@@ -1,7 +1,7 @@
 //! Deletion of CustomResourceDefinitions.
 //!
-//! The server deletes the objects of the kind first, and rejects new objects of the kind meanwhile, as kube-apiserver does. In
-//! memkube the deletion takes no time, unless finalizers keep objects.
+//! As in kube-apiserver, the server first deletes the objects of the kind. During this time it rejects new objects of the kind.
+//! In memkube this happens in one request, unless finalizers keep objects.
 
 use super::Work;
 use super::delete::{Last, Outcome};

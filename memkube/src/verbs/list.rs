@@ -156,8 +156,8 @@ impl State {
 impl Request {
     /// Namespace of the objects of a request.
     ///
-    /// Empty for all namespaces and for cluster-scoped objects. So it is also empty for a Namespace object, although memkube
-    /// parses a path such as `/api/v1/namespaces/prod` as a path in the namespace `prod`.
+    /// Empty for all namespaces, and for cluster-scoped objects such as Namespaces. This matters for a path such as
+    /// `/api/v1/namespaces/prod`: memkube parses `prod` as the namespace and as the name of the object.
     pub(crate) fn namespace(&self) -> &str {
         match self.definition.scope {
             crate::registry::Scope::Cluster => "",

@@ -24,8 +24,8 @@ struct Encoded {
     start: String,
 }
 
-/// True if no part of a key is empty, `.` or `..`. With such a part, the key from a client's token could leave the path of the
-/// list.
+/// True if no part of a key is empty, `.` or `..`. A client could otherwise send a continue token whose key leaves the path of
+/// the list.
 fn is_plain(start: &str) -> bool {
     let mut parts = start.strip_prefix('/').unwrap_or(start).split('/');
     parts.all(|part| !matches!(part, "" | "." | ".."))

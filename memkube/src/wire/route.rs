@@ -37,7 +37,7 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         group: group.into(),
         version: version.into(),
         resource: resource.into(),
-        // No resource has a subresource with two parts. So such a path later fails like a path with an unknown subresource.
+        // No resource has a subresource with two parts. So this path gets the same error as a path with an unknown subresource.
         subresource: below.join("/").into(),
         namespace: namespace.into(),
         name: name.into(),

@@ -106,7 +106,7 @@ async fn slices_have_a_limited_size() {
     assert_eq!(answer.body["message"], message);
 }
 
-/// Test that a CustomResourceDefinition, when it is created again, starts without the objects of the deleted one.
+/// Test that a CustomResourceDefinition that is deleted and created again has none of its earlier objects.
 #[tokio::test]
 async fn deleting_a_definition_takes_its_objects_with_it() {
     let mut server = support::Server::new();

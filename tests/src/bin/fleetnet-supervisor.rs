@@ -1,6 +1,6 @@
-//! Command that supervises one process for a test. The process has a separate process group. When the test ends, the
-//! supervisor kills that group with SIGKILL. The supervisor's standard input is a pipe from the test, and the kernel closes
-//! the pipe in whatever way the test ends.
+//! Command that supervises one process for a test. The process has a separate process group. When the test ends, the supervisor
+//! kills that group with SIGKILL. The supervisor's standard input is a pipe from the test. The kernel closes this pipe when the
+//! test ends, even if the test crashes.
 //!
 //! A parent-death signal is not enough: the kernel sends it when the *thread* that spawned the child ends, and each test is a
 //! thread.

@@ -49,7 +49,7 @@ struct Known {
     said: String,
 }
 
-/// Returns the normalized responses of a case, one document for each step.
+/// Returns the normalized responses of a case, one document for each call.
 #[must_use]
 pub fn normal(case: &Case, run: &CaseRun) -> Vec<Value> {
     let mut known = Known { said: said(case), times: Times::of(run), ..Known::default() };

@@ -44,7 +44,7 @@ fn file(table: &str) -> PathBuf {
     xtask::root().join(format!("tests/src/conformance/{table}.differs"))
 }
 
-/// Compares the known differences of a table with the file of these differences.
+/// Compares the known differences with the file `<table>.differs`.
 ///
 /// # Errors
 /// If the differences are not those of the file. The error shows both and explains how to renew the file.
@@ -103,7 +103,7 @@ fn failure(table: &str, changed: &[String]) -> String {
     )
 }
 
-/// Returns the content of the file with a table's differences. If there is no file, the table has no known differences.
+/// Returns the content of the file `<table>.differs`. Without this file there are no known differences, so the content is empty.
 fn read(table: &str) -> anyhow::Result<String> {
     let file = file(table);
     if !file.exists() {

@@ -82,7 +82,7 @@ pub fn case(seed: u64) -> Case {
     for line in 1..=CALLS {
         let line = usize::try_from(line).expect("a small number");
         let call = call(&mut random, kind, &kept);
-        // Do not store lists: other writers advance the resourceVersion of a list, so no later step may use it.
+        // Do not store lists: other writers advance the resourceVersion of a list, so no later call may use it.
         let is_list = call.method == "GET" && call.path.contains('?');
         let save = (!is_list).then(|| format!("s{line}"));
         kept.extend(save.clone());
@@ -199,7 +199,7 @@ pub fn shorter(case: &Case) -> impl Iterator<Item = Case> + '_ {
     })
 }
 
-/// Returns a case in the text form of the table.
+/// Returns a case as text, in the form of the files in `table/`.
 #[must_use]
 pub fn as_table(case: &Case) -> String {
     let mut text = format!("== {}\n", case.title);

@@ -22,7 +22,7 @@ use std::fmt;
 /// Case: calls that depend on each other, in a separate namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Name of the table's file with the case, without extension.
+    /// Name of the file in `table/` with the case, without extension.
     pub theme: String,
     /// Title of the case: the behaviour that the case shows.
     pub title: String,
@@ -58,7 +58,7 @@ pub struct Difference {
 pub enum Action {
     /// Sends a request with one response.
     Send(Call),
-    /// Repeats a request until its response has the code of the table, because a server may need a moment.
+    /// Repeats a request until its response has the expected code, because a server may need a moment.
     Await(Call),
     /// Opens a watch and reads events until the server ends the watch.
     Watch(Call),
@@ -83,7 +83,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns a request with a verb of the table, such as `POST` or `MERGE`.
+    /// Returns a request with one of the verbs that the files in `table/` use, such as `POST` or `MERGE`.
     ///
     /// # Errors
     /// If the verb does not exist.
@@ -106,7 +106,7 @@ impl Call {
     }
 }
 
-/// Abbreviations in the table, each with the path that replaces it.
+/// Abbreviations in the files of cases, each with the path that replaces it.
 const SHORT: [(&str, &str); 9] = [
     ("{cm}", "/api/v1/namespaces/{ns}/configmaps"),
     ("{pod}", "/api/v1/namespaces/{ns}/pods"),
@@ -119,14 +119,14 @@ const SHORT: [(&str, &str); 9] = [
     ("{crd}", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
 ];
 
-/// Replaces the table's abbreviations in a text.
+/// Replaces the abbreviations in a text of a case by the paths that they stand for.
 #[must_use]
 pub fn written_out(text: &str, namespace: &str) -> String {
     let long = SHORT.iter().fold(text.to_owned(), |text, (short, long)| text.replace(short, long));
     long.replace("{ns}", namespace)
 }
 
-/// Parses the cases of one file of the table.
+/// Parses the cases of one file in `table/`. `theme` is the name of the file.
 ///
 /// # Errors
 /// If a line is malformed.

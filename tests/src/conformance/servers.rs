@@ -1,4 +1,4 @@
-//! Servers of the conformance suite: memkube and real servers, with the custom kinds that the table uses.
+//! Servers of the conformance suite: memkube and real servers, with the custom kinds that the cases use.
 
 use super::normal::normal;
 use super::run::run_case;

@@ -11,7 +11,7 @@ pub(super) struct Events {
     read: Vec<u8>,
 }
 
-/// Events that a step has read from a watch.
+/// Result of reading events from a watch.
 #[derive(Default)]
 pub(super) struct Taken {
     /// Events in order. If the read ended too early, the last entry contains the reason.

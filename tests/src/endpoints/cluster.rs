@@ -110,14 +110,14 @@ impl Cluster {
         self.control_plane.audit().mark().await
     }
 
-    /// Returns a user's writes in the test's namespace since `mark`, without Events.
+    /// Returns a user's writes in the test's namespace after the position `mark`, without Events.
     pub async fn written_by(&self, user: &str, mark: Mark) -> anyhow::Result<Ledger> {
         let ledger = self.control_plane.audit().since(mark).await?.objects();
         Ok(ledger.of_user(user).filter(|entry| entry.namespace == self.namespace))
     }
 
-    /// Checks that the agent made exactly these writes in the test's namespace since `mark`, without Events. Each expected
-    /// entry is a count and a line of [`Ledger`], without the namespace.
+    /// Checks that the agent made exactly these writes in the test's namespace after the position `mark`, without Events. Each
+    /// expected entry is the number of writes, and a line in the text form of [`Ledger`] without the namespace.
     pub async fn agent_wrote(&self, mark: Mark, expected: &[(usize, &str)]) -> anyhow::Result<()> {
         let written = self.written_by(MEMBER_AGENT, mark).await?;
         let namespace = &self.namespace;

@@ -30,7 +30,8 @@ impl Marker {
         Ok(Self { exporter, importer, changes: 0 })
     }
 
-    /// Changes the marker's Service and waits until the importer has the change.
+    /// Changes the marker's Service and waits until the importer has this change. Then the agents have handled all earlier
+    /// changes too.
     pub async fn change(&mut self) -> anyhow::Result<()> {
         self.changes += 1;
         let address = format!("10.9.{}.{}", self.changes / 250, self.changes % 250 + 1);
@@ -41,8 +42,7 @@ impl Marker {
     /// Checks that a change of the marker costs `CHANGE` writes and that there are no other writes, so the fleet has
     /// settled.
     pub async fn is_settled(&mut self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
-        // Agents may still be making writes for earlier actions. When a change of the marker has arrived, these writes are
-        // done.
+        // Agents may still be making writes for earlier actions. These writes are done when the importer has the change.
         self.change().await?;
         let mark = env.backend.mark().await?;
         self.change().await?;

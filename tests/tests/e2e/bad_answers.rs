@@ -144,7 +144,8 @@ fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_
     })
 }
 
-/// Returns the number of the exporter's heartbeats (writes to its MemberAgent in the hub) that got this status since `mark`.
+/// Returns the number of the exporter's heartbeats (writes to its MemberAgent in the hub) after the position `mark` that got this
+/// status.
 async fn heartbeats(env: &Environment<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
     let namespace = &*env.members[0].hub_namespace;
     let ledger = env.backend.since(mark).await?;

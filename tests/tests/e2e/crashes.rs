@@ -105,7 +105,7 @@ impl CrashTest {
     }
 }
 
-/// Returns the shared state for proxies that ignore the writes for changes of the marker Service.
+/// Returns a new shared state for the proxies of one agent. The proxies ignore writes for the marker Service.
 fn line() -> Line {
     Line::but_for(Some(MARKER))
 }

@@ -28,7 +28,7 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// Name of this test. A marker in docs/install.md names the test that runs the commands below the marker.
+/// Name of this test. A comment in docs/install.md with this name comes before the commands that the test runs.
 const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop";
 
 /// Commands of docs/install.md for two clusters with one cluster id. The test runs these commands.

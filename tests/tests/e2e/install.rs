@@ -24,7 +24,7 @@ const MEMBER: &str = "west";
 /// Namespace of the users in the guide.
 const USERS: &str = "work";
 
-/// Name of this test. Markers in the documents name the test that runs the commands below the marker.
+/// Name of this test. A comment with this name in a document comes before the commands that the test runs.
 const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 
 /// Returns the code blocks of a document in `docs` that this test must run, in a language (`sh` or `console`).

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Milliseconds between the first claim and the second. The races use these values in turn.
+/// Milliseconds from the first claim to the second. Each race uses the next value of this list.
 const GAPS: [u64; 6] = [0, 5, 10, 15, 20, 25];
 const RECORD: &str = "networking.fleet.azure.com/service-in-use-by";
 
-/// Namespaces of the members in the hub. The name of the first claimer's namespace sorts after that of the second. So if the
-/// order of names decided between the claims, the second claimer would win and the test would fail.
+/// Namespaces of the members in the hub. In alphabetical order, the first claimer's namespace comes after the second claimer's.
+/// So if the order of names decided between the claims, the second claimer would win and the test would fail.
 const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";

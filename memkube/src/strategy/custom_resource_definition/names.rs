@@ -6,8 +6,8 @@ use crate::object::{Object, at, meta_text, text_at};
 use crate::registry::ResourceId;
 use std::cmp::Reverse;
 
-/// Returns reason and message of the condition `NamesAccepted` if another definition of the group already has one of the
-/// names.
+/// Returns reason and message of the condition `NamesAccepted` if another definition of the group already has one of the names.
+/// `None` if the names are free.
 pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String, String)> {
     let definitions = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let own = meta_text(object, "name");

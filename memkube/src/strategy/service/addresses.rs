@@ -51,7 +51,8 @@ fn keep_families(object: &mut Object, old: &Object) {
     }
 }
 
-/// Sets the families of a headless Service without a selector: its endpoints may have both families, even in an IPv4 cluster.
+/// Sets both IP families for a headless Service without a selector, because its endpoints may have both families, even in an IPv4
+/// cluster.
 fn cover_both_families(object: &mut Object) {
     let spec = spec_mut(object);
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("RequireDualStack"));

@@ -67,7 +67,7 @@ impl Setup {
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// Returns two ledgers with the writes of slices since `mark`: first of the agent, then of kube-controller-manager.
+    /// Returns two ledgers of writes to slices after the position `mark`: first of the agent, then of kube-controller-manager.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);
@@ -93,7 +93,7 @@ fn renewal(lease: &Lease) -> Option<MicroTime> {
     lease.spec.as_ref()?.renew_time.clone()
 }
 
-/// Watch of the Service `web`, one of whose pods becomes ready and not ready in turn.
+/// Watch of the Service `web`. One of its pods alternates between ready and not ready.
 pub(super) struct Flapping {
     routes: Routes,
     is_ready: bool,

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 const LEASE: &str = "fleetnet-endpointslices";
 /// Flags of the replicas. 30 s after the last renewal by a killed leader, the controller of another replica becomes active. In
 /// the first 15 s the leader's Lease expires. In the next 15 s (`--endpointslices-takeover-after`) the replica checks that no
-/// other controller changes a slice. The test's steps in this time are much shorter, even on a busy machine.
+/// other controller changes a slice. The actions of the test in these 30 s take much less time, even on a busy machine.
 const FLAGS: [(&str, &str); 6] = [
     ("--endpointslices", "auto"),
     ("--endpointslices-takeover-after", "15s"),
@@ -26,10 +26,10 @@ const FLAGS: [(&str, &str); 6] = [
 ];
 /// Addresses of pods that are ready all the time.
 const STEADY: [&str; 4] = ["10.1.0.1:8080", "10.1.0.3:8080", "10.1.0.5:8080", "10.1.0.6:8080"];
-/// Addresses of pods that become ready and not ready in turn. The pods are in two of the three slices.
+/// Addresses of pods that alternate between ready and not ready. The pods are in two of the three slices.
 const RESTLESS: [&str; 2] = ["10.1.0.2:8080", "10.1.0.4:8080"];
 
-/// Pods of the test. Two of them become ready and not ready in turn.
+/// Pods of the test. Two of them alternate between ready and not ready.
 struct Pods<'a>(&'a Workload);
 
 impl Pods<'_> {
