@@ -119,7 +119,9 @@ pub async fn measure(
     })
 }
 
-/// Makes changes by users and by the baseline in turns, half a period apart, so that agents and baseline have the same load.
+/// Makes changes at a steady rate, alternately by users for the agents and by the baseline. So agents and baseline have the same
+/// load. Returns the times of each pair of changes: the agents' times, which are `None` if the importer did not show
+/// the change, and the baseline's times.
 async fn in_turns(
     changes: &Arc<Changes>,
     baseline: &Arc<Baseline>,

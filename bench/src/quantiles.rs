@@ -14,7 +14,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Computes percentiles of durations by nearest rank.
+    /// Computes percentiles. Each percentile is one of the measured durations (nearest-rank method).
     #[must_use]
     pub fn of(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();

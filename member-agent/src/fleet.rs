@@ -78,8 +78,9 @@ impl Fleet {
         }
     }
 
-    /// Remembers the measured source generation of a deleted imported slice, because the annotation with the generation is
-    /// deleted with the slice. Forgets the generation when the hub removes the EndpointSliceImport.
+    /// If an imported slice was deleted, remembers the generation of its source slice whose latency was measured. The
+    /// annotation with this generation is deleted with the slice. If the hub removed the EndpointSliceImport, forgets the
+    /// generation.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
         let Change::Removed { name, .. } = change else { return };
         match source {
@@ -95,8 +96,8 @@ impl Fleet {
         }
     }
 
-    /// Records the measured source generation of an imported slice. Returns what the record had about the slice before. Keeps no
-    /// record of a slice that the hub does not distribute.
+    /// Records the generation of the source slice whose latency was measured when `slice` was imported. Returns what the record
+    /// had about the slice before. Keeps no record of a slice that the hub does not distribute.
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_distributed_slice(slice).is_none() {
@@ -112,7 +113,8 @@ impl Fleet {
         }
     }
 
-    /// Returns the user's object that Events about a key refer to.
+    /// Returns the user's object that Events about a key refer to, as kind, name and UID. `None` if the object does not exist,
+    /// or if the key has none.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name)?;

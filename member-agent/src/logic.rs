@@ -23,9 +23,10 @@ use tokio::sync::watch;
 pub struct Member {
     fleet: Fleet,
     endpoints: Option<Serving>,
-    /// Flow of the EndpointSlice controller's keys.
+    /// Flow (unit of fair queueing) of the Services whose slices the EndpointSlice controller makes.
     flow: FlowId,
-    /// Flow of the decision whether the EndpointSlice controller is active. The decision must not wait behind other keys.
+    /// Flow (unit of fair queueing) of the decision whether the EndpointSlice controller is active. It has its own flow, so
+    /// that the decision does not wait behind other keys.
     takeover_flow: FlowId,
 }
 

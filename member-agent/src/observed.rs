@@ -1,12 +1,13 @@
-//! Source generations of imported slices whose latency this process has measured.
+//! Record of the imported slices whose latency this process has measured, each with the generation of its source slice.
 //!
-//! If somebody deletes an imported slice, the agent creates the slice again, without the annotation that has the measured
-//! generation. This record prevents a second sample for the same generation.
+//! The annotation of an imported slice also has this generation. If somebody deletes the slice, the agent creates the slice
+//! again without the annotation. This record prevents a second sample for the same generation.
 
 use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
-/// Measured source generation of each imported slice, by the name of the slice. Kept while the hub distributes the slice.
+/// Generation of the source slice whose latency was measured, by the name of the imported slice. Kept while the hub distributes
+/// the slice.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(BTreeMap<Text, i64>);
 
@@ -22,7 +23,7 @@ pub(crate) enum Known {
 }
 
 impl Observed {
-    /// Records a measured generation. Returns what the record had about the slice before.
+    /// Records that the latency of this generation was measured. Returns what the record had about the slice before.
     pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Known {
         match self.0.insert(slice.clone(), generation) {
             None => Known::Nothing,

@@ -95,10 +95,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the faults (deliberate errors) that marks in the source describe, each with its tests.
+/// Returns the faults (deliberate errors) that comments in the source describe, each with its tests.
 ///
 /// # Errors
-/// If a mark is malformed or has no test.
+/// If such a comment is malformed, or its fault has no test.
 pub(crate) fn planned_faults() -> anyhow::Result<Vec<Planned>> {
     behaviour::planned_faults(&Tree::read(&root())?)
 }

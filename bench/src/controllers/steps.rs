@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(1_300);
 /// Time limit for the start of a controller.
 const START: Duration = Duration::from_secs(120);
 
-/// One cluster of the comparison, with its controller and its samples.
+/// One cluster of the comparison, with its controller and the controller's results so far.
 pub struct Controller {
     cluster: Cluster,
     running: Option<Running>,
@@ -29,7 +29,7 @@ pub struct Controller {
     figures: Figures,
 }
 
-/// Runs all steps, alternating between the controllers, and returns the report.
+/// Runs all steps of the comparison. Each step runs for both controllers before the next step starts. Returns the report.
 pub async fn both(controllers: &mut [Controller], size: Size) -> anyhow::Result<Report> {
     for each in &mut *controllers {
         each.start(size.services, size.pods).await?;

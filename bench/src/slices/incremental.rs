@@ -78,7 +78,8 @@ fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     Some((&before[only(before, after)?], &after[only(after, before)?]))
 }
 
-/// Returns a copy of `pod` that matches `endpoint` of a slice. `None` if the endpoint does not determine a pod.
+/// Returns the pod in the state that its endpoint in a slice shows. The other fields are those of `pod`. `None` if the endpoint
+/// has no reference to a pod, or several addresses.
 fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else { return None };
     let TargetRef { name, uid, .. } = &**target;

@@ -52,7 +52,8 @@ impl Meter {
         })
     }
 
-    /// Runs the work in batches of increasing size, so that the clock is read rarely.
+    /// Runs the work in batches of increasing size, so that the clock is read rarely. Returns the number of runs, and the
+    /// processor time of all runs.
     fn time(self, mut repeat: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<(u64, Duration)> {
         let began = processor_time();
         let (mut done, mut batch) = (0, 2);

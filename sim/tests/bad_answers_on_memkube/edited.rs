@@ -15,7 +15,8 @@ use tokio::time::sleep;
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// Time limit for the repair of an edit.
 const REPAIRED: Duration = Duration::from_secs(10);
-/// Time between two edits. After this time, agents no longer count the next edit as part of a dispute.
+/// Time between two edits. After this time, agents do not treat the next edit as a dispute, in which another writer undoes
+/// their writes again and again.
 const APART: Duration = Duration::from_secs(60);
 /// Maximum number of writes that all agents together may make after an edit.
 const WRITES: usize = 16;
@@ -396,8 +397,8 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
             object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
             object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
             object(json!({"metadata": {"labels": null}})),
-            // Agents keep an edit of this annotation: it only records the measured generation, and the next change of the slice
-            // overwrites it.
+            // Agents keep an edit of this annotation. It only records the generation of the source slice whose latency was
+            // measured. The next change of the slice overwrites it.
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", json!("2")),

@@ -67,7 +67,7 @@ impl Choice {
     }
 }
 
-/// True if a line changed between the fault's mark and the end of the code that the fault replaces.
+/// True if a line changed between the comment that describes the fault and the end of the code that the fault replaces.
 fn touches(fault: &Fault, changed: &Changed) -> anyhow::Result<bool> {
     let Some(ranges) = changed.get(&fault.file) else { return Ok(false) };
     let text =

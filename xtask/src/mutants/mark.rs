@@ -24,7 +24,7 @@ pub(crate) struct Fault {
     pub(crate) test: Option<String>,
     /// Path of the file in which to plant the fault, from the root.
     pub(crate) file: String,
-    /// Line of the fault's mark, from 1.
+    /// Line of the comment that describes the fault, from 1.
     pub(crate) line: usize,
     old: String,
     new: String,
@@ -33,7 +33,7 @@ pub(crate) struct Fault {
 const BEGIN: &str = "// fault ";
 const BECOMES: &str = " ~>";
 
-/// True if a line of source is the mark of a fault (a deliberate error).
+/// True if a line of source is a mark: a comment that describes a fault (a deliberate error) in the line below.
 pub(crate) fn is_mark(line: &str) -> bool {
     line.trim_start().starts_with(BEGIN)
 }
@@ -85,7 +85,7 @@ impl Fault {
         self.file.split('/').next().unwrap_or_default()
     }
 
-    /// Returns the change of the fault, as written in its mark.
+    /// Returns the fault's change of the code, in the form in which the comment above the code describes the change.
     pub(crate) fn change(&self) -> String {
         format!("{}{BECOMES} {}", self.old, self.new)
     }
@@ -93,7 +93,7 @@ impl Fault {
     /// Returns the range of bytes in the file that the fault replaces.
     ///
     /// # Errors
-    /// If the code to replace is not in the line below the mark.
+    /// If the code to replace is not in the line below the comment that describes the fault.
     pub(crate) fn place(&self, text: &str) -> anyhow::Result<std::ops::Range<usize>> {
         let mark: usize = text.split_inclusive('\n').take(self.line - 1).map(str::len).sum();
         let comments = text[mark..].split_inclusive('\n').take_while(|line| line.trim_start().starts_with("//"));
@@ -108,7 +108,7 @@ impl Fault {
     /// Returns the file's text with the fault planted.
     ///
     /// # Errors
-    /// If the code to replace is not in the line below the mark.
+    /// If the code to replace is not in the line below the comment that describes the fault.
     pub(crate) fn applied(&self, text: &str) -> anyhow::Result<String> {
         let place = self.place(text)?;
         Ok(format!("{}{}{}", &text[..place.start], self.new, &text[place.end..]))

@@ -20,7 +20,8 @@ use syn::visit::{self, Visit};
 /// Environment variable with the number of the fault to switch on.
 pub(super) const VARIABLE: &str = "FLEETNET_PLANTED_FAULT";
 
-/// Function that each crate with faults gets at the end of its root file.
+/// Function that is added to the root file of each crate with faults. Its result is the number of the fault that is switched
+/// on, or 0.
 pub(super) const FUNCTION: &str = r#"
 pub(crate) fn planted_fault() -> u32 {
     static NUMBER: std::sync::OnceLock<u32> = std::sync::OnceLock::new();

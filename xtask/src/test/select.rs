@@ -17,7 +17,7 @@ pub(crate) struct Selection {
     shard: Option<Shard>,
 }
 
-/// Part of all names, such as 2 of 3. A name is in the same part every time.
+/// One of several parts into which all names of tests are divided, such as part 2 of 3. A name is in the same part every time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shard {
     index: u64,

@@ -70,10 +70,10 @@ pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns all faults (deliberate errors) that can be planted in the source, each with its tests.
+/// Returns all faults (deliberate errors) that comments in the source describe, each with its tests.
 ///
 /// # Errors
-/// If a mark is malformed or has no test. The error is about the first such mark.
+/// If such a comment is malformed, or its fault has no test. The error is about the first such comment.
 pub(super) fn planned_faults(tree: &Tree) -> anyhow::Result<Vec<Planned>> {
     let planned = faults(tree)?.into_iter().map(|fault| {
         let tests = tests_of_fault(tree, &fault).with_context(|| format!("{}:{}", fault.file, fault.line))?;
@@ -92,7 +92,8 @@ fn faults(tree: &Tree) -> anyhow::Result<Vec<Fault>> {
 
 /// Returns the tests that must detect a fault (a deliberate error), as (folder of the package, `file::test`).
 ///
-/// If the mark names a test, returns this test. Otherwise returns the tests of the fault's rule that are in the fault's package.
+/// If the comment that describes the fault names a test, returns this test. Otherwise returns the tests of the fault's rule
+/// that are in the fault's package.
 fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, String)>> {
     let known = tests_of(tree);
     if let Some(test) = &fault.test {

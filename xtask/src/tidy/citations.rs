@@ -13,7 +13,8 @@ const OURS: [&str; 2] = [".rs", ".md"];
 const OTHERS: [&str; 6] = [".yaml", ".toml", ".json", ".go", ".sh", ".txt"];
 /// Phrases that cite documents outside of the repository.
 const ELSEWHERE: [&str; 2] = ["the spec", "the design"];
-/// Words after `the spec` that make the phrase mean a field of a Kubernetes object. The phrase is then allowed.
+/// Words that may follow the first phrase of [`ELSEWHERE`]. With such a word, the phrase means a field of a Kubernetes object,
+/// and is allowed.
 const FIELD: [&str; 3] = [" of ", " field", "'s "];
 
 /// Returns relative links of documents to files or headings that do not exist.

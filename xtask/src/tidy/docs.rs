@@ -63,7 +63,8 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns commands in prose that have no marker directly behind them.
+/// Returns commands in prose without a marker directly behind them. A marker names the test that runs the command, or the
+/// reason why no test runs it.
 pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -97,7 +98,8 @@ fn is_variable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Returns the error if the line before a block of commands is not a valid marker.
+/// Returns the error if the line before a block of commands is not a valid marker. A marker names the test that runs the
+/// commands, or the reason why no test runs them.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
     marked(line, known).map(|wrong| match wrong.as_str() {
         UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
@@ -107,7 +109,8 @@ fn wrong(line: &str, known: &Tests) -> Option<String> {
 
 const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
 
-/// Returns the error if the text is not a valid marker of a command.
+/// Returns the error if `marker` is not a valid marker. A marker names the test that runs the commands, or the reason why no
+/// test runs them. The test must be one of `known`.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
     let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (said(RUN_BY), said(NOT_RUN)) {

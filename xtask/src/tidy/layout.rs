@@ -88,7 +88,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// True for characters before a match that make the match a part of a longer name.
+/// True for a character that cannot be directly before a path. After such a character, the text is a part of a longer name.
 fn goes_on(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '}' | '>')
 }

@@ -43,7 +43,7 @@ pub(super) struct Function {
     pub(super) name: String,
     /// Line of the function's `fn`, from 1.
     pub(super) line: usize,
-    /// Number of the function's lines, from `fn` to its last brace, without marks of faults.
+    /// Number of the function's lines, from `fn` to its last brace. Comments that describe faults are not counted.
     pub(super) lines: usize,
     /// True if the function has the attribute `#[test]` or `#[tokio::test]`.
     pub(super) is_test: bool,

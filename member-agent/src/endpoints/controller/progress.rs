@@ -20,7 +20,8 @@ pub(super) struct Progress {
     /// True if no Service, pod or Node has changed since the latest plan, so the next plan only repairs foreign writes to
     /// slices. False after a write that failed because of a foreign write.
     pub(super) has_no_news: bool,
-    /// True if the current sync publishes a change of a Service, pod or Node. False if the sync only repairs foreign writes.
+    /// True if the present writes publish a change of a Service, pod or Node. False if they only repair foreign writes to
+    /// slices.
     pub(super) carries_news: bool,
     /// Slices that must still be written to publish the change of a Service, pod or Node. Slices with a write in flight are
     /// included.
@@ -34,11 +35,11 @@ pub(super) struct Progress {
     pub(super) reported: Vec<PlanError>,
 }
 
-/// Deletes of slices that must wait until other slices are written.
+/// Round of writes for one Service: writes that must succeed before slices are deleted, and the deletes that wait for them.
 ///
-/// The deletes of a plan wait for all creates and updates of the same plan. If pods change faster than writes finish, every plan
-/// has updates, so its deletes would never run. Therefore the deletes of a plan wait only for the writes that the same plan
-/// requires. Once these writes have succeeded, a later plan runs the deletes, together with its own updates.
+/// The deletes of a plan wait for all creates and updates of the same plan. If pods change faster than writes finish, every
+/// plan has updates, so its deletes would never run. Therefore the deletes of a plan wait only for the writes that the same
+/// plan requires. Once these writes have succeeded, a later plan runs the deletes, together with its own updates.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Slices whose writes have not succeeded yet.

@@ -1,14 +1,16 @@
-//! Start and end of each sync of a Service, for the metrics ([`Syncs`]).
+//! Start and end of each sync of a Service ([`Syncs`]). The metrics of the controller count syncs.
 //!
-//! kube-controller-manager finishes one plan before the next one. Here a Service is also planned while writes are in flight. So
-//! for these metrics, a sync includes the writes of one plan, and of later plans until another change.
+//! In kube-controller-manager, a sync is one plan and its writes, because it finishes one plan before the next one. Here a
+//! Service is also planned while writes are in flight. So a sync here is the writes of one plan, and the writes of later plans
+//! until another change.
 
 use endpointslice::plan::Plan;
 use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Syncs of one Service, for the metrics.
+/// Record of the syncs of one Service, for the metrics. A sync starts with the first write after a change. The sync ends when
+/// nothing is left to write, or when a write fails.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
     /// Latest plan with writes, kept until its first write is sent.
@@ -23,7 +25,7 @@ pub(super) struct Syncs {
     under_way: BTreeSet<Arc<str>>,
 }
 
-/// Sync that has not ended yet.
+/// Sync that has not ended yet. A sync is the writes of the plan that started the sync, and the writes of later plans.
 #[derive(Debug)]
 struct Sync {
     begun: Begun,

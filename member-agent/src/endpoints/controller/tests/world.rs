@@ -29,7 +29,8 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 const BACK_OFF: Duration = Duration::from_millis(20);
 /// Shortest delay until the next plan, if a plan requests a time for it. The engine has the same limit.
 const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Number of steps after which the test of a cluster that does not settle fails.
+/// Maximum number of steps (plans, events and responses) until the cluster has settled. If more steps are needed, the test
+/// fails.
 const MOST_STEPS: usize = 20_000;
 
 /// Simulated outcome of a write that the controller sends.
