@@ -15,8 +15,7 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::{ObjectName, WatchState};
 
-/// Returns the objects in importing member-1 to which imported slices of `work/app` belong: MultiClusterService, ServiceImport
-/// and derived Service.
+/// Returns the MultiClusterService, ServiceImport and derived Service with which member-1 imports `work/app`.
 fn imported() -> [Object; 3] {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -101,14 +100,14 @@ fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_th
         let plan = planned(view, &key(given));
         events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
-    // The agent imported this generation while the address was permitted. Now the address is forbidden, for example because an
-    // operator has configured address ranges.
+    // The agent imported source generation 4 with both addresses. Since then the second address has become forbidden, for
+    // example by address ranges that an operator configured.
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(imported_as(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
-    // Another writer changed the addresses of the distributed slice, but not its source generation. The agent must check the
-    // addresses although it has already imported this generation.
+    // Another writer changed the addresses of the distributed slice, but not the source generation in it. The agent must check
+    // the addresses although it has already imported this generation.
     let first = given(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     let forged = given(&["10.0.0.2", "127.0.0.1"], 4);

@@ -1,5 +1,5 @@
-//! Tests of random histories with two faults: finalizers of other controllers keep objects that are being deleted, and namespaces
-//! are deleted and created again. After the faults end, each fleet settles as in a history without faults.
+//! Tests of random histories in which deletions do not complete: finalizers of other controllers keep the deleted objects, and
+//! namespaces are deleted and created again. After all this ends, each fleet reaches the same state as without it.
 
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Event of a history: a normal event, or the start or end of a fault.
+/// Event of a history: a normal event, or an event that starts or ends an obstacle to deletions.
 #[derive(Clone, Debug)]
 pub(crate) enum Blocked {
     Usual(Event),
@@ -26,7 +26,7 @@ pub(crate) enum Blocked {
     },
     /// Removes all finalizers of other controllers.
     LetGo,
-    /// Deletes the namespace `work` in the hub, or the namespace `fleet-system` in a member.
+    /// Deletes the namespace `work` if the cluster is the hub, or the namespace `fleet-system` if it is a member.
     Vanish {
         who: usize,
     },
@@ -45,7 +45,7 @@ pub(crate) fn a_blocked_event() -> impl Strategy<Value = Blocked> {
     ]
 }
 
-/// Current faults: objects with a finalizer of another controller, and missing namespaces.
+/// Obstacles at present: objects with a finalizer of another controller, and missing namespaces.
 #[derive(Default)]
 pub(crate) struct BlockingReasons {
     held: BTreeSet<(Who, Kind, ObjectName)>,
@@ -81,7 +81,8 @@ impl BlockingReasons {
         }
     }
 
-    /// Runs the fleet until it settles, then ends all faults.
+    /// Runs the fleet until no step is possible. Then removes the finalizers of other controllers, and creates the missing
+    /// namespaces again.
     pub(crate) fn end(&mut self, world: &mut World) {
         world.run();
         self.remove_finalizer(world);

@@ -44,8 +44,8 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// Adds a finalizer of another controller to an object, so that a deletion of the object does not complete. If `held` is false,
-/// removes the finalizers of other controllers.
+/// If `held` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
+/// Otherwise removes the finalizers of other controllers.
 fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -341,7 +341,7 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
     let kinds: Vec<Kind> = planned.iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "its stamp, and nothing about the import: {planned:#?}");
-    // If the Service has no export, the plan deletes the ServiceImport.
+    // The last export is gone, so the plan deletes the ServiceImport.
     let import = service_import("work/app");
     let view = hub_view([import.clone().object()]);
     let planned = writes(&view, &hub::Key::Service(named("work/app")));

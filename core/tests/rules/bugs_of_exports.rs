@@ -306,9 +306,9 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
     }
 }
 
-/// Returns a fleet in which two members export the same ports. Then the Service of member-2 is deleted, and created again with
-/// other ports. Meanwhile the agent of member-2 crashes after `writes` writes, and restarts at the end. If `at_once` is true, the
-/// Service is created again at once, otherwise only after the crash.
+/// Returns a fleet in which member-1 and member-2 export the same ports. Then the Service of member-2 is deleted and created
+/// again with other ports: at once if `at_once` is true, otherwise after the crash. The agent of member-2 crashes after
+/// `writes` writes, and restarts at the end.
 fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u64) -> World {
     let anew = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);

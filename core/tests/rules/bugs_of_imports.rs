@@ -61,8 +61,8 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
         world.restart_all();
         world.run();
         assert_eq!(world.lines_since(mark), [""; 0], "seed {seed}: nobody fights for a name");
-        // If export and import of one Service are removed, the import of the other Service does not change. In one of the two
-        // cases, the removed derived Service is the one whose name has no suffix.
+        // If export and import of one of the two Services are removed, the import of the other stays. `gone` is the index of
+        // the removed one. One of the two has a derived Service without a suffix in its name, so both are tried.
         for gone in 0..2 {
             let mut world = world.clone();
             world.delete(Who::Member(0), Kind::ServiceExport, &named(ALIKE[gone]));

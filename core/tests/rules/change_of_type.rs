@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
-/// Limit of steps. A fleet that makes more steps does not settle, and its test fails. Each change of type takes fewer steps.
+/// Limit of steps: more steps mean that the fleet never comes to rest, and the test fails. Each change of type takes fewer
+/// steps.
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
@@ -50,7 +51,7 @@ fn importers(world: &World) -> Vec<ClusterId> {
     import_in_hub(world, "work/app").expect("it is exported").claims.importers.values().cloned().collect()
 }
 
-/// Runs the fleet until it settles, and asserts after each step that member-2 imports all exported endpoints.
+/// Runs the fleet until no step is possible, and asserts after each step that member-2 imports all exported endpoints.
 fn run_with_endpoints(world: &mut World, case: &str) {
     for _ in 0..STEPS_MAX {
         if !world.step() {
@@ -122,7 +123,7 @@ fn where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_g
         turn(&mut world, 1, ConsumerType::LoadBalancer);
         run_with_endpoints(&mut world, &case);
         assert_waits_beside(&world, &case);
-        // Agents that restart now write nothing. The order in which their watches complete does not matter.
+        // All agents restart and write nothing. Their watches may list the objects in any order.
         let mark = world.ledger.len();
         world.restart_all();
         world.run_for(2 * GRACE_MICROS);
@@ -141,13 +142,13 @@ fn where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_g
     }
 }
 
-/// Returns the number of steps until the fleet settles, with the steps in a fixed order.
+/// Returns the number of steps until no step is possible, with the steps in a fixed order.
 fn steps_of(mut world: World) -> usize {
     (0..STEPS_MAX).find(|_| !world.step()).expect("it ends")
 }
 
-/// Case of a change of type: the name of the case, a fleet in which a user has just requested LoadBalancer, and the check of the
-/// settled fleet.
+/// Case of a change of type, with three parts: its name, a fleet in which a user has just requested LoadBalancer, and the check
+/// of this fleet after its last step.
 type Turned = (&'static str, World, fn(&World, &str));
 
 fn turned() -> [Turned; 2] {
@@ -211,8 +212,8 @@ fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_no
 
 // === A hub agent of the previous version, which grants either all claims of a member or none ===
 
-/// Handles claims as the hub agent of the previous version did: if it grants one claim of a member, it grants all claims of this
-/// member. Returns true if an object changed.
+/// Handles claims as the hub agent of the previous version did: it grants either all claims of a member or none. Returns true
+/// if an object changed.
 fn previous_hub(world: &mut World) -> bool {
     let Some(import) = import_in_hub(world, "work/app").cloned() else { return false };
     let all: Vec<InternalServiceImport> =
@@ -351,8 +352,8 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
-    // The user has changed the type back to ClusterIP. The agent keeps the newer claim and changes its type: the older claim
-    // cannot stay instead, because the agent may already have sent its deletion.
+    // The user has changed the type back to ClusterIP. The agent changes the type of the newer claim and keeps it. It cannot
+    // keep the older claim instead, because a delete of that claim may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
     assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
@@ -405,8 +406,8 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
-    // A later claim of another member is not granted. When the shared claim is gone, member-2 is the only importer. A
-    // ServiceImport with a single importer has the Go form, so it no longer names the exclusive importer.
+    // A later claim of another member is not granted. Without the shared claim, member-2 is the only importer. Then the
+    // ServiceImport has the Go form, which does not name the exclusive importer.
     let granted = second.clone().with_status(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);

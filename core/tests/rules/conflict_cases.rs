@@ -1,5 +1,5 @@
-//! Random cases of conflict resolution. A case has exports of one Service, their ServiceImport, and events that happen after the
-//! hub agent starts.
+//! Random cases of conflict resolution. A case has exports of one Service and their ServiceImport, as the hub agent finds them
+//! when it starts, and events that happen later.
 
 use crate::support::build::{
     BuildService, IntoObject, conflict, in_hub_of, internal_export, named, no_conflict, port, resolved, seconds,
@@ -15,11 +15,13 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
-/// Time of every event in a case. No time passes, so the times that the hub agent writes do not depend on the order of events.
+/// Time of all events in a case. The time never changes, so the times that the hub agent writes do not depend on the order of
+/// events.
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PORT_LISTS: usize = 7;
 
-/// Returns one of [`PORT_LISTS`] lists of ports. Lists 0 and 1 are equal for conflict resolution, and so are lists 2 and 3.
+/// Returns the list of ports with the index `which`, from 0 to 6. Lists 0 and 1 are equal for conflict resolution, and so are
+/// lists 2 and 3.
 pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     let http = port("http", 80);
     match which {
@@ -55,7 +57,7 @@ pub(crate) enum Stamp {
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
     pub(crate) cluster: usize,
-    /// True if this is a second export of the same cluster.
+    /// True if this is the second of two exports of the same cluster.
     pub(crate) second: bool,
     pub(crate) ports: usize,
     pub(crate) stamp: Stamp,
@@ -67,7 +69,8 @@ pub(crate) struct Offer {
     pub(crate) conflict_before: Option<bool>,
 }
 
-/// Event that happens to the export of a cluster after the hub agent has started.
+/// Event that happens to the export of a cluster after the hub agent has started: the export is created or deleted, or gets
+/// other ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Later {
     Joins { ports: usize },
@@ -78,8 +81,8 @@ pub(crate) enum Later {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) offers: Vec<Offer>,
-    /// ServiceImport that exists at the start: the clusters in its status, and the index of the list of ports in its status (see
-    /// [`ports`]).
+    /// ServiceImport that exists at the start: the indexes of the clusters in its status, and the index of the list of ports in
+    /// its status (see [`ports`]). `None` if there is no ServiceImport.
     pub(crate) import: Option<(Vec<usize>, usize)>,
     /// Events after the start of the hub agent, at most one for each cluster.
     pub(crate) later: BTreeMap<usize, Later>,
@@ -158,7 +161,7 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     [accepted, older]
 }
 
-/// True if the outcome depends on the order of two events. There are two such cases:
+/// True if the outcome of conflict resolution depends on the order of two events. There are two such cases:
 ///
 /// - A cluster creates an export again. The create succeeds only after the old export with this name is gone.
 /// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted. The agent may

@@ -63,8 +63,8 @@ fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
     first
 }
 
-/// Returns clusters with their ports, ordered by the start time of the port set, oldest first. This function does not use the
-/// code under test.
+/// Returns clusters with their ports, in the order of the start times of the port sets, oldest first. This function does not
+/// use the code under test.
 fn ranked<'a>(
     stamps: impl Iterator<Item = (Timestamp, &'a ClusterId, &'a [ServicePort])>,
 ) -> Vec<(ClusterId, Vec<ServicePort>)> {
@@ -92,8 +92,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
         match offer.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
-            // The annotation is of earlier ports: the ports changed while a Go hub agent ran, and the Go hub agent accepted the
-            // new ports. So the start time in the annotation still counts.
+            // The annotation has the start time of earlier ports. The ports changed while a Go hub agent ran, and this agent
+            // accepted the new ports. So the start time in the annotation still counts.
             Stamp::Stale(since) if !turned && by_go && offer.conflict_before == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
@@ -104,7 +104,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Asserts that the outcomes of conflict resolution in the next writes of the hub agent are correct for all objects in its view.
+/// Asserts that the writes which the hub agent has just planned have the right outcomes of conflict resolution, judged by the
+/// objects in its view.
 fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -146,7 +147,7 @@ fn assert_new_verdicts_are_true(world: &World) {
     }
 }
 
-/// Runs a case until the fleet settles. The seed decides the order of steps, duplicate watch events and restarts of the hub
+/// Runs a case until no step is possible. The seed decides the order of steps, duplicate watch events and restarts of the hub
 /// agent.
 fn play(case: &Case, seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
@@ -201,8 +202,8 @@ fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
     (conflict.observed_generation >= export.meta.generation).then_some(conflict.status.as_str())
 }
 
-/// Asserts that the ServiceImport in the settled hub is as expected, and that the status of every export has the expected outcome
-/// of conflict resolution.
+/// Asserts that after the last step the ServiceImport in the hub is as expected. The status of every export must have the
+/// expected outcome of conflict resolution.
 fn assert_ends_right(case: &Case, world: &World) {
     let end: Vec<Object> = world.hub.all().cloned().collect();
     let (clusters, ports) = expected(case, &end);
@@ -230,7 +231,7 @@ fn assert_ends_right(case: &Case, world: &World) {
     }
 }
 
-/// Returns the classes of situations that a case covers.
+/// Returns the names of the situations that a case covers.
 fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
     let any = |test: &dyn Fn(&Offer) -> bool| case.offers.iter().any(test);
     let later = |test: &dyn Fn(&Later) -> bool| case.later.values().any(test);
@@ -366,7 +367,6 @@ fn set_ports(world: &mut World, name: &ObjectName, ports: &[ServicePort]) {
     });
 }
 
-/// Returns all permutations of the indices below `length`.
 fn permutations(length: usize) -> Vec<Vec<usize>> {
     if length == 0 {
         return vec![Vec::new()];
@@ -382,8 +382,9 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // For each export: its cluster, its list of ports, and the start time of its port set in seconds. The clock starts at second
-    // 1000, so each start time is later than the creation of its export. An earlier start time would not count.
+    // For each export: the index of its cluster, the index of its list of ports, and the start time of its port set in seconds.
+    // The clock starts at second 1000, so each start time is later than the creation of its export. An earlier start time would
+    // not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());

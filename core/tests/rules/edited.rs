@@ -1,8 +1,11 @@
 //! Tests of random histories in which another writer edits the agents' objects. Meanwhile users change their objects, agents
-//! restart, and namespaces are deleted and created. The fleets still settle.
+//! restart, and namespaces are deleted and created. At the end, the fleets are still in the state that the users requested.
 //!
-//! The tests omit edits that agents do not repair: edits of finalizers and labels of users' objects and derived Services, of the
-//! owner of a ServiceImport, and of fields that the API server keeps immutable.
+//! The tests omit edits that agents do not repair:
+//!
+//! - edits of finalizers and labels of users' objects and derived Services;
+//! - edits of the owner of a ServiceImport;
+//! - edits of fields that the API server keeps immutable.
 
 use crate::blocked::{Blocked, BlockingReasons, a_blocked_event};
 use crate::histories::{MEMBERS, happen, prelude};
@@ -184,7 +187,8 @@ fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Applies an edit to an object of the agents. Returns the name of the edit and the kind; `None` if no object changed.
+/// Applies the edit with the index `index` to the object with the index `which`, among all objects of the agents. Returns the
+/// name of the edit and the kind of the object; `None` if no object changed.
 fn edit(world: &mut World, index: usize, which: usize) -> Option<(&'static str, Kind)> {
     let edits = edits();
     let (what, kind, change) = edits[index % edits.len()];

@@ -27,7 +27,6 @@ use std::collections::BTreeMap;
 
 // === Names that other objects already have ===
 
-/// Asserts that the plan of a key has no writes.
 fn settles(view: &View, key: &Key) {
     let left: Vec<_> = writes(view, key);
     assert_eq!(left, [], "what was told is not told again");
@@ -180,8 +179,8 @@ fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     reported
 }
 
-/// Returns the number of changes of users' conditions, by the object's UID and the condition's reason. A new message with the
-/// same reason counts too. `changes` are the changes that watches delivered.
+/// Returns how often a condition of a user's object changed, by the object's UID and the condition's reason. A new message with
+/// the same reason counts too. `changes` are the changes that watches delivered.
 fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), usize> {
     let mut held: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();

@@ -28,7 +28,7 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
-/// Returns the condition with second 20 as its last transition. The tests plan in this second.
+/// Returns the condition with second 20 as its last transition time. The plans of these tests are made in this second.
 fn now(condition: Condition) -> Condition {
     Condition { last_transition: seconds(20), ..condition }
 }
@@ -200,7 +200,6 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     assert_eq!(writes(&view, &app()), []);
 }
 
-/// Returns the Service `work/app` with this many ports.
 fn with_ports(count: i32) -> Service {
     let ports: Vec<ServicePort> = (1..=count).map(|number| port(&format!("port-{number}"), number)).collect();
     service("work/app").ports(&ports)

@@ -330,7 +330,7 @@ fn imports(world: &World) -> Vec<SliceContent> {
     world.members[1].cluster.all().filter_map(slice).collect()
 }
 
-/// Classes that the random cases of this file must cover.
+/// Situations that the random cases of this file must cover.
 const SHOWN: [&str; 4] = ["a slice arrives", "no slice arrives", "IPv6 arrives", "session affinity arrives"];
 
 #[test]
@@ -352,7 +352,7 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, given_six);
 
-        // The import depends only on the current features, not on the features announced before. After the fleet has settled,
+        // The announced features change. The import must depend only on the current features, not on earlier ones. Afterwards,
         // restarted agents write nothing.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));

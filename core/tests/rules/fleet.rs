@@ -17,7 +17,6 @@ pub(crate) fn export(world: &mut World, member: usize, path: &str, number: i32, 
     world.create(who, service_export(path).object());
 }
 
-/// Returns the number of objects of a kind in a cluster.
 pub(crate) fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()
 }
@@ -124,8 +123,8 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// Adds a finalizer of another controller to an object, so that a deletion of the object does not complete. If `held` is false,
-/// removes the finalizers of other controllers.
+/// If `held` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
+/// Otherwise removes the finalizers of other controllers.
 pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };

@@ -1,9 +1,9 @@
-//! Tests of random histories in which agents announce other features, or stop announcing features. Meanwhile users make a Service
-//! headless and back, change the type of imports, and create and delete slices, and agents crash. At the end every importer has
-//! everything that exporter, hub and importer all support. Agents write for a peer only what the peer announced, and a restart
-//! writes nothing.
+//! Tests of random histories in which agents announce other features, or stop announcing features. Meanwhile users make a
+//! Service headless and back, change the type of imports, and create and delete slices, and agents crash.
 //!
-//! The test counts the classes of situations that its cases cover, and fails if a class is rare.
+//! At the end every importer has everything that exporter, hub and importer all support. Agents write for a peer only what the
+//! peer announced, and a restart writes nothing. The test also counts which situations its random cases cover, and fails if one
+//! of them is rare.
 
 use crate::fleet::{derived, mcs_of};
 use crate::support::build::{
@@ -27,7 +27,7 @@ const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 
 /// Number of members. The first member exports, the others import.
 const MEMBERS: usize = 3;
 const IMPORTERS: std::ops::Range<usize> = 1..MEMBERS;
-/// Time in microseconds that is longer than any wait of an agent.
+/// Time in microseconds after which no agent waits any more.
 const LONG_MICROS: i64 = 600_000_000;
 
 #[derive(Clone, Debug)]
@@ -122,8 +122,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // In half of the cases the Service has no session affinity. Then a change of features changes no claim, so the slices
-            // cannot be updated as the result of a changed claim.
+            // In half of the cases the Service has no session affinity. Then a change of features does not change the status of
+            // a claim. So such a change cannot be the reason that slices are updated.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -134,9 +134,8 @@ impl Fleet {
         fleet.world.create(Who::Member(0), export.object());
         (0..2).for_each(|index| fleet.set_slice(index, true));
         for importer in IMPORTERS {
-            // In some cases all members request LoadBalancer from the start, so that members without an import wait for the
-            // exclusive claim. A member that first requests ClusterIP never waits without an import: it keeps its import when the
-            // type changes.
+            // In a third of the cases all members first request LoadBalancer. Then a member without the exclusive claim waits
+            // without an import. A member that first requests ClusterIP keeps its import when it requests LoadBalancer later.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
             let mcs = mcs("work/app").consumed_as(consumer);
             fleet.world.create(Who::Member(importer), mcs.object());
@@ -234,7 +233,7 @@ impl Fleet {
         sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
     }
 
-    /// Asserts that an importer has every part of the export that both hub and importer support. Returns the classes of
+    /// Asserts that an importer has every part of the export that both hub and importer support. Returns the names of the
     /// situations that this importer shows.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
@@ -288,14 +287,14 @@ impl Fleet {
                 _ => false,
             })
         };
-        // Members with the exclusive claim: they import and have no shared claim. A member with a shared claim keeps this import
-        // while it waits for the exclusive claim.
+        // Members with the exclusive claim: they import, and have no shared claim. A member that waits for the exclusive claim
+        // may also import, but through a shared claim.
         let holds = asks.iter().filter(|(importer, mcs)| mcs.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 
-    /// Deletes the CRD of MemberAgent with all MemberAgents, and restores the CRD later. Agents see both changes at different
-    /// times, and some agents restart meanwhile. Asserts that agents write nothing because of these changes.
+    /// Deletes the CRD of MemberAgent with all MemberAgents, and restores the CRD later. Each agent sees both changes at
+    /// another time, and some agents restart meanwhile. Asserts that agents write nothing because of these changes.
     fn assert_a_lost_definition_takes_nothing_back(&mut self, seed: u64) {
         let mark = self.world.ledger.len();
         for member in 0..MEMBERS {

@@ -27,8 +27,8 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// Returns the view of a member that announces features. The view received these objects, and the member renewed its MemberAgent,
-/// four seconds before [`NOW`], the time at which the tests plan.
+/// Returns the view of a member that announces features. Its last renewal was four seconds before [`NOW`], the time at which
+/// the tests plan. The view received these objects at the same time.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }
@@ -212,8 +212,8 @@ fn rich() -> (EndpointSlice, EndpointSlice) {
     (rich, plain)
 }
 
-/// Returns the exporter's writes for the export of a slice. The hub agent announces the features `hub`; `held` is the existing
-/// export.
+/// Returns the writes with which the exporter creates or updates the export of a slice. The hub agent announces the features
+/// `hub`; `held` is the existing export.
 fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice>) -> Vec<Write> {
     let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
     objects.extend(held.map(|held| Object::EndpointSliceExport(held.clone())));

@@ -1,5 +1,5 @@
-//! Tests of random histories of users, agents and clusters. In any order of events the fleet settles, the imported endpoints
-//! equal the exported endpoints, and no unneeded object is left.
+//! Tests of random histories of users, agents and clusters. In any order of events the agents come to rest, the imported
+//! endpoints equal the exported endpoints, and no unneeded object is left.
 
 use crate::support::build::{
     BuildMcs, BuildSlice, IntoObject, address, content, mcs, named, port, service, service_export, slice,
@@ -147,7 +147,7 @@ fn addresses(member: usize, endpoints: &[u8]) -> Vec<String> {
     endpoints.iter().map(|last| format!("10.{member}.0.{last}")).collect()
 }
 
-/// Kinds that agents list again in a history.
+/// Kinds that an event of a history makes the agents list again.
 const KINDS: [Kind; 9] = [
     Kind::Service,
     Kind::EndpointSlice,

@@ -34,7 +34,7 @@ const KINDS: [Kind; 5] = [
     Kind::MemberAgent,
 ];
 
-/// Kinds of hostile acts. Each kind must occur in enough cases.
+/// Names of the hostile acts. Each act must occur in enough cases.
 const ACTS: [&str; 7] = [
     "deletes",
     "leaves an undecodable object",
@@ -250,7 +250,8 @@ fn others(world: &World) -> BTreeMap<String, Object> {
     state
 }
 
-/// Returns the objects of [`others`] without the effects of the hostile member's legitimate exports and claims.
+/// Returns the objects of [`others`] without what the hostile member legitimately adds: its slices, and its entries in the
+/// lists of exporters and importers.
 fn given_by_others(world: &World) -> BTreeMap<String, Object> {
     let hostile = |cluster: &ClusterId| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
@@ -277,8 +278,8 @@ fn given_by_others(world: &World) -> BTreeMap<String, Object> {
             _ => {}
         }
     }
-    // If a ServiceImport has no other exporter than the hostile member, the other members do not export its Service. So the
-    // ServiceImport is not compared.
+    // A ServiceImport that has no other exporter than the hostile member is not compared: it does not exist in the fleet
+    // without hostile acts.
     state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
     state
 }
@@ -291,13 +292,14 @@ fn world() -> World {
     world
 }
 
-/// True for events that have the same effect with and without the hostile member. Excluded are `Run`, which makes a fixed number
-/// of steps, and `Meddle`, which deletes an object by index: the hostile member causes additional steps and objects.
+/// True for events that have the same effect with and without the hostile member. `Run` makes a fixed number of steps, and
+/// `Meddle` deletes an object by index. Both have another effect if the hostile member causes additional steps and objects.
 fn of_honest(event: &Event) -> bool {
     !matches!(event, Event::Run { .. } | Event::Meddle { .. })
 }
 
-/// Applies the same event to two fleets, the second with hostile acts, and asserts that the outcomes are equal. Returns the acts.
+/// Applies the same event to two fleets, the second with hostile acts. Asserts that all objects of `outcome` are equal in both.
+/// Returns the names of the hostile acts.
 fn play(
     worlds: &mut [World; 2],
     event: &Event,
@@ -324,8 +326,8 @@ fn play(
     done
 }
 
-/// Asserts that the fleet without hostile acts settles as its users requested. Otherwise the comparison of both fleets would
-/// prove nothing. Returns the classes of situations that this fleet shows.
+/// Asserts that the fleet without hostile acts reaches the state that its users requested. Otherwise the comparison of both
+/// fleets would prove nothing. Returns the names of the situations that this fleet shows.
 fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     let [mut without, _] = worlds;
     without.run_for(DAY_MICROS);
@@ -333,8 +335,8 @@ fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     classes(&without)
 }
 
-/// Returns the classes that must occur in tests of [`established`] fleets: all hostile acts, and the classes of situations
-/// without conflicts and without waiting claims.
+/// Returns the names of what must occur in tests of [`established`] fleets: all hostile acts, and the situations that such a
+/// fleet can have. It has no conflicts and no waiting claims.
 fn established_and_acts() -> Vec<&'static str> {
     let established = ["endpoints are imported", "two exporters are accepted", "two importers share"];
     [&established[..], &ACTS].concat()

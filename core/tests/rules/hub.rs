@@ -557,13 +557,13 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     };
     let [stays, goes] = [namespace("fleet-member-member-2"), namespace("fleet-member-member-2").deleting()];
     let released = [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)];
-    // The order in which the agent sees the objects does not change the result.
+    // The agent may see the deletion of the slice before or after that of the namespace. The result is the same.
     let mut view = objects(&dying, &[stays.clone().object()]);
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), released);
-    // Kubernetes deletes the claim together with the namespace. So the claim may be gone before the agent sees that the namespace
-    // is being deleted.
+    // Kubernetes deletes the claim together with the namespace. So the claim may be gone first, and the agent must requeue the
+    // slice even without it.
     let copy_alone = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(dying.clone())];
     let mut view = hub_view(copy_alone.into_iter().chain([import.clone().object(), stays.object()]));
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));

@@ -371,7 +371,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
 /// Cluster with one agent process. The model has only the state that decides which cluster owns the cluster id.
 struct Side {
     uid: Uid,
-    /// Error of the cluster's wall clock, in microseconds.
+    /// Difference between the cluster's wall clock and the real time, in microseconds.
     skew: i64,
     /// Number of agent processes that have started in the cluster.
     starts: u32,
@@ -392,7 +392,7 @@ struct Pair {
     seen: Coverage,
 }
 
-/// Number of times that each situation occurred in all histories.
+/// Number of times that each situation of this struct occurred in all histories.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coverage {
     expiries: u32,
@@ -403,7 +403,7 @@ struct Coverage {
     overdue: u32,
 }
 
-/// Additional events of a history: none, or crashes, stops, and edits and deletions of the MemberAgent.
+/// Additional events of a history. `Any` means crashes, stops, and edits and deletions of the MemberAgent.
 #[derive(Clone, Copy, PartialEq)]
 enum Upheaval {
     None,
@@ -486,7 +486,8 @@ impl Pair {
         view.observe(change, at, &mut Vec::new());
     }
 
-    /// Plans and executes the heartbeat of a cluster. If the answer is lost, the cluster sees the write later, through its watch.
+    /// Plans and executes the heartbeat of a cluster. The server's answer may be lost; then the cluster sees its write later,
+    /// through its watch.
     fn renew(&mut self, index: usize) {
         let now = self.clock(index);
         let Some(view) = self.sides[index].view.as_ref().filter(|_| self.sides[index].connected) else { return };
@@ -501,7 +502,8 @@ impl Pair {
             self.seen.lost_answers += 1;
             return;
         }
-        // The answer is newer than all undelivered versions, so the cluster's watch does not deliver these versions.
+        // The server's answer is newer than all versions that the watch has not delivered yet. So the watch skips these
+        // versions.
         let answer = self.agent.clone().expect("it was written");
         let side = &mut self.sides[index];
         side.inbox.clear();
@@ -580,7 +582,7 @@ impl Pair {
         }
     }
 
-    /// Runs both clusters for 200 s with working connections and regular heartbeats, and without other events.
+    /// Runs both clusters for 200 s, with working connections and regular heartbeats and without other events.
     fn settle(&mut self) {
         for index in [0, 1] {
             self.sides[index].connected = true;

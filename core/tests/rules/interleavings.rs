@@ -1,5 +1,5 @@
-//! Tests of decisions of the hub agent that depend on several objects. The view from which the hub agent decides may lack the
-//! last write to any of these objects.
+//! Tests of decisions of the hub agent that depend on several objects. When the hub agent decides, its view may lack the last
+//! write to any of these objects.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export,
@@ -75,8 +75,8 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
     })
 }
 
-/// Returns a description of a loss, or `None`. A loss is one of two changes of a granted claim that still exists: its status is
-/// cleared, or the ServiceImport no longer records the claim.
+/// Returns a description of a loss of a granted claim; `None` if nothing is lost. A granted claim that still exists is lost if
+/// its status is cleared, or if the ServiceImport no longer records it.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {
@@ -90,8 +90,8 @@ fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     })
 }
 
-/// Outcome of an exploration: the recorded importers, and for each claim (by hub namespace) whether it has our finalizer and
-/// whether it has a status.
+/// Result of a run: the recorded importers, and for each claim (by its member namespace) two answers: does it have our
+/// finalizer, and does it have a status?
 type Outcome = (Vec<ClusterId>, BTreeMap<Text, (bool, bool)>);
 
 fn outcome(hub: &Cluster) -> Outcome {
@@ -102,7 +102,8 @@ fn outcome(hub: &Cluster) -> Outcome {
     )
 }
 
-/// Explores these changes in all orders. Returns each distinct outcome once.
+/// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order. Returns
+/// each distinct outcome once. If `in_order` is true, the view receives new objects of one kind in the order of their creation.
 fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome> {
     let exploration = Exploration { start, keys: vec![app()], changes, in_order, wrong: loses_what_is_granted };
     let (ends, states) = exploration.run();
@@ -156,8 +157,8 @@ fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
     assert_eq!(outcomes(exported(&[]), changes, true), [held_by("member-3", "member-2")]);
 }
 
-/// Of two claims that are created within one second, the claim with the forged finalizer may win. But the hub agent removes no
-/// granted claim.
+/// Two claims are created within one second, and one member forges the finalizer. Then its claim may be granted first. But the
+/// hub agent takes no granted claim back.
 #[test]
 fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
     let changes: Vec<Change> = vec![
@@ -274,8 +275,10 @@ fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
     copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
 }
 
-/// Explores these changes in all orders: two members export one source slice. Asserts that no distributed slice of member-2 is
-/// lost, and returns the distributed slices of each outcome.
+/// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order. In each
+/// test, two members export one source slice. Asserts that no distributed slice of member-2 is lost, and returns the
+/// distributed slices of each outcome. If `in_order` is true, the view receives new objects of one kind in the order of their
+/// creation.
 fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, ClusterId)>> {
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {

@@ -143,7 +143,7 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
 }
 
 /// Returns the hub agent's writes for a Service that member-1 exports and member-2 claims, while the CRD of MemberAgent is
-/// missing.
+/// missing. If `is_held` is true, the ServiceImport records the claim as granted.
 fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
     let mut content = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);

@@ -301,7 +301,8 @@ fn of_unknown_imports() -> Vec<Case> {
     ]
 }
 
-/// Returns the same message about a MultiClusterService twice: as an Event, and as a line of the log.
+/// Returns the two lines that [`messages`] has for the same message: one for the Event about a MultiClusterService, and one for
+/// the log.
 fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
@@ -671,7 +672,7 @@ fn every_reason_has_its_words() {
         reported.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
         reported.extend(plan.blocking_reasons.iter().map(|blocking_reason| blocking_reason.reason));
     }
-    // The tests of the agents' crates check the messages about writes and rights.
+    // Not checked here: the tests of the agents' crates check the messages about writes and rights.
     reported.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
     // `disputed.rs` checks the messages about disputes with other writers.
     reported.extend([Reason::WritesUndone, Reason::WritesStand]);

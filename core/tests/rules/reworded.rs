@@ -1,5 +1,5 @@
-//! Tests of weight 0 in exports. Earlier versions recognised weight 0 by the message of the condition `Valid`.
-//! `support::reworded` checks for the plans of all other tests that no decision depends on a message.
+//! Tests of weight 0 in exports, which earlier versions recognised by the message of the condition `Valid`. Today no other
+//! decision reads a message: `support::reworded` checks this for the plans of all tests.
 
 use crate::support::build::{
     Build, BuildExport, BuildInternalExport, IntoObject, condition, internal_export, named, no_conflict, seconds,

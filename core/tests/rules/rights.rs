@@ -439,7 +439,7 @@ fn events_since(world: &World, mark: usize) -> Vec<&'static str> {
     world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason.as_str()).collect()
 }
 
-/// Returns all writes after the first `mark` writes as text, without writes of conditions of ServiceExports.
+/// Returns the writes after the first `mark` writes, as text. Writes of conditions of ServiceExports are left out.
 fn beside_status(world: &World, mark: usize) -> Vec<String> {
     let updated = "member-1 patches conditions of ServiceExport";
     world.lines_since(mark).into_iter().filter(|line| line != updated).collect()

@@ -223,7 +223,7 @@ fn a_reference_without_uid_is_nobodys() {
 
 #[test]
 fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
-    // member-2 created an export with the name of member-1's export, before member-1 exported the slice.
+    // member-2 created its export first, under the name that the export of member-1 gets later.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
     assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocking_reasons.len(), 1);
@@ -396,8 +396,7 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
     let planned = writes(&view, &slice_key(&given));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
-    // A slice of member-2 is being deleted. If member-2 is an accepted exporter, the slice waits for its replacement. Otherwise
-    // the slice does not wait.
+    // A slice of member-2 is being deleted. It waits for its replacement only if member-2 is an accepted exporter.
     let (going, copy) = (given.clone().deleting(), distributed_slice("member-3", &given));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);

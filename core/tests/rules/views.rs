@@ -213,7 +213,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     }
 }
 
-/// True if a write deletes an object, or removes our finalizer, endpoints, importers or exporters from an object.
+/// True if a write deletes an object, or removes our finalizer, endpoints, importers or exporters from it.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
     let held =
         view.objects().into_iter().find(|object| object.kind() == write.kind() && object.meta().name == write.at);
@@ -247,7 +247,7 @@ fn fewer(before: &HubSliceSpec, after: &HubSliceSpec) -> bool {
     before.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
 }
 
-/// Asserts that plans remove nothing while one of their required kinds is not completely listed.
+/// Asserts that a plan removes nothing while a kind that it requires is not completely listed.
 fn assert_patient<V: View>(
     view: &V,
     required: fn(&V::Key) -> &'static [Kind],
@@ -259,12 +259,12 @@ fn assert_patient<V: View>(
         for state in [WatchState::Incomplete, WatchState::Unknown] {
             let half = half_filled(view, *kind, state, now, random);
             for (key, plan) in wanted(&half, now) {
-                // No plan requires Namespaces, so plans may have writes while Namespaces are unknown.
+                // No plan requires Namespaces to be listed, so plans may have writes while Namespaces are unknown.
                 if settled && *kind != Kind::Namespace {
                     assert_eq!(plan.writes, Vec::new(), "{key:?} of a settled fleet without all of {kind:?}");
                 }
-                // If MemberAgents are unknown for long, agents assume the Go form. So plans may remove content that the Go form
-                // does not have.
+                // Long after MemberAgents became unknown, agents assume the Go form. So plans may remove content that the Go
+                // form does not have.
                 let is_decided = *kind == Kind::MemberAgent && state == WatchState::Unknown;
                 let impatient = plan.writes.iter().find(|write| shrinks(&half, write)).filter(|_| !is_decided);
                 assert!(
@@ -316,8 +316,8 @@ fn undecodable(object: &Object) -> KindChange {
     undecodable_change(object.kind(), object.meta().name.clone())
 }
 
-/// Asserts that an agent can start in a settled fleet while any single object is undecodable. The agent writes nothing, even
-/// after all grace periods. When the object becomes decodable, the agent requeues the right keys.
+/// Asserts that an agent can start while any one object of a fleet at rest is undecodable. The agent writes nothing, even after
+/// all grace periods. When the object becomes decodable, the agent requeues the right keys.
 fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     let long_after = now.plus_micros(DAY_MICROS);
     for hidden in view.objects() {

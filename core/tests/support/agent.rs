@@ -1,5 +1,5 @@
-//! Agent in a simulated fleet, run as in the engine: watch events arrive with a delay, the agent sees its own writes at once, and
-//! each object has at most one write in flight.
+//! Agent in a simulated fleet. As in the engine, watch events arrive with a delay, and the agent sees its own writes at once.
+//! An object has at most one write in flight: sent, but not executed.
 
 use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
@@ -12,7 +12,6 @@ use fleetnet_types::{Change, ObjectName, Removal, Timestamp, Uid, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
-/// Change of an object, with the kind of the object.
 pub(crate) type KindChange = (Kind, Change<Object>);
 
 pub(crate) fn applied(object: Object) -> KindChange {
@@ -37,7 +36,6 @@ pub(crate) fn name_of(change: &Change<Object>) -> &ObjectName {
 /// View of the hub agent or of a member agent: the agent's cache of the objects that it watches.
 pub(crate) trait View: Clone + PartialEq + Debug {
     type Key: Clone + Ord + Debug;
-    /// Kinds that the agent watches.
     const KINDS: &'static [Kind];
     /// Returns an empty view of the same agent, as after a restart.
     fn forgetful(&self) -> Self;
@@ -46,7 +44,6 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
     fn watches(&self) -> &Watches;
-    /// Returns all objects in the view.
     fn objects(&self) -> Vec<Object>;
     /// Returns the objects in the view that have conditions.
     fn objects_with_conditions(&self) -> Vec<Object>;
@@ -304,7 +301,7 @@ impl<V: View> Agent<V> {
     /// Adds the server's answer to a write to the view. So every later plan sees the object as the server stored it.
     pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
         let target = (write.kind(), write.at.clone());
-        // Undelivered watch events of this object are older than the answer, so they are dropped.
+        // Watch events of this object that are not delivered yet are older than the answer, so they are dropped.
         let newer = |news: &News| match news {
             News::Changed((kind, change)) => *kind != target.0 || *name_of(change) != target.1,
             News::Listed => true,

@@ -26,7 +26,6 @@ pub(crate) fn in_hub_of(cluster: &str, name: &str) -> ObjectName {
     ObjectName::new(names::member_namespace(cluster), name)
 }
 
-/// Returns a time this many seconds after 1970-01-01T00:00:00Z.
 pub(crate) fn seconds(seconds: i64) -> Timestamp {
     Timestamp(seconds * 1_000_000)
 }
@@ -293,7 +292,7 @@ pub(crate) fn mcs(path: &str) -> MultiClusterService {
 pub(crate) trait BuildMcs {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
-    /// Adds the finalizer and the label with the import's name. The agent's first write to a MultiClusterService adds both.
+    /// Adds what the agent's first write to a MultiClusterService adds: the finalizer, and the label with the import's name.
     fn taken_on(self) -> Self;
     fn deriving(self, name: &str) -> Self;
     fn with_conditions(self, conditions: &[Condition]) -> Self;
@@ -392,7 +391,7 @@ pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Tim
     }
 }
 
-/// Returns a new InternalServiceExport of a Service. The exporter saw the change of the Service at second 5.
+/// Returns a new InternalServiceExport of a Service. Its `exportedSince` is second 5.
 pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServiceExport {
     let source = &service.meta.name;
     let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));
@@ -460,7 +459,7 @@ impl BuildClaim for InternalServiceImport {
     }
 }
 
-/// Returns the EndpointSliceExport of a slice whose Service is accepted. The exporter saw the change of the slice at second 5.
+/// Returns the EndpointSliceExport of a slice whose Service is accepted. Its `exportedSince` is second 5.
 pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     let source = &slice.meta.name;
     let owner = ObjectName::new(source.namespace.clone(), slice.service.clone().expect("a source slice has a Service"));

@@ -18,7 +18,6 @@ pub(crate) enum Answer {
     NoNamespace,
 }
 
-/// Objects of one simulated cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
     /// Part of every UID in this cluster, so that no two clusters have the same UID.

@@ -1,11 +1,12 @@
-//! Exploration of every order in which members change objects, and in which the hub agent plans, writes and receives changes.
+//! Exploration of all interleavings: changes by members in a fixed order, and between them the steps of the hub agent in every
+//! possible order.
 //!
 //! A step is one of these:
 //!
 //! - a member changes an object;
 //! - the view receives the newest state of one object;
 //! - the hub agent plans from its view;
-//! - the server executes a write that is in flight, or the write is lost.
+//! - the server executes a write that is in flight (sent, but not executed), or the write is lost.
 //!
 //! So the view of a plan may lack the last write to any object. Writes of the same plan end in any order, or never. The
 //! exploration visits each reachable state once.
@@ -57,8 +58,8 @@ struct Node {
 }
 
 impl Exploration {
-    /// Visits all states. Returns the clusters of the final states (states without a next step), and the number of all states.
-    /// Panics with the list of steps if a step is wrong, or if no final state can be reached from a state.
+    /// Visits all states. Returns the clusters of the final states, from which no step is possible, and the number of all
+    /// states. Panics with the list of steps if a step is wrong, or if some state leads to no final state.
     pub(crate) fn run(&self) -> (Vec<Cluster>, usize) {
         let start = State {
             view: self.start.all().map(|object| (id(object), object.clone())).collect(),
@@ -125,7 +126,7 @@ impl Exploration {
         steps
     }
 
-    /// Returns the writes of new plans, without writes to an object that already has a write in flight.
+    /// Returns the writes that the plans of all keys have now, without writes to an object that already has a write in flight.
     fn planned(&self, state: &State) -> Vec<Write> {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };
@@ -149,7 +150,8 @@ impl State {
         newer.chain(gone).collect()
     }
 
-    /// True if the view lacks this object, and also lacks an older object of the same kind.
+    /// True if the view lacks this object, and also lacks an older object of the same kind. A single watch would deliver the
+    /// older object first.
     fn hides_an_older(&self, id: &Id) -> bool {
         let version = |of: &Object| of.meta().resource_version;
         let Some(object) = self.server.get(id.0, &id.1).filter(|_| !self.view.contains_key(id)) else { return false };
@@ -212,7 +214,7 @@ fn path(nodes: &[Node], mut at: usize, last: String) -> Vec<String> {
     steps
 }
 
-/// Asserts that a final state (without a next step) can be reached from every state.
+/// Asserts that every state leads to a final state, from which no step is possible.
 fn assert_all_settle(nodes: &[Node], ends: &[usize]) {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

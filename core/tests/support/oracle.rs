@@ -1,7 +1,8 @@
-//! Oracle: the expected state of a settled fleet. It is derived only from the objects of users, without functions of the rules.
+//! Oracle: the expected state of a fleet at rest, in which no agent has anything left to do. It is derived only from the
+//! objects of users, without functions of the rules.
 //!
-//! The oracle asserts both directions: each object that users request exists (so an agent that does nothing fails), and no other
-//! object exists. `rules/proved.rs` proves with broken agents that the oracle can fail.
+//! The oracle asserts both directions: each object that users request exists (so an agent that does nothing fails), and no
+//! other object exists. `rules/proved.rs` proves with broken agents that the oracle can fail.
 
 use super::build::SYSTEM;
 use super::world::{World, cluster_id, settings};
@@ -22,7 +23,7 @@ macro_rules! all {
     };
 }
 
-/// Runs all assertions of this file on a settled fleet.
+/// Runs all assertions of this file on a fleet at rest.
 pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_stuck(world);
     assert_exports_are_judged_alike(world);
@@ -110,7 +111,8 @@ fn assert_exports_are_judged_alike(world: &World) {
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
-        // An invalid weight neither creates nor removes the export in the hub, so this export may exist in the hub or not.
+        // An invalid weight neither creates nor removes the export in the hub. So exports with an invalid weight are allowed,
+        // but not demanded.
         let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && has_valid_weight(export)).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
@@ -279,7 +281,7 @@ fn assert_claims_are_fair(world: &World) {
     }
 }
 
-/// Classes of situations. Most property tests require that their random histories cover all of these classes.
+/// Names of situations. Most property tests require that their random histories cover all of them.
 pub(crate) const CLASSES: &[&str] = &[
     "endpoints are imported",
     "two exporters are accepted",
@@ -288,7 +290,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "an exclusive claim waits",
 ];
 
-/// Returns the classes of [`CLASSES`] that occur in the current state of a fleet.
+/// Returns the situations of [`CLASSES`] that occur in the current state of a fleet.
 pub(crate) fn classes(world: &World) -> Vec<&'static str> {
     let imports = || all!(world.hub, ServiceImport);
     let imports_endpoints = |slice: &EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();

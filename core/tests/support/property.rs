@@ -1,4 +1,4 @@
-//! Property tests over random input. They also count which classes of cases the input covers.
+//! Property tests over random input. They also count the situations (classes) that the input covers.
 
 use super::sabotage;
 use proptest::prelude::{ProptestConfig, Strategy};
@@ -15,8 +15,8 @@ pub(crate) fn cases(number: u32) -> ProptestConfig {
     }
 }
 
-/// Runs `property` for `number` random inputs. `property` returns the classes of its case. Each of `classes` must occur in at
-/// least `least` cases. Otherwise the test fails, because its input covers too little.
+/// Runs `property` for `number` random inputs. `property` returns the names of the situations that its input covers. Each name
+/// in `classes` must occur for at least `least` inputs. Otherwise the test fails, because its inputs cover too little.
 pub(crate) fn for_any<S: Strategy>(
     number: u32,
     input: &S,

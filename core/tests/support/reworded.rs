@@ -8,7 +8,7 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_types::Timestamp;
 use std::cell::Cell;
 
-/// Number of plans within which an agent must have corrected all changed messages.
+/// Maximum number of plans that an agent may need to correct all changed messages.
 const CORRECTIONS_MAX: usize = 3;
 
 thread_local! {
@@ -16,7 +16,7 @@ thread_local! {
     static COMPARED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of plans of this thread that were compared with a plan from changed messages.
+/// Returns the number of plans of this thread that were compared with a plan for changed messages.
 pub(crate) fn compared() -> u64 {
     COMPARED.get()
 }
@@ -67,7 +67,7 @@ struct Decisions {
     again: Option<Timestamp>,
     /// Reason of each `BlockingReason` in the plan.
     reasons: Vec<Reason>,
-    /// Objects in which the plan changes only messages, as they are after the plan's write.
+    /// Objects of which the plan changes only messages, in their state after the plan's write.
     corrected: Vec<Object>,
 }
 
@@ -143,8 +143,8 @@ fn is_same(expected: &Write, reworded: &Write) -> bool {
     silent(expected) == silent(reworded) && expected.events.iter().all(|event| reworded.events.contains(event))
 }
 
-/// Returns conditions without messages and observedGeneration. A write that corrects a message also updates
-/// observedGeneration.
+/// Returns conditions without messages and observedGeneration. Both may differ, because a write that corrects a message also
+/// updates observedGeneration.
 fn cleared(list: &[Condition]) -> Vec<Condition> {
     list.iter().map(|condition| Condition { message: "".into(), observed_generation: 0, ..condition.clone() }).collect()
 }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 pub(crate) enum Sabotage {
     /// Agents watch and plan, but write nothing.
     Idle,
-    /// Agents lose every tenth create without noticing.
+    /// Agents lose every tenth create, and treat the lost creates as done.
     ForgetsCreates,
 }
 
@@ -34,7 +34,6 @@ pub(crate) fn with<R>(sabotage: Sabotage, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// True while the agents of this thread are broken.
 pub(crate) fn is_present() -> bool {
     PRESENT.get().is_some()
 }

@@ -74,7 +74,8 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     }
 }
 
-/// Returns the metadata of a new object. `Cluster::create` and `Cluster::store` add UID and version.
+/// Returns the metadata of a new object. The generation is 1 if objects of this kind have a generation (`counts_generations`),
+/// otherwise 0. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
     Meta {
         name: at.clone(),
@@ -140,7 +141,6 @@ fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
     }
 }
 
-/// Merges a patch into an object.
 pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (object, Patch::Finalizers { finalizers, kind: _ }) => object.meta_mut().finalizers = finalizers,

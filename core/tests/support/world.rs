@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 
 /// Time in microseconds for which a derived Service stays after its last exporter is gone.
 pub(crate) const GRACE_MICROS: i64 = 60_000_000;
-/// Limit of steps. A fleet that makes more steps does not settle, and its test fails. Only an endless loop reaches this limit.
+/// Limit of steps: more steps mean that the fleet never comes to rest, and the test fails. Only an endless loop reaches this
+/// limit.
 const STEPS_MAX: usize = 20_000;
 
-/// Agent of the fleet: the hub agent, or a member's agent.
+/// Cluster of the fleet, or the agent in this cluster: the hub, or the member with this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Hub,
@@ -264,7 +265,8 @@ impl World {
         }
     }
 
-    /// Drops the undelivered events of an agent's watch and sets its state. Works even before the agent has started.
+    /// Drops the events that an agent's watch has not delivered yet, and sets the state of this watch. Works even before the
+    /// agent has started.
     pub(crate) fn not_served(&mut self, who: Who, kind: Kind, state: WatchState) {
         let now = self.now;
         match who {
@@ -373,8 +375,8 @@ impl World {
         panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
     }
 
-    /// Runs the fleet until it settles. Then lets `micros` microseconds pass, and plans each key again at the time for which the
-    /// key's last plan asked. Returns the number of writes.
+    /// Runs the fleet until no step is possible. Then lets `micros` microseconds pass, and plans each key again at the time
+    /// that its last plan requested. Returns the number of writes.
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();
@@ -406,7 +408,7 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
             steps[0].push(Step::Hear(who, *kind));
         }
     }
-    // A key is planned again only after the answers to all its writes, so that the next plan sees their outcome.
+    // A key is planned again only after the answers to all its writes, so that the next plan sees the result of these writes.
     let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
     let keys = agent.requeue.iter().enumerate().filter(|(_, key)| free(key));
     steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
