@@ -29,7 +29,7 @@ impl Family {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum BadAddress {
     /// The text is not an IP address.
-    Unreadable,
+    NotAnAddress,
     /// The address is unspecified, loopback, link-local or multicast. The API rejects a slice with such an address.
     Forbidden,
 }
@@ -44,7 +44,7 @@ pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
     if let Ok(address) = text.parse() {
         return if is_forbidden_v4(address) { Err(BadAddress::Forbidden) } else { Ok((Family::V4, text.clone())) };
     }
-    match parse(text).ok_or(BadAddress::Unreadable)? {
+    match parse(text).ok_or(BadAddress::NotAnAddress)? {
         IpAddr::V4(address) if is_forbidden_v4(address) => Err(BadAddress::Forbidden),
         IpAddr::V6(address) if is_forbidden_v6(address) => Err(BadAddress::Forbidden),
         IpAddr::V4(address) => Ok((Family::V4, address.to_string().into())),
@@ -87,11 +87,11 @@ fn is_forbidden_v6(address: Ipv6Addr) -> bool {
     address.is_unspecified() || address.is_loopback() || address.is_unicast_link_local() || address.is_multicast()
 }
 
-/// Returns `address` as text. Returns `given` without an allocation if `given` is the same text.
-fn printed(address: Ipv6Addr, given: &Text) -> Text {
-    let mut rest = Matching(given);
+/// Returns `address` as text. Returns `text` without an allocation if `text` is canonical already.
+fn printed(address: Ipv6Addr, text: &Text) -> Text {
+    let mut rest = Matching(text);
     if write!(rest, "{address}").is_ok() && rest.0.is_empty() {
-        return given.clone();
+        return text.clone();
     }
     address.to_string().into()
 }
@@ -110,12 +110,12 @@ impl std::fmt::Write for Matching<'_> {
 mod tests {
     use super::*;
 
-    fn check(given: &str, expected: Result<(Family, &str), BadAddress>) {
-        let found = canonical(&given.into());
+    fn check(input: &str, expected: Result<(Family, &str), BadAddress>) {
+        let found = canonical(&input.into());
         assert_eq!(
             found.as_ref().map(|(family, text)| (*family, text.as_str())),
             expected.as_ref().map(|it| *it),
-            "{given}"
+            "{input}"
         );
     }
 
@@ -129,15 +129,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_unreadable() {
+    fn other_texts_are_not_addresses() {
         for text in ["", "<nil>", "1.2.3", "1.2.3.256", "1.2.3.4.5", "a.b.c.d", "1..2.3", "fe80::1%eth0", "10.0.0.1/24"]
         {
-            check(text, Err(BadAddress::Unreadable));
+            check(text, Err(BadAddress::NotAnAddress));
         }
     }
 
     #[test]
-    fn addresses_that_the_api_refuses_in_slices_are_forbidden() {
+    fn addresses_that_the_api_rejects_in_slices_are_forbidden() {
         for text in ["0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "::", "::1", "fe80::1", "ff02::1"] {
             check(text, Err(BadAddress::Forbidden));
         }
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn an_address_in_its_one_form_is_shared_not_copied() {
-        let given = Text::from("2001:db8::1");
-        let (_, found) = canonical(&given).unwrap();
-        assert!(std::ptr::eq(given.as_str(), found.as_str()));
+        let input = Text::from("2001:db8::1");
+        let (_, found) = canonical(&input).unwrap();
+        assert!(std::ptr::eq(input.as_str(), found.as_str()));
     }
 }

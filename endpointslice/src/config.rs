@@ -135,10 +135,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_outside_of_1_to_1000_are_refused() {
+    fn limits_outside_of_1_to_1000_are_invalid() {
         for bad in [0, 1001] {
-            let refused = Config::default().with_max_endpoints_per_slice(bad);
-            assert_eq!(refused, Err(ConfigError::MaxEndpoints(bad)));
+            let result = Config::default().with_max_endpoints_per_slice(bad);
+            assert_eq!(result, Err(ConfigError::MaxEndpoints(bad)));
         }
         for good in [1, 1000] {
             assert_eq!(Config::default().with_max_endpoints_per_slice(good).unwrap().max_endpoints_per_slice(), good);

@@ -129,7 +129,7 @@ impl From<&v1::PodStatus> for PodStatus {
         Self {
             phase: Phase::from(status.phase.as_deref().unwrap_or_default()),
             pod_ip: own(status.pod_ip.as_ref()),
-            pod_ips: status.pod_ips.iter().flatten().map(|held| PodIp { ip: Text::from(&held.ip) }).collect(),
+            pod_ips: status.pod_ips.iter().flatten().map(|pod_ip| PodIp { ip: Text::from(&pod_ip.ip) }).collect(),
             readiness: readiness(
                 conditions.map(|it| (it.type_.as_str(), it.status.as_str(), it.last_transition_time.as_ref())),
             ),

@@ -19,7 +19,7 @@ mod shares;
 mod topology;
 mod traffic_distribution;
 
-pub use event::{HintChange, HintEvent, Refusal, Severity};
+pub use event::{HintChange, HintEvent, NoHintsReason, Severity};
 pub use shares::ZoneShares;
 pub use topology::Topology;
 pub use traffic_distribution::{Preference, TrafficDistribution};

@@ -186,7 +186,7 @@ impl Incremental {
     /// does not manage, counts as removed.
     pub fn set_slice(&mut self, slice: Arc<EndpointSlice>) {
         let name = &slice.metadata.name;
-        if self.held(name).is_some_and(|held| is_same_version(held, &slice)) {
+        if self.stored_slice(name).is_some_and(|stored| is_same_version(stored, &slice)) {
             return;
         }
         let template = SliceTemplate::new(&self.service, &self.config);
@@ -298,14 +298,14 @@ impl Incremental {
         plan::plan(&request, pods.into_iter().filter_map(|(_, known)| known.backend.clone()), hints)
     }
 
-    fn held(&self, name: &str) -> Option<&Arc<EndpointSlice>> {
+    fn stored_slice(&self, name: &str) -> Option<&Arc<EndpointSlice>> {
         self.families.iter().find_map(|family| family.slice(name)).or_else(|| self.unsupported.get(name))
     }
 }
 
 /// True if both slices have the same version: the watch event repeats the cached state.
-fn is_same_version(held: &Arc<EndpointSlice>, slice: &Arc<EndpointSlice>) -> bool {
-    let (one, other) = (&held.metadata, &slice.metadata);
-    Arc::ptr_eq(held, slice)
+fn is_same_version(stored: &Arc<EndpointSlice>, slice: &Arc<EndpointSlice>) -> bool {
+    let (one, other) = (&stored.metadata, &slice.metadata);
+    Arc::ptr_eq(stored, slice)
         || (!one.resource_version.is_empty() && one.resource_version == other.resource_version && one.uid == other.uid)
 }

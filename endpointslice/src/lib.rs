@@ -79,7 +79,7 @@
 //!     }
 //!
 //!     async fn delete(&self, slice: &EndpointSlice) -> Result<(), Infallible> {
-//!         self.0.lock().unwrap().retain(|held| held.metadata.name != slice.metadata.name);
+//!         self.0.lock().unwrap().retain(|stored| stored.metadata.name != slice.metadata.name);
 //!         Ok(())
 //!     }
 //!
@@ -122,7 +122,7 @@
 //!     metadata.annotations.insert("example.com/made-for", "web");
 //! });
 //! plan.veto(|write| match write {
-//!     Write::Delete(_) => Veto::Refuse("nothing is deleted on Fridays".into()),
+//!     Write::Delete(_) => Veto::Deny("nothing is deleted on Fridays".into()),
 //!     Write::Create(_) | Write::Update(_) => Veto::Allow,
 //! });
 //!

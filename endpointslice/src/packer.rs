@@ -186,7 +186,7 @@ impl<I: Item> Wanted<I> {
         for (index, item) in items.iter().enumerate() {
             let key = item.key();
             let hash = hasher.hash_one(&key);
-            match table.find(hash, |&held: &usize| items[held].key() == key) {
+            match table.find(hash, |&at: &usize| items[at].key() == key) {
                 Some(&first) => again.push((first, index)),
                 None => drop(table.insert_unique(hash, index, |_| unreachable!("it has room for all of them"))),
             }

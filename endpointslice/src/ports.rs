@@ -107,9 +107,9 @@ pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
     let containers = pod.spec.containers.iter().flat_map(|container| &container.ports);
     // fault Z10.1: container.restart_policy == "Always" ~> true
     let sidecars = pod.spec.init_containers.iter().filter(|container| container.restart_policy == "Always");
-    // fault Z10.2: && held.protocol == port.protocol ~>
-    let fits = |held: &&ContainerPort| held.name == *name && held.protocol == port.protocol;
-    containers.chain(sidecars.flat_map(|container| &container.ports)).find(fits).map(|held| held.container_port)
+    // fault Z10.2: && exposed.protocol == port.protocol ~>
+    let fits = |exposed: &&ContainerPort| exposed.name == *name && exposed.protocol == port.protocol;
+    containers.chain(sidecars.flat_map(|container| &container.ports)).find(fits).map(|exposed| exposed.container_port)
 }
 
 impl TargetPort {

@@ -114,8 +114,8 @@ impl<'a> SliceTemplate<'a> {
 
 fn labels(service: &Service, config: &Config) -> TextMap {
     // fault Z12.1: !is_reserved_label(key) ~> true
-    let given = service.metadata.labels.iter().filter(|(key, _)| !is_reserved_label(key));
-    let mut labels: TextMap = given.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let copied = service.metadata.labels.iter().filter(|(key, _)| !is_reserved_label(key));
+    let mut labels: TextMap = copied.map(|(key, value)| (key.clone(), value.clone())).collect();
     if service.spec.is_headless() {
         labels.insert(LABEL_HEADLESS, "");
     }

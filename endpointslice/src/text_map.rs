@@ -64,7 +64,7 @@ impl TextMap {
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(held, _)| held.as_str().cmp(key))
+        self.0.binary_search_by(|(other, _)| other.as_str().cmp(key))
     }
 }
 

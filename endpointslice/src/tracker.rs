@@ -58,7 +58,7 @@ pub struct SliceTracker {
 /// Write that was announced to the tracker and has no response yet. Pass the response to [`SliceTracker::stored`] or
 /// [`SliceTracker::removed`]. Call [`SliceTracker::failed`] for a write that failed or is abandoned.
 #[derive(Debug)]
-#[must_use = "a write that is never settled keeps foreign changes of the Service's slices from being told"]
+#[must_use = "a write that is never settled keeps foreign changes of the Service's slices from being reported"]
 pub struct PendingWrite {
     namespace: Text,
     service: Text,

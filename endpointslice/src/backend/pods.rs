@@ -124,12 +124,12 @@ impl<'a> PodBackends<'a> {
             };
         }
         let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
-        for held in &pod.status.pod_ips {
-            match address::canonical(&held.ip) {
+        for pod_ip in &pod.status.pod_ips {
+            match address::canonical(&pod_ip.ip) {
                 Ok((Family::V4, address)) => ipv4.push(address),
                 Ok((Family::V6, address)) => ipv6.push(address),
-                // fault Z8.2: Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)) ~> Err(_) => ipv4.push(held.ip.clone())
-                Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)),
+                // fault Z8.2: Err(why) => self.skip(pod, SkipReason::BadAddress(pod_ip.ip.clone(), why)) ~> Err(_) => ipv4.push(pod_ip.ip.clone())
+                Err(why) => self.skip(pod, SkipReason::BadAddress(pod_ip.ip.clone(), why)),
             }
         }
         // Sort the addresses as in kube-controller-manager, so that the order in which the kubelet lists addresses makes no

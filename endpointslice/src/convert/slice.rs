@@ -37,10 +37,10 @@ impl From<&v1::EndpointPort> for EndpointPort {
 
 impl From<&v1::Endpoint> for Endpoint {
     fn from(endpoint: &v1::Endpoint) -> Self {
-        let conditions = endpoint.conditions.as_ref().map(|held| Conditions {
-            ready: held.ready,
-            serving: held.serving,
-            terminating: held.terminating,
+        let conditions = endpoint.conditions.as_ref().map(|conditions| Conditions {
+            ready: conditions.ready,
+            serving: conditions.serving,
+            terminating: conditions.terminating,
         });
         Self {
             addresses: endpoint.addresses.iter().map(Text::from).collect(),

@@ -3,7 +3,7 @@
 //! The share of a zone is often not a whole number of endpoints. To avoid rounding, this module counts in smaller units. One
 //! endpoint is as many units as all zones together have thousandths of a CPU. So every share is a whole number of units.
 
-use super::event::Refusal;
+use super::event::NoHintsReason;
 use super::shares::{ZoneShares, minimum};
 use crate::model::{Endpoint, EndpointSlice};
 use crate::text::Text;
@@ -34,15 +34,15 @@ pub(super) struct Quota {
 impl Allocation {
     /// Divides the number of `endpoints` in proportion to the CPU of the zones. Returns the reason if a division without
     /// overload is impossible.
-    pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, Refusal> {
-        let shares = shares.ok_or(Refusal::InsufficientNodes)?;
+    pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, NoHintsReason> {
+        let shares = shares.ok_or(NoHintsReason::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
         // fault Z13.3: zones > endpoints ~> false
         if zones > endpoints {
-            return Err(Refusal::TooFewEndpoints { endpoints, zones });
+            return Err(NoHintsReason::TooFewEndpoints { endpoints, zones });
         }
         let minima: Vec<_> = shares.iter().map(|(_, milli)| minimum(milli, total, endpoints)).collect();
-        let spare = endpoints.checked_sub(minima.iter().sum()).ok_or(Refusal::Overload { endpoints, zones })?;
+        let spare = endpoints.checked_sub(minima.iter().sum()).ok_or(NoHintsReason::Overload { endpoints, zones })?;
         let unit = i128::from(total);
         let quotas = shares.iter().zip(minima).map(|((zone, milli), minimum)| {
             let part = i128::from(milli) * endpoints as i128;

@@ -23,14 +23,14 @@ pub enum HintChange {
     /// The Service has hints now.
     Enabled,
     /// The Service asks for hints but cannot have them now. Also reported when the reason changes.
-    Refused(Refusal),
+    Unavailable(NoHintsReason),
     /// The Service no longer asks for hints.
     TurnedOff,
 }
 
 /// Reason why a Service that asks for topology hints does not get them. The messages are those of kube-controller-manager.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-pub enum Refusal {
+pub enum NoHintsReason {
     /// A ready Node has no zone or no CPU, or all ready Nodes are in one zone.
     #[error("Insufficient Node information: allocatable CPU or zone not specified on one or more nodes")]
     InsufficientNodes,
@@ -58,8 +58,8 @@ pub enum Refusal {
     EndpointWithoutZone,
 }
 
-impl Refusal {
-    /// True if both refusals have the same reason, even with different numbers. So a Service that scales does not cause an
+impl NoHintsReason {
+    /// True if both reasons are the same, even with different numbers. So a Service that scales does not cause an
     /// event at each step.
     pub(super) fn is_like(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
@@ -92,7 +92,7 @@ impl HintEvent {
     pub const fn severity(&self) -> Severity {
         match self.change {
             HintChange::Enabled => Severity::Normal,
-            HintChange::Refused(_) | HintChange::TurnedOff => Severity::Warning,
+            HintChange::Unavailable(_) | HintChange::TurnedOff => Severity::Warning,
         }
     }
 
@@ -101,7 +101,7 @@ impl HintEvent {
     pub const fn reason(&self) -> &'static str {
         match self.change {
             HintChange::Enabled => "TopologyAwareHintsEnabled",
-            HintChange::Refused(_) | HintChange::TurnedOff => "TopologyAwareHintsDisabled",
+            HintChange::Unavailable(_) | HintChange::TurnedOff => "TopologyAwareHintsDisabled",
         }
     }
 
@@ -117,7 +117,7 @@ impl fmt::Display for HintEvent {
         match self.change {
             HintChange::Enabled => formatter.write_str("Topology Aware Hints has been enabled")?,
             HintChange::TurnedOff => formatter.write_str("Topology Aware Hints has been disabled")?,
-            HintChange::Refused(why) => write!(formatter, "{why}")?,
+            HintChange::Unavailable(why) => write!(formatter, "{why}")?,
         }
         write!(formatter, ", addressType: {}", self.address_type)
     }

@@ -1,7 +1,7 @@
 //! Hints by zone shares ([`Topology`]): every zone gets endpoints for its share of the cluster's CPU.
 
 use super::allocation::{Allocation, Counts, add};
-use super::event::{HintChange, HintEvent, Refusal};
+use super::event::{HintChange, HintEvent, NoHintsReason};
 use super::interner::HintInterner;
 use super::shares::ZoneShares;
 use super::strip;
@@ -35,7 +35,7 @@ pub struct Topology {
 enum State {
     /// The Service has hints. The value is the number of ready endpoints that have a hint for each zone.
     Hinted(Counts),
-    Refused(Refusal),
+    Unavailable(NoHintsReason),
 }
 
 impl Topology {
@@ -52,7 +52,7 @@ impl Topology {
             State::Hinted(counts) => self.shares.as_ref().is_none_or(|shares| shares.overloads(counts)),
             // Any change of a Node may give a zone to an endpoint that has none. That is so even if `shares` does not count this
             // Node.
-            State::Refused(why) => has_changed || *why == Refusal::EndpointWithoutZone,
+            State::Unavailable(why) => has_changed || *why == NoHintsReason::EndpointWithoutZone,
         };
         let affected = self.services.iter().filter(|(_, _, states)| states.values().any(must_sync));
         affected.map(|(namespace, name, _)| ServiceName { namespace: namespace.clone(), name: name.clone() }).collect()
@@ -113,7 +113,7 @@ impl Topology {
             self.services.remove(&metadata.namespace, &metadata.name);
         }
         if matches!(was, Some(State::Hinted(_))) {
-            self.tell(service, address_type, HintChange::TurnedOff);
+            self.add_event(service, address_type, HintChange::TurnedOff);
         }
     }
 
@@ -125,16 +125,16 @@ impl Topology {
             (Some(State::Hinted(_)), State::Hinted(_)) => None,
             (_, State::Hinted(_)) => Some(HintChange::Enabled),
             // fault Z13.1: before.is_like(*now) ~> false
-            (Some(State::Refused(before)), State::Refused(now)) if before.is_like(*now) => None,
-            (_, State::Refused(now)) => Some(HintChange::Refused(*now)),
+            (Some(State::Unavailable(before)), State::Unavailable(now)) if before.is_like(*now) => None,
+            (_, State::Unavailable(now)) => Some(HintChange::Unavailable(*now)),
         };
         states.insert(address_type.clone(), state);
         if let Some(change) = change {
-            self.tell(service, address_type, change);
+            self.add_event(service, address_type, change);
         }
     }
 
-    fn tell(&mut self, service: &Service, address_type: &AddressType, change: HintChange) {
+    fn add_event(&mut self, service: &Service, address_type: &AddressType, change: HintChange) {
         if self.events.len() >= HINT_EVENTS_MAX {
             self.events.pop_front();
         }
@@ -147,7 +147,7 @@ impl Topology {
     /// some hints are already set, and the caller removes them.
     ///
     /// An unchanged slice stays unchanged if its hints still fit the shares of the zones.
-    fn hint(&mut self, draft: &mut Draft) -> Result<Counts, Refusal> {
+    fn hint(&mut self, draft: &mut Draft) -> Result<Counts, NoHintsReason> {
         let allocation = Allocation::new(self.shares.as_deref(), ready_endpoints(draft))?;
         let mut counts = Counts::new();
         let mut revised = Vec::with_capacity(draft.unchanged.len());
@@ -174,11 +174,11 @@ impl Topology {
 
     /// Sets the hint of an endpoint to its own zone. Removes the hints of an endpoint that is not ready;
     /// kube-controller-manager keeps them.
-    fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), Refusal> {
+    fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), NoHintsReason> {
         endpoint.hints = None;
         // fault Z13.2: endpoint.is_ready() ~> true
         if endpoint.is_ready() {
-            let zone = endpoint.zone.as_ref().ok_or(Refusal::EndpointWithoutZone)?;
+            let zone = endpoint.zone.as_ref().ok_or(NoHintsReason::EndpointWithoutZone)?;
             add(counts, zone);
             endpoint.hints = Some(self.interner.zone(zone));
         }
@@ -194,7 +194,7 @@ impl AssignHints for Topology {
             Ok(counts) => State::Hinted(counts),
             Err(why) => {
                 strip(draft);
-                State::Refused(why)
+                State::Unavailable(why)
             }
         };
         self.enter(service, &draft.address_type, state);

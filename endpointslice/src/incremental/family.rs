@@ -17,11 +17,11 @@ use std::sync::Arc;
 pub(super) struct FamilyState {
     pub(super) family: Family,
     pub(super) groups: BTreeMap<PortKey, Group>,
-    slices: BTreeMap<Text, HeldSlice>,
+    slices: BTreeMap<Text, StoredSlice>,
     /// Names of the slices that have an endpoint of a pod, by the name of the pod.
     holders: HashMap<Text, Holders>,
     /// Number of pods that have endpoints in several slices.
-    multiply_held: usize,
+    pods_in_several_slices: usize,
     /// Number of slices that belong to an earlier Service of the same name.
     not_owned: usize,
 }
@@ -47,7 +47,7 @@ pub(super) struct Group {
 }
 
 #[derive(Debug)]
-struct HeldSlice {
+struct StoredSlice {
     slice: Arc<EndpointSlice>,
     key: PortKey,
     owned: bool,
@@ -65,7 +65,7 @@ impl Holders {
     fn remove(&mut self, slice: &Text) {
         if self.0.as_ref() == Some(slice) {
             self.0 = self.1.pop();
-        } else if let Some(at) = self.1.iter().position(|held| held == slice) {
+        } else if let Some(at) = self.1.iter().position(|stored| stored == slice) {
             self.1.swap_remove(at);
         }
     }
@@ -86,7 +86,7 @@ impl FamilyState {
             groups: BTreeMap::new(),
             slices: BTreeMap::new(),
             holders: HashMap::new(),
-            multiply_held: 0,
+            pods_in_several_slices: 0,
             not_owned: 0,
         }
     }
@@ -96,11 +96,11 @@ impl FamilyState {
     }
 
     pub(super) fn slices(&self) -> impl Iterator<Item = &Arc<EndpointSlice>> {
-        self.slices.values().map(|held| &held.slice)
+        self.slices.values().map(|stored| &stored.slice)
     }
 
     pub(super) fn slice(&self, name: &str) -> Option<&Arc<EndpointSlice>> {
-        self.slices.get(name).map(|held| &held.slice)
+        self.slices.get(name).map(|stored| &stored.slice)
     }
 
     /// Returns the backend that an existing endpoint of the pod describes, in the first slice that has such an endpoint.
@@ -122,7 +122,7 @@ impl FamilyState {
     /// endpoint. If false, the plan must compare all slices.
     pub(super) fn is_ordinary(&self, template: &SliceTemplate<'_>) -> bool {
         let served = |group: &Group| group.members > 0 || group.slices == 0;
-        self.multiply_held == 0
+        self.pods_in_several_slices == 0
             && self.not_owned == 0
             && (self.groups.values().all(served) || self.placeholder(template).is_some())
     }
@@ -175,15 +175,15 @@ impl FamilyState {
             let holders = self.holders.entry_ref(pod).or_default();
             let was_one = holders.is_one();
             holders.add(&name);
-            self.multiply_held += usize::from(was_one);
+            self.pods_in_several_slices += usize::from(was_one);
         }
         self.not_owned += usize::from(!owned);
         let group = self.group(key);
         group.slices += 1;
         group.touched.insert(name.clone());
         group.by_fill.entry(slice.endpoints.len()).or_default().insert(name.clone());
-        let held = HeldSlice { slice: Arc::clone(&slice), key: key.clone(), owned };
-        self.slices.insert(name, held);
+        let stored = StoredSlice { slice: Arc::clone(&slice), key: key.clone(), owned };
+        self.slices.insert(name, stored);
         for endpoint in &slice.endpoints {
             self.place(endpoint, key, pods);
         }
@@ -203,8 +203,8 @@ impl FamilyState {
     pub(super) fn settle(&mut self, unchanged: &[Arc<EndpointSlice>]) {
         for slice in unchanged {
             let name = &slice.metadata.name;
-            if let Some(held) = self.slices.get(name)
-                && let Some(group) = self.groups.get_mut(&held.key)
+            if let Some(stored) = self.slices.get(name)
+                && let Some(group) = self.groups.get_mut(&stored.key)
             {
                 group.touched.remove(name);
             }
@@ -219,25 +219,25 @@ impl FamilyState {
         if known.key == *key && wanted == Some(endpoint.key()) {
             self.group(key).unplaced.remove(pod);
         } else {
-            self.place_anew(pod, known);
+            self.place_again(pod, known);
         }
     }
 
     /// Updates `unplaced` after a slice was changed or removed: adds each pod of the old slice whose desired endpoint is in no
     /// slice any more.
-    fn displace(&mut self, old: &HeldSlice, pods: &Pods) {
+    fn displace(&mut self, old: &StoredSlice, pods: &Pods) {
         let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
-            let is_held = self.holders.get(pod).is_some_and(|holders| holders.iter().any(|held| held == name));
-            if !is_held && let Some(known) = pods.get(pod) {
-                self.place_anew(pod, known);
+            let is_still_in = self.holders.get(pod).is_some_and(|holders| holders.iter().any(|stored| stored == name));
+            if !is_still_in && let Some(known) = pods.get(pod) {
+                self.place_again(pod, known);
             }
         }
         self.drop_if_unused(&old.key);
     }
 
     /// Adds the pod to `unplaced` if it should have an endpoint and no slice of its group has that endpoint.
-    fn place_anew(&mut self, pod: &Text, known: &KnownPod) {
+    fn place_again(&mut self, pod: &Text, known: &KnownPod) {
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
         if wanted.is_some_and(|wanted| !self.is_placed(pod, &wanted, &known.key)) {
             self.group(&known.key).unplaced.insert(pod.clone());
@@ -247,46 +247,46 @@ impl FamilyState {
     /// True if a slice of the group has the pod's desired endpoint.
     fn is_placed(&self, pod: &Text, wanted: &EndpointKey<'_>, key: &PortKey) -> bool {
         let Some(holders) = self.holders.get(pod) else { return false };
-        let mut slices = holders.iter().filter_map(|name| self.slices.get(name)).filter(|held| held.key == *key);
-        slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
+        let mut slices = holders.iter().filter_map(|name| self.slices.get(name)).filter(|stored| stored.key == *key);
+        slices.any(|stored| stored.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
     }
 
     /// Adds the slices that have an endpoint of the pod to `touched`, so that the next plan compares them.
     fn touch_holders(&mut self, pod: &Text) {
         let Some(holders) = self.holders.get(pod) else { return };
         for name in holders.iter() {
-            if let Some(held) = self.slices.get(name)
-                && let Some(group) = self.groups.get_mut(&held.key)
+            if let Some(stored) = self.slices.get(name)
+                && let Some(group) = self.groups.get_mut(&stored.key)
             {
                 group.touched.insert(name.clone());
             }
         }
     }
 
-    fn unlink(&mut self, name: &str) -> Option<HeldSlice> {
-        let (name, held) = self.slices.remove_entry(name)?;
-        for pod in held.slice.endpoints.iter().filter_map(pod_of) {
+    fn unlink(&mut self, name: &str) -> Option<StoredSlice> {
+        let (name, stored) = self.slices.remove_entry(name)?;
+        for pod in stored.slice.endpoints.iter().filter_map(pod_of) {
             let Some(holders) = self.holders.get_mut(pod) else { continue };
             let was_one = holders.is_one();
             holders.remove(&name);
             if was_one {
                 self.holders.remove(pod);
             } else if holders.is_one() {
-                self.multiply_held -= 1;
+                self.pods_in_several_slices -= 1;
             }
         }
-        self.not_owned -= usize::from(!held.owned);
-        let group = self.group(&held.key);
+        self.not_owned -= usize::from(!stored.owned);
+        let group = self.group(&stored.key);
         group.slices -= 1;
         group.touched.remove(&name);
-        let fill = held.slice.endpoints.len();
+        let fill = stored.slice.endpoints.len();
         if let Some(names) = group.by_fill.get_mut(&fill) {
             names.remove(&name);
             if names.is_empty() {
                 group.by_fill.remove(&fill);
             }
         }
-        Some(held)
+        Some(stored)
     }
 
     fn group(&mut self, key: &PortKey) -> &mut Group {

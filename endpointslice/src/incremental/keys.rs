@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// most twice as many lists as are in use, plus `UNUSED_PORT_LISTS`.
 #[derive(Debug, Default)]
 pub(super) struct PortKeys {
-    held: BTreeSet<PortKey>,
+    known: BTreeSet<PortKey>,
     /// Number of lists that were in use when unused lists were last removed.
     used: usize,
 }
@@ -16,14 +16,14 @@ pub(super) struct PortKeys {
 impl PortKeys {
     /// Returns the list of the set that equals `key`. Adds `key` if there is no such list.
     pub(super) fn one_of(&mut self, key: PortKey) -> PortKey {
-        if let Some(held) = self.held.get(&key) {
-            return held.clone();
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
         }
-        if self.held.len() >= UNUSED_PORT_LISTS + 2 * self.used {
-            self.held.retain(PortKey::is_shared);
-            self.used = self.held.len();
+        if self.known.len() >= UNUSED_PORT_LISTS + 2 * self.used {
+            self.known.retain(PortKey::is_shared);
+            self.used = self.known.len();
         }
-        self.held.insert(key.clone());
+        self.known.insert(key.clone());
         key
     }
 }
@@ -55,11 +55,11 @@ mod tests {
         let used: Vec<_> = (0..100).map(|port| keys.one_of(key(port))).collect();
         for port in 100..100_000 {
             keys.one_of(key(port));
-            assert!(keys.held.len() <= 2 * used.len() + UNUSED_PORT_LISTS, "{}", keys.held.len());
+            assert!(keys.known.len() <= 2 * used.len() + UNUSED_PORT_LISTS, "{}", keys.known.len());
         }
-        assert!(used.iter().enumerate().all(|(port, held)| {
+        assert!(used.iter().enumerate().all(|(port, used_key)| {
             let port = i32::try_from(port).expect("it is small");
-            keys.one_of(key(port)).is_same(held)
+            keys.one_of(key(port)).is_same(used_key)
         }));
     }
 
@@ -81,7 +81,7 @@ mod tests {
         let mut state = Incremental::new(Arc::new(service), Arc::new(Config::default()));
         for port in 1..1_000 {
             state.set_pod(&pod(port.into()), &nodes);
-            assert!(state.keys.held.len() <= UNUSED_PORT_LISTS + 2, "{}", state.keys.held.len());
+            assert!(state.keys.known.len() <= UNUSED_PORT_LISTS + 2, "{}", state.keys.known.len());
         }
     }
 }

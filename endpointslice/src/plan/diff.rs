@@ -38,17 +38,17 @@ fn write_update(formatter: &mut Formatter<'_>, update: &Update) -> fmt::Result {
     let Update { before, after, recycled } = update;
     let word = if *recycled { "recycle" } else { "update" };
     writeln!(formatter, "{word} {} {} -> {}", before.metadata.name, Shape(before), Shape(after))?;
-    let held: HashSet<_> = before.endpoints.iter().map(Item::key).collect();
+    let keys_before: HashSet<_> = before.endpoints.iter().map(Item::key).collect();
     let wanted: HashSet<_> = after.endpoints.iter().map(Item::key).collect();
     lines(formatter, '-', before.endpoints.iter().filter(|endpoint| !wanted.contains(&endpoint.key())))?;
-    lines(formatter, '+', after.endpoints.iter().filter(|endpoint| !held.contains(&endpoint.key())))?;
+    lines(formatter, '+', after.endpoints.iter().filter(|endpoint| !keys_before.contains(&endpoint.key())))?;
     lines(
         formatter,
         '~',
         after
             .endpoints
             .iter()
-            .filter(|endpoint| held.contains(&endpoint.key()) && !before.endpoints.contains(endpoint)),
+            .filter(|endpoint| keys_before.contains(&endpoint.key()) && !before.endpoints.contains(endpoint)),
     )?;
     let labels = (&before.metadata.labels, &after.metadata.labels);
     if labels.0 != labels.1 {
@@ -59,13 +59,13 @@ fn write_update(formatter: &mut Formatter<'_>, update: &Update) -> fmt::Result {
 
 fn lines<'a>(
     formatter: &mut Formatter<'_>,
-    sign: char,
+    marker: char,
     endpoints: impl IntoIterator<Item = &'a Endpoint>,
 ) -> fmt::Result {
     for endpoint in endpoints {
         let name = endpoint.target_ref.as_ref().map_or("", |target| &*target.name);
         let ready = if endpoint.is_ready() { "ready" } else { "not ready" };
-        writeln!(formatter, "  {sign} {} {name} {ready}", endpoint.addresses.join(" "))?;
+        writeln!(formatter, "  {marker} {} {name} {ready}", endpoint.addresses.join(" "))?;
     }
     Ok(())
 }

@@ -68,7 +68,7 @@ impl<'a> Groups<'a> {
             return *index;
         }
         let index = match self.by_place.get(&ports.as_ptr()) {
-            Some((held, index)) if Arc::ptr_eq(held, ports) => *index,
+            Some((last, index)) if Arc::ptr_eq(last, ports) => *index,
             _ => self.index_by_key(ports),
         };
         self.last = Some((Arc::clone(ports), index));

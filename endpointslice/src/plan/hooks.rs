@@ -23,7 +23,7 @@ pub enum Veto {
     /// The write may be made.
     Allow,
     /// The write must not be made, for this reason.
-    Refuse(Text),
+    Deny(Text),
 }
 
 /// Write that a hook removed from a plan.
@@ -49,33 +49,33 @@ impl Plan {
         }
     }
 
-    /// Calls `judge` for every write and removes the writes that `judge` refuses.
+    /// Calls `judge` for every write and removes the writes that `judge` denies.
     ///
-    /// If a create or update is refused, the deletes of the same address type are removed too. The deletes of slices of address
+    /// If a create or update is denied, the deletes of the same address type are removed too. The deletes of slices of address
     /// types that the Service no longer has are also removed.
     pub fn veto(&mut self, mut judge: impl FnMut(Write<'_>) -> Veto) {
-        const HELD: &str = "an addition was refused";
+        const KEPT: &str = "an addition was refused";
         let mut vetoed = Vec::new();
-        let mut refuses = |write: Write<'_>, held: bool| {
+        let mut is_denied = |write: Write<'_>, keep: bool| {
             let reason = match judge(write) {
-                Veto::Refuse(reason) => reason,
-                Veto::Allow if held => HELD.into(),
+                Veto::Deny(reason) => reason,
+                Veto::Allow if keep => KEPT.into(),
                 Veto::Allow => return false,
             };
             vetoed.push(Vetoed { slice: write.name().clone(), reason });
             true
         };
-        let mut any_refused = false;
+        let mut any_denied = false;
         for family in &mut self.families {
             let draft = &mut family.draft;
             let additions = draft.creates.len() + draft.updates.len();
-            draft.creates.retain(|slice| !refuses(Write::Create(slice), false));
-            draft.updates.retain(|update| !refuses(Write::Update(update), false));
-            let refused = draft.creates.len() + draft.updates.len() < additions;
-            draft.deletes.retain(|slice| !refuses(Write::Delete(slice), refused));
-            any_refused |= refused;
+            draft.creates.retain(|slice| !is_denied(Write::Create(slice), false));
+            draft.updates.retain(|update| !is_denied(Write::Update(update), false));
+            let has_denied = draft.creates.len() + draft.updates.len() < additions;
+            draft.deletes.retain(|slice| !is_denied(Write::Delete(slice), has_denied));
+            any_denied |= has_denied;
         }
-        self.unsupported.retain(|slice: &Arc<EndpointSlice>| !refuses(Write::Delete(slice), any_refused));
+        self.unsupported.retain(|slice: &Arc<EndpointSlice>| !is_denied(Write::Delete(slice), any_denied));
         self.vetoed.extend(vetoed);
     }
 }

@@ -69,10 +69,10 @@ fn the_four_cases_of_an_update() {
         ("different Service", slice_of("ns1", "svc2", "diff-svc", 1), false, true),
         ("newer generation", slice(2), true, true),
     ];
-    for (name, shown, is_known, is_told) in cases {
+    for (name, shown, is_known, is_reported) in cases {
         let mut tracker = after_writing(&slice(1));
         assert_eq!(tracker.contains(&shown), is_known, "{name}");
-        assert_eq!(tracker.changed(&shown), is_told, "{name}");
+        assert_eq!(tracker.changed(&shown), is_reported, "{name}");
     }
 }
 
@@ -120,11 +120,11 @@ fn the_seven_cases_of_a_deletion() {
         ("newer generation", slice(2), slice(2), true, true, true),
         ("newer generation, look at the original", slice(2), slice(1), true, true, true),
     ];
-    for (name, to_delete, shown, is_known, is_told, was_expected) in cases {
+    for (name, to_delete, shown, is_known, is_reported, was_expected) in cases {
         let mut tracker = after_writing(&slice(1));
         delete(&mut tracker, &to_delete);
         assert_eq!(tracker.contains(&shown), is_known, "{name}");
-        assert_eq!(tracker.changed(&shown), is_told, "{name}");
+        assert_eq!(tracker.changed(&shown), is_reported, "{name}");
         assert_eq!(!tracker.deleted(&slice(1)), was_expected, "{name}");
         assert!(!tracker.contains(&slice(1)), "{name}");
     }
@@ -139,11 +139,11 @@ fn the_three_cases_of_a_deleted_service() {
         ("different namespace", ("ns2", "svc1"), true, false),
         ("different Service", ("ns1", "svc2"), true, false),
     ];
-    for (name, (namespace, service), is_known, is_told) in cases {
+    for (name, (namespace, service), is_known, is_reported) in cases {
         let mut tracker = after_writing(&slice(1));
         tracker.forget(namespace, service);
         assert_eq!(tracker.contains(&slice(1)), is_known, "{name}");
-        assert_eq!(tracker.changed(&slice(1)), is_told, "{name}");
+        assert_eq!(tracker.changed(&slice(1)), is_reported, "{name}");
     }
 }
 
@@ -162,7 +162,7 @@ fn the_three_cases_of_a_stale_informer() {
 fn an_answer_for_a_slice_that_is_gone_already_is_ignored() {
     let mut tracker = after_writing(&slice(1));
     let update = tracker.begin_update(&service(), &slice(1));
-    assert!(tracker.deleted(&slice(2)), "it must be told: it was not deleted here");
+    assert!(tracker.deleted(&slice(2)), "must be reported: it was not deleted here");
     assert!(!tracker.stored(update, &slice(2)));
     assert!(!tracker.is_stale(&service(), Vec::<EndpointSlice>::new()));
     assert!(tracker.is_empty());
@@ -179,7 +179,7 @@ fn a_create_whose_slice_came_and_went_before_its_answer_leaves_nothing() {
 }
 
 #[test]
-fn own_writes_that_the_watch_shows_before_their_answers_are_never_told() {
+fn own_writes_that_the_watch_shows_before_their_answers_are_never_reported() {
     let mut tracker = after_writing(&slice(1));
     let update = tracker.begin_update(&service(), &slice(1));
     let create = tracker.begin_create(&service());
@@ -191,7 +191,7 @@ fn own_writes_that_the_watch_shows_before_their_answers_are_never_told() {
 }
 
 #[test]
-fn a_slice_of_others_that_comes_during_a_create_is_told_with_the_last_answer() {
+fn a_foreign_slice_that_comes_during_a_create_is_reported_with_the_last_answer() {
     let mut tracker = SliceTracker::default();
     let (first, second) = (tracker.begin_create(&service()), tracker.begin_create(&service()));
     assert!(!tracker.changed(&slice_of("ns1", "svc1", "foreign", 1)));
@@ -200,7 +200,7 @@ fn a_slice_of_others_that_comes_during_a_create_is_told_with_the_last_answer() {
 }
 
 #[test]
-fn a_change_by_others_between_plan_and_update_is_told_with_the_answer() {
+fn a_foreign_write_between_plan_and_update_is_reported_with_the_answer() {
     let mut tracker = after_writing(&slice(1));
     let update = tracker.begin_update(&service(), &slice(1));
     assert!(!tracker.changed(&slice(2)), "it could be the update");
@@ -208,7 +208,7 @@ fn a_change_by_others_between_plan_and_update_is_told_with_the_answer() {
 }
 
 #[test]
-fn a_change_by_others_after_the_update_is_told_with_the_answer() {
+fn a_foreign_write_after_the_update_is_reported_with_the_answer() {
     let mut tracker = after_writing(&slice(1));
     let update = tracker.begin_update(&service(), &slice(1));
     assert!(!tracker.changed(&slice(3)));
@@ -216,7 +216,7 @@ fn a_change_by_others_after_the_update_is_told_with_the_answer() {
 }
 
 #[test]
-fn a_change_by_others_that_makes_an_update_fail_is_told() {
+fn a_foreign_write_that_makes_an_update_fail_is_reported() {
     let mut tracker = after_writing(&slice(1));
     let update = tracker.begin_update(&service(), &slice(1));
     assert!(!tracker.changed(&slice(2)));
@@ -233,7 +233,7 @@ fn an_update_that_changes_nothing_does_not_make_the_cache_look_stale() {
 }
 
 #[test]
-fn a_slice_deleted_by_hand_is_told_even_if_this_process_never_wrote_it() {
+fn a_slice_deleted_by_hand_is_reported_even_if_this_process_never_wrote_it() {
     let mut restarted = SliceTracker::default();
     assert!(restarted.deleted(&slice(4)));
     let mut running = after_writing(&slice(1));
@@ -288,7 +288,7 @@ fn a_slice_that_waits_for_its_finalizers_does_not_make_the_cache_look_stale() {
 }
 
 #[test]
-fn a_service_made_anew_is_not_judged_by_the_slices_of_the_old_one() {
+fn a_recreated_service_is_not_judged_by_the_slices_of_the_old_one() {
     let mut tracker = after_writing(&slice(1));
     let old_update = tracker.begin_update(&service(), &slice(1));
     let new = service_named("ns1", "svc1", "new-uid");
@@ -336,8 +336,8 @@ fn a_deletion_in_a_gap_of_the_watch_leaves_nothing() {
 fn a_write_that_takes_long_does_not_make_memory_grow() {
     let mut tracker = SliceTracker::default();
     let write = tracker.begin_create(&service());
-    let told = (0..3000).filter(|number| tracker.changed(&slice_of("ns1", "svc1", &format!("uid-{number}"), 1)));
-    assert_eq!(told.count(), 3000 - 1024);
+    let reported = (0..3000).filter(|number| tracker.changed(&slice_of("ns1", "svc1", &format!("uid-{number}"), 1)));
+    assert_eq!(reported.count(), 3000 - 1024);
     for number in 0..3000 {
         assert!(tracker.deleted(&slice_of("ns1", "svc1", &format!("uid-{number}"), 1)));
     }

@@ -122,7 +122,7 @@ fn the_time_of_a_failed_write_is_kept_until_one_succeeds() {
 }
 
 #[test]
-fn a_service_made_anew_under_the_same_name_starts_anew_even_if_its_deletion_was_missed() {
+fn a_recreated_service_starts_without_state_even_if_its_deletion_was_missed() {
     let mut times = TriggerTimes::default();
     times.observe(&service(0), &[pod("1", 5)]);
     assert_eq!(times.observe(&service_with_uid("uid-2", 3), &[pod("1", 1)]), at(3));
@@ -234,7 +234,7 @@ fn nothing_is_left_of_a_service_that_is_forgotten() {
 }
 
 #[test]
-fn a_pod_without_a_transition_time_says_nothing() {
+fn a_pod_without_a_transition_time_sets_no_trigger_time() {
     let mut times = TriggerTimes::default();
     times.observe(&service(0), []);
     times.published("ns", "svc");

@@ -1,22 +1,22 @@
 //! Tests of applying plans: order of phases, failed writes, and other writers' data on slices.
 
 use crate::builders::{BuildService as _, BuildSlice as _, pods, port, service, slice};
-use crate::memory::Refusal;
+use crate::memory::ApiError;
 use crate::world::{World, world};
 use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::{AddressType, EndpointSlice};
 
 /// Returns a simulated cluster whose plan creates one slice, updates one slice and deletes one slice. Writes whose call has the
-/// prefix in `refused` fail.
-fn all_phases(refused: Option<(&'static str, Refusal)>) -> World {
+/// prefix in `failing` fail.
+fn all_phases(failing: Option<(&'static str, ApiError)>) -> World {
     let service = service("web");
     let slices = [
         slice(1, &service).with_pods(&pods(0..1)).with_label("old", "label"),
         slice(2, &service).with_pods(&pods(300..301)).with_owner_uid("earlier"),
     ];
     let mut world = world(pods(0..150)).with_slices(slices);
-    world.memory.refused = refused;
+    world.memory.failing = failing;
     world
 }
 
@@ -45,8 +45,8 @@ fn an_application_may_be_carried_from_thread_to_thread() {
 
 #[test]
 fn nothing_is_removed_if_an_addition_failed() {
-    let check = |refused: &'static str, calls: &[&str], error: &str| {
-        let outcome = all_phases(Some((refused, Refusal::NoRoom))).reconcile();
+    let check = |failing: &'static str, calls: &[&str], error: &str| {
+        let outcome = all_phases(Some((failing, ApiError::NoRoom))).reconcile();
         assert_eq!(outcome.calls, calls);
         let errors: Vec<_> = outcome.applied.errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors, [error]);
@@ -61,7 +61,7 @@ fn nothing_is_removed_if_an_addition_failed() {
 
 #[test]
 fn a_namespace_that_is_being_deleted_ends_it_without_an_error() {
-    let outcome = all_phases(Some(("create", Refusal::NamespaceTerminating))).reconcile();
+    let outcome = all_phases(Some(("create", ApiError::NamespaceTerminating))).reconcile();
     assert_eq!(outcome.calls, ["create web-00001"]);
     assert!(outcome.applied.is_success() && outcome.applied.namespace_terminating);
 }
@@ -71,14 +71,14 @@ fn slices_of_a_family_that_the_service_lost_stay_until_the_new_ones_are_there() 
     let old = slice(1, &service("web")).with_pods(&pods(0..1));
     let six = service("web").with_families(&[Family::V6]);
     let mut world = world(pods(0..1)).with_service(six).with_slices([old]);
-    world.memory.refused = Some(("create", Refusal::NoRoom));
+    world.memory.failing = Some(("create", ApiError::NoRoom));
     assert_eq!(world.reconcile().calls, ["create web-00001"]);
-    world.memory.refused = Some(("delete", Refusal::NoRoom));
+    world.memory.failing = Some(("delete", ApiError::NoRoom));
     let outcome = world.reconcile();
     assert_eq!(outcome.calls, ["create web-00002", "delete web-1"]);
     let error = outcome.applied.errors[0].to_string();
     assert_eq!(error, "error deleting web-1 EndpointSlice for Service testing/web: no room");
-    world.memory.refused = None;
+    world.memory.failing = None;
     assert_eq!(world.reconcile().calls, ["delete web-1"]);
 }
 
@@ -87,7 +87,7 @@ fn one_family_that_fails_does_not_stop_the_other() {
     let dual = service("web").with_families(&[Family::V4, Family::V6]);
     let stale = slice(1, &dual).with_pods(&pods(0..2));
     let mut world = world(pods(0..1)).with_service(dual).with_slices([stale]);
-    world.memory.refused = Some(("update", Refusal::NoRoom));
+    world.memory.failing = Some(("update", ApiError::NoRoom));
     let outcome = world.reconcile();
     assert_eq!(outcome.applied.completed, [AddressType::IPv6]);
     assert_eq!(outcome.applied.errors.len(), 1);
@@ -98,10 +98,10 @@ fn one_family_that_fails_does_not_stop_the_other() {
 fn recycled(keep_foreign: bool) -> EndpointSlice {
     let mut world = world(pods(0..2));
     world.reconcile();
-    let mut held = (*world.memory.slices()[0]).clone();
-    held.metadata.annotations.insert("networking.example.com/exported-as", "a-web");
-    held.metadata.finalizers = vec!["example.com/exporter".into()];
-    world.memory.put(held);
+    let mut stored = (*world.memory.slices()[0]).clone();
+    stored.metadata.annotations.insert("networking.example.com/exported-as", "a-web");
+    stored.metadata.finalizers = vec!["example.com/exporter".into()];
+    world.memory.put(stored);
     world.config.keep_foreign_metadata = keep_foreign;
     world.service.spec.ports = vec![port("web", 81)];
     assert_eq!(world.reconcile().calls, ["update web-00001"]);
@@ -127,12 +127,12 @@ fn a_recycled_slice_is_as_new_where_that_is_wanted() {
 fn an_update_keeps_annotations_and_takes_off_labels_that_others_added() {
     let mut world = world(pods(0..2));
     world.reconcile();
-    let mut held = (*world.memory.slices()[0]).clone();
-    held.metadata.annotations.insert("note", "1");
-    world.memory.put(held.clone());
+    let mut stored = (*world.memory.slices()[0]).clone();
+    stored.metadata.annotations.insert("note", "1");
+    world.memory.put(stored.clone());
     assert!(world.reconcile().plan.is_empty());
-    held.metadata.labels.insert("note", "1");
-    world.memory.put(held);
+    stored.metadata.labels.insert("note", "1");
+    world.memory.put(stored);
     assert_eq!(world.reconcile().calls, ["update web-00001"]);
     let metadata = world.memory.slices()[0].metadata.clone();
     assert_eq!((metadata.annotations.get("note").map(|it| &**it), metadata.labels.get("note")), (Some("1"), None));

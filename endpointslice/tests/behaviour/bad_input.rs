@@ -19,12 +19,12 @@ fn with_bad_pod(bad: Pod) -> (World, Vec<SkipReason>) {
 }
 
 #[test]
-fn addresses_that_are_none_or_that_the_api_refuses_are_left_out() {
+fn invalid_addresses_and_those_that_the_api_rejects_are_left_out() {
     let check = |address: &str, why: BadAddress| {
         assert_eq!(with_bad_pod(pod(9).with_ips(&[address])).1, [SkipReason::BadAddress(address.into(), why)]);
     };
-    check("1.2.3.256", BadAddress::Unreadable);
-    check("nonsense", BadAddress::Unreadable);
+    check("1.2.3.256", BadAddress::NotAnAddress);
+    check("nonsense", BadAddress::NotAnAddress);
     check("127.0.0.1", BadAddress::Forbidden);
     check("169.254.0.1", BadAddress::Forbidden);
     check("0.0.0.0", BadAddress::Forbidden);

@@ -108,14 +108,14 @@ fn target(endpoint: &mut Endpoint) -> &mut TargetRef {
 }
 
 #[test]
-fn an_endpoint_is_written_anew_for_what_its_readers_see() {
+fn an_endpoint_is_rewritten_for_changes_that_readers_see() {
     let check = |change: fn(&mut Endpoint), same: bool| {
-        let mut held = endpoint(&pod(1), &service("web"));
-        target(&mut held).resource_version = Some("1".into());
-        let mut wanted = held.clone();
+        let mut existing = endpoint(&pod(1), &service("web"));
+        target(&mut existing).resource_version = Some("1".into());
+        let mut wanted = existing.clone();
         change(&mut wanted);
-        assert_eq!(held.key() == wanted.key() && held.stands_for(&wanted), same);
-        assert_eq!(wanted.key() == held.key() && wanted.stands_for(&held), same);
+        assert_eq!(existing.key() == wanted.key() && existing.stands_for(&wanted), same);
+        assert_eq!(wanted.key() == existing.key() && wanted.stands_for(&existing), same);
     };
     check(|_| (), true);
     check(|it| it.node_name = Some("node-2".into()), false);

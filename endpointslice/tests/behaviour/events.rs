@@ -82,11 +82,11 @@ fn services_are_planned_again_if_the_pod_is_other_for_them() {
 
 #[test]
 fn a_slice_belongs_to_the_service_of_its_label() {
-    let mut held = slice(1, &service("web"));
+    let mut slice_of_web = slice(1, &service("web"));
     let expected = ServiceName { namespace: "testing".into(), name: "web".into() };
-    assert_eq!(ServiceName::of_slice(&held), Ok(expected));
-    held.metadata.labels.remove("kubernetes.io/service-name");
-    let error = ServiceName::of_slice(&held);
+    assert_eq!(ServiceName::of_slice(&slice_of_web), Ok(expected));
+    slice_of_web.metadata.labels.remove("kubernetes.io/service-name");
+    let error = ServiceName::of_slice(&slice_of_web);
     assert_eq!(error, Err(NoServiceName));
     assert_eq!(NoServiceName.to_string(), "EndpointSlice missing kubernetes.io/service-name label");
 }

@@ -170,7 +170,7 @@ fn where_shares_are_not_served_the_annotation_turns_the_hints_of_a_traffic_distr
 }
 
 #[test]
-fn turning_the_annotation_off_gives_way_to_the_traffic_distribution_and_is_told_once() {
+fn turning_the_annotation_off_gives_way_to_the_traffic_distribution_and_emits_one_event() {
     let nodes = vec![small_node("node-1", "zone-a"), small_node("node-2", "zone-b")];
     let preferring = || service("web").with_traffic_distribution(Some("PreferSameZone"));
     let hints = both_ways(&nodes);

@@ -256,8 +256,8 @@ impl Truth {
     }
 
     pub(crate) fn edit(&mut self, at: usize, edit: Edit) -> Vec<SliceChange> {
-        let Some(held) = self.slices.values().nth(at % self.slices.len().max(1)).cloned() else { return vec![] };
-        let mut slice = (*held).clone();
+        let Some(picked) = self.slices.values().nth(at % self.slices.len().max(1)).cloned() else { return vec![] };
+        let mut slice = (*picked).clone();
         match edit {
             Edit::Delete => return vec![self.store(Err(slice.metadata.name.to_string()))],
             Edit::LoseEndpoint => drop(slice.endpoints.pop()),

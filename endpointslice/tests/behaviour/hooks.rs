@@ -33,21 +33,21 @@ fn three_writes() -> World {
 }
 
 #[test]
-fn a_refused_write_is_not_made_and_a_refused_addition_holds_removals() {
+fn a_denied_write_is_not_made_and_a_denied_addition_keeps_removals_back() {
     let world = three_writes();
     let mut plan = world.plan();
     plan.veto(|write| match write {
-        Write::Delete(_) => Veto::Refuse("not today".into()),
+        Write::Delete(_) => Veto::Deny("not today".into()),
         Write::Create(_) | Write::Update(_) => Veto::Allow,
     });
     assert_eq!(plan.vetoed, [Vetoed { slice: "web-2".into(), reason: "not today".into() }]);
     let mut plan = world.plan();
     plan.veto(|write| match write {
-        Write::Create(_) => Veto::Refuse("no quota".into()),
+        Write::Create(_) => Veto::Deny("no quota".into()),
         Write::Update(_) | Write::Delete(_) => Veto::Allow,
     });
-    let held = Vetoed { slice: "web-2".into(), reason: "an addition was refused".into() };
-    assert_eq!(plan.vetoed, [Vetoed { slice: "web-".into(), reason: "no quota".into() }, held]);
+    let kept_delete = Vetoed { slice: "web-2".into(), reason: "an addition was refused".into() };
+    assert_eq!(plan.vetoed, [Vetoed { slice: "web-".into(), reason: "no quota".into() }, kept_delete]);
     world.apply(&plan);
     assert_eq!(world.memory.take_calls(), ["update web-1"]);
 }

@@ -22,7 +22,7 @@ fn with_address() -> Service {
 }
 
 #[test]
-fn a_new_slice_says_whose_it_is() {
+fn a_new_slice_names_its_service_and_manager() {
     let config = Config::default();
     let check = |service: &Service, labels: &[(&str, &str)]| {
         let made = SliceTemplate::new(service, &config).slice(AddressType::IPv4, &[].into());
@@ -51,15 +51,15 @@ fn a_new_slice_says_whose_it_is() {
     check(&annotated, &[]);
 }
 
-/// Asserts that a slice with the labels `held` should have the labels `expected`. `written` is true if the plan must write the
-/// slice because of its labels.
-fn check(service: Service, held: &[(&str, &str)], expected: &[(&str, &str)], written: bool) {
+/// Asserts that a slice with the labels `before` should have the labels `expected`. `written` is true if the plan must write
+/// the slice because of its labels.
+fn check(service: Service, before: &[(&str, &str)], expected: &[(&str, &str)], written: bool) {
     let mut existing: EndpointSlice = slice(1, &service).with_pods(&pods(0..1));
-    existing.metadata.labels = with_well_known(held);
+    existing.metadata.labels = with_well_known(before);
     let config = Config::default();
     let template = SliceTemplate::new(&service, &config);
     assert_eq!(template.labels_for(&existing), with_well_known(expected));
-    assert_eq!(template.labels_differ(&existing), written, "{held:?}");
+    assert_eq!(template.labels_differ(&existing), written, "{before:?}");
     assert_eq!(planned_labels(&service, existing), written.then(|| with_well_known(expected)));
 }
 
@@ -110,17 +110,17 @@ fn labels_that_others_may_add_are_kept() {
     let mut config = Config::default();
     config.foreign_labels = ["team".into()].into();
     let service = with_address().with_labels([("foo", "bar")]);
-    let held = slice(1, &service).with_label("team", "x");
+    let existing = slice(1, &service).with_label("team", "x");
     let template = SliceTemplate::new(&service, &config);
-    assert!(!template.labels_differ(&held));
-    assert_eq!(template.labels_for(&held), with_well_known(&[("foo", "bar"), ("team", "x")]));
+    assert!(!template.labels_differ(&existing));
+    assert_eq!(template.labels_for(&existing), with_well_known(&[("foo", "bar"), ("team", "x")]));
 }
 
 #[test]
-fn the_address_types_of_a_service_are_those_that_it_says_or_that_of_its_address_or_both() {
+fn the_address_types_of_a_service_come_from_its_families_or_its_address() {
     use Family::{V4, V6};
-    let check = |said: &[Family], cluster_ip: &str, expected: &[Family]| {
-        let service = service("web").with_families(said).with_cluster_ip(cluster_ip);
+    let check = |declared: &[Family], cluster_ip: &str, expected: &[Family]| {
+        let service = service("web").with_families(declared).with_cluster_ip(cluster_ip);
         assert_eq!(families(&service), expected);
         assert_eq!(families(&service.without_selector()), expected);
     };

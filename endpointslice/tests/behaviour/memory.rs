@@ -14,7 +14,7 @@ use thiserror::Error;
 pub(crate) struct Memory {
     state: Mutex<State>,
     /// Calls that fail: each call whose text has this prefix fails with this error.
-    pub(crate) refused: Option<(&'static str, Refusal)>,
+    pub(crate) failing: Option<(&'static str, ApiError)>,
 }
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct State {
 
 /// Error of a failed call.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum ApiError {
     #[error("no room")]
     NoRoom,
     #[error("namespace terminating")]
@@ -58,17 +58,17 @@ impl Memory {
         std::mem::take(&mut self.state.lock().calls)
     }
 
-    fn call(&self, line: String) -> Result<(), Refusal> {
-        let refusal = self.refused.filter(|(begin, _)| line.starts_with(begin));
+    fn call(&self, line: String) -> Result<(), ApiError> {
+        let failure = self.failing.filter(|(begin, _)| line.starts_with(begin));
         self.state.lock().calls.push(line);
-        refusal.map_or(Ok(()), |(_, refusal)| Err(refusal))
+        failure.map_or(Ok(()), |(_, failure)| Err(failure))
     }
 }
 
 impl SliceWriter for Memory {
-    type Error = Refusal;
+    type Error = ApiError;
 
-    async fn create(&self, slice: &EndpointSlice) -> Result<EndpointSlice, Refusal> {
+    async fn create(&self, slice: &EndpointSlice) -> Result<EndpointSlice, ApiError> {
         let mut stored = slice.clone();
         let number = {
             let mut state = self.state.lock();
@@ -85,11 +85,11 @@ impl SliceWriter for Memory {
     }
 
     /// Applies the merge patch, and asserts that a replace would give the same result.
-    async fn update(&self, update: &Update) -> Result<EndpointSlice, Refusal> {
+    async fn update(&self, update: &Update) -> Result<EndpointSlice, ApiError> {
         let name = &update.before.metadata.name;
         self.call(format!("update {name}"))?;
-        let held = self.state.lock().slices.get(name).cloned().expect("an update of a slice that is there");
-        let mut object = serde_json::to_value(&*held).expect("a slice as JSON");
+        let stored = self.state.lock().slices.get(name).cloned().expect("an update of a slice that is there");
+        let mut object = serde_json::to_value(&*stored).expect("a slice as JSON");
         merge(&mut object, update.merge_patch(Precondition::None));
         let mut stored: EndpointSlice = serde_json::from_value(object).expect("a slice of JSON");
         let mut replaced = update.after.clone();
@@ -104,14 +104,14 @@ impl SliceWriter for Memory {
         Ok(stored)
     }
 
-    async fn delete(&self, slice: &EndpointSlice) -> Result<(), Refusal> {
+    async fn delete(&self, slice: &EndpointSlice) -> Result<(), ApiError> {
         self.call(format!("delete {}", slice.metadata.name))?;
         self.remove(&slice.metadata.name);
         Ok(())
     }
 
-    fn is_namespace_terminating(&self, error: &Refusal) -> bool {
-        *error == Refusal::NamespaceTerminating
+    fn is_namespace_terminating(&self, error: &ApiError) -> bool {
+        *error == ApiError::NamespaceTerminating
     }
 }
 

@@ -26,7 +26,7 @@ fn many_pods_make_full_slices_and_one_with_the_rest() {
 }
 
 #[test]
-fn the_limit_of_a_slice_is_held() {
+fn no_slice_has_more_endpoints_than_the_limit() {
     for (max, lengths, metrics) in [
         (50, vec![50, 50, 50, 50, 50], [5, 5, 250, 250, 0, 5, 0, 0, 5]),
         (80, vec![80, 80, 80, 10], [4, 4, 250, 250, 0, 4, 0, 0, 4]),
@@ -198,7 +198,7 @@ fn a_lowered_limit_leaves_full_slices_alone() {
 }
 
 #[test]
-fn a_pod_made_anew_under_its_name_and_address_stays_in_its_place() {
+fn a_pod_recreated_with_its_name_and_address_stays_in_its_place() {
     let mut world = world(pods(0..3));
     world.reconcile();
     world.pods[1].metadata.uid = "another".into();
@@ -220,8 +220,8 @@ fn an_endpoint_that_two_slices_have_stays_in_the_first() {
     let slices = [slice(1, &service).with_pods(&pods(0..2)), slice(2, &service).with_pods(&pods(1..3))];
     let world = world(pods(0..3)).with_slices(slices);
     assert_eq!(world.reconcile().calls, ["update web-2"]);
-    let held: Vec<_> = world.memory.slices().iter().map(|slice| names(slice)).collect();
-    assert_eq!(held, [BTreeSet::from(["pod0".into(), "pod1".into()]), BTreeSet::from(["pod2".into()])]);
+    let placed: Vec<_> = world.memory.slices().iter().map(|slice| names(slice)).collect();
+    assert_eq!(placed, [BTreeSet::from(["pod0".into(), "pod1".into()]), BTreeSet::from(["pod2".into()])]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn wanted(truth: &Truth) -> BTreeSet<String> {
     union(plan.families.iter().flat_map(|family| &family.draft.creates))
 }
 
-fn limits_are_held(truth: &Truth, plan: &Plan) {
+fn limits_are_respected(truth: &Truth, plan: &Plan) {
     let max = truth.config.max_endpoints_per_slice();
     for family in &plan.families {
         assert!(family.draft.creates.iter().all(|slice| slice.endpoints.len() <= max));
@@ -76,7 +76,7 @@ fn check(history: &History, coverage: &RefCell<Coverage>) -> TestCaseResult {
         let WriteCounts { creates, updates, deletes } = plan.counts();
         cut_off |= matches!(event, Event::Write(count) if *count > 0 && *count < creates + updates + deletes);
         assert_eq!(plan.to_string(), truth.plan().to_string());
-        limits_are_held(&truth, &plan);
+        limits_are_respected(&truth, &plan);
         match event {
             Event::Pod(number, shape) => drop(truth.set_pod(*number, *shape)),
             Event::NoPod(number) => drop(truth.remove_pod(*number)),

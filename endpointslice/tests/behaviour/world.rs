@@ -1,7 +1,7 @@
 //! Simulated cluster of the tests ([`World`]) with one Service, pods, Nodes and slices.
 
 use crate::builders::{node, service};
-use crate::memory::{Memory, Refusal};
+use crate::memory::{ApiError, Memory};
 use crate::meters::{Meters, Nine};
 use endpointslice::apply::Applied;
 use endpointslice::hints::ServiceHints;
@@ -43,7 +43,7 @@ pub(crate) fn world(pods: Vec<Pod>) -> World {
 /// Result of one reconcile: its plan and its writes.
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
-    pub(crate) applied: Applied<Refusal>,
+    pub(crate) applied: Applied<ApiError>,
     pub(crate) calls: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl World {
         Outcome { plan, applied, calls: self.memory.take_calls() }
     }
 
-    pub(crate) fn apply(&self, plan: &Plan) -> Applied<Refusal> {
+    pub(crate) fn apply(&self, plan: &Plan) -> Applied<ApiError> {
         let parallelism = NonZeroUsize::new(4).expect("four");
         apply(plan, &self.memory, parallelism).now_or_never().expect("memory answers at once")
     }

@@ -30,17 +30,17 @@ fn the_three_cases_of_rehinting() {
     ];
     for (zones, giving, receiving, expected) in cases {
         let mut endpoints: Vec<_> = zones.iter().map(|zone| hinted(&[zone], &[], in_zone(zone))).collect();
-        let mut held = Counts::new();
-        zones.iter().for_each(|zone| add(&mut held, &(*zone).into()));
+        let mut per_zone = Counts::new();
+        zones.iter().for_each(|zone| add(&mut per_zone, &(*zone).into()));
         let transfers = Transfers { giving: counts(giving), receiving: counts(receiving) };
-        transfers.carry_out(endpoints.iter_mut(), &mut held, |endpoint, zone| {
+        transfers.carry_out(endpoints.iter_mut(), &mut per_zone, |endpoint, zone| {
             *endpoint = hinted(&[zone], &[], endpoint.clone());
         });
         let hints: Vec<_> = endpoints.iter().map(super::super::fixtures::shown).collect();
         assert_eq!(hints, expected);
         let mut expected_counts = Counts::new();
         expected.iter().for_each(|zone| add(&mut expected_counts, &(*zone).into()));
-        assert_eq!(held, expected_counts);
+        assert_eq!(per_zone, expected_counts);
     }
 }
 
@@ -62,8 +62,8 @@ fn the_nine_cases_of_giving_and_receiving() {
         ("one negative count", [50, 50, 50], [-40, 20, 20], &[("b", 15), ("c", 15)], &[("a", 30)]),
     ];
     let zones: [Text; 3] = ["a".into(), "b".into(), "c".into()];
-    for (name, desired, held, giving, receiving) in cases {
-        let surplus = held.iter().zip(desired).map(|(held, desired)| held * 10 - desired);
+    for (name, desired, hinted, giving, receiving) in cases {
+        let surplus = hinted.iter().zip(desired).map(|(hinted, desired)| hinted * 10 - desired);
         let transfers = Transfers::balancing(zones.iter().zip(surplus), 10);
         assert_eq!(transfers, Transfers { giving: counts(giving), receiving: counts(receiving) }, "{name}");
     }
@@ -135,14 +135,14 @@ fn endpoints_are_allocated_by_exact_parts() {
 }
 
 #[test]
-fn what_cannot_be_shared_out_is_refused() {
+fn endpoints_that_cannot_be_shared_out_get_no_hints() {
     let thirds = ZoneShares::of(&nodes(&[("zone-a", 100), ("zone-b", 100), ("zone-c", 100)]));
-    let refused = |shares: Option<&ZoneShares>, endpoints| Allocation::new(shares, endpoints).unwrap_err();
-    assert_eq!(refused(None, 10), Refusal::InsufficientNodes);
-    assert_eq!(refused(thirds.as_ref(), 2), Refusal::TooFewEndpoints { endpoints: 2, zones: 3 });
-    assert_eq!(refused(thirds.as_ref(), 4), Refusal::Overload { endpoints: 4, zones: 3 });
+    let reason = |shares: Option<&ZoneShares>, endpoints| Allocation::new(shares, endpoints).unwrap_err();
+    assert_eq!(reason(None, 10), NoHintsReason::InsufficientNodes);
+    assert_eq!(reason(thirds.as_ref(), 2), NoHintsReason::TooFewEndpoints { endpoints: 2, zones: 3 });
+    assert_eq!(reason(thirds.as_ref(), 4), NoHintsReason::Overload { endpoints: 4, zones: 3 });
     // The minimum of each zone is rounded up to 4, and 3 * 4 is more than 11. kube-controller-manager rejects this division too
     // (kubernetes/kubernetes #122437).
-    assert_eq!(refused(thirds.as_ref(), 11), Refusal::Overload { endpoints: 11, zones: 3 });
+    assert_eq!(reason(thirds.as_ref(), 11), NoHintsReason::Overload { endpoints: 11, zones: 3 });
     assert!(Allocation::new(thirds.as_ref(), 9).is_ok());
 }

@@ -22,7 +22,7 @@ fn events(topology: &mut Topology) -> Vec<String> {
 fn counted(topology: &Topology) -> Option<Vec<(&str, usize)>> {
     match topology.services.get("ns", "svc")?.get(&AddressType::IPv4)? {
         State::Hinted(counts) => Some(counts.iter().map(|(zone, count)| (zone.as_str(), *count)).collect()),
-        State::Refused(_) => None,
+        State::Unavailable(_) => None,
     }
 }
 
@@ -158,7 +158,7 @@ fn the_nine_cases_of_changed_nodes() {
 /// Case of kube-controller-manager's `TestUpdateNode`. Here the Service is also planned again when its Nodes recover, in
 /// contrast to kube-controller-manager (kubernetes/kubernetes #114215).
 #[test]
-fn a_service_that_was_refused_is_planned_again_when_nodes_recover() {
+fn a_service_without_hints_is_planned_again_when_nodes_recover() {
     let mut topology = with_nodes(&[node("", "100m"), node("", "100m")]);
     let service = annotated("Auto");
     let slices = || draft(vec![ready(&["zone-a", "zone-b"])], vec![], vec![]);
@@ -254,7 +254,7 @@ fn endpoints_that_are_not_ready_lose_their_hints_when_their_slice_is_written() {
 }
 
 #[test]
-fn a_refusal_writes_no_slice_that_has_no_hints() {
+fn removing_hints_writes_no_slice_that_has_no_hints() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
     let bare = ready(&["zone-a", "zone-b", ""]);
     let hinted = ready(&["zone-a"]).into_iter().map(|endpoint| hinted(&["zone-a"], &[], endpoint)).collect();
@@ -333,7 +333,7 @@ mod settled {
             let is_hinted = has_hints(&slices);
             [
                 (is_hinted, "hinted in the end"),
-                (!is_hinted && !slices.is_empty(), "refused in the end"),
+                (!is_hinted && !slices.is_empty(), "without hints in the end"),
                 (was_hinted && !is_hinted, "hints were removed"),
                 (slices.iter().any(|slice| slice.endpoints.len() > 10), "of large slices"),
             ]

@@ -39,9 +39,9 @@ struct World {
     made: usize,
     /// True if another writer has written since the tracker last requested a plan. The tracker must still request a plan for this
     /// write.
-    is_untold: bool,
+    has_unreported_change: bool,
     others_wrote: bool,
-    told: usize,
+    reported: usize,
     /// Kinds of situations that the history contained, to check that the histories are varied.
     seen: BTreeSet<&'static str>,
 }
@@ -50,7 +50,7 @@ const EVENT_FIRST: &str = "the watch shows a write before its answer";
 const ANSWER_FIRST: &str = "an answer comes before the watch shows the write";
 const FAILS: &str = "a write fails";
 const RIVAL_BETWEEN: &str = "others write while a request is under way";
-const MOVED_ON: &str = "others have changed what an answer tells of";
+const MOVED_ON: &str = "others have changed the slice of an answer since";
 const CLASSES: [&str; 5] = [EVENT_FIRST, ANSWER_FIRST, FAILS, RIVAL_BETWEEN, MOVED_ON];
 
 fn shown(uid: &str, generation: i64) -> EndpointSlice {
@@ -115,10 +115,11 @@ impl World {
             self.seen.insert(FAILS);
             return;
         };
-        let told = stored.as_ref().map(|slice| slice.metadata.generation);
-        let is_on_its_way = self.watch.iter().any(|(other, generation)| other == uid && *generation == told);
+        let result_generation = stored.as_ref().map(|slice| slice.metadata.generation);
+        let is_on_its_way =
+            self.watch.iter().any(|(other, generation)| other == uid && *generation == result_generation);
         self.seen.insert(if is_on_its_way { ANSWER_FIRST } else { EVENT_FIRST });
-        if self.server.get(uid).copied() != told {
+        if self.server.get(uid).copied() != result_generation {
             self.seen.insert(MOVED_ON);
         }
     }
@@ -138,7 +139,7 @@ impl World {
                 true
             }
         };
-        self.tell(plan_again);
+        self.count_report(plan_again);
     }
 
     /// Delivers the next watch event to the controller.
@@ -151,13 +152,13 @@ impl World {
             let last = self.cache.remove(&uid).unwrap_or(1);
             self.tracker.deleted(&shown(&uid, last))
         };
-        self.tell(plan_again);
+        self.count_report(plan_again);
     }
 
-    fn tell(&mut self, plan_again: bool) {
+    fn count_report(&mut self, plan_again: bool) {
         if plan_again {
-            self.told += 1;
-            self.is_untold = false;
+            self.reported += 1;
+            self.has_unreported_change = false;
         }
     }
 
@@ -173,7 +174,7 @@ impl World {
                 self.store(&format!("foreign-{}", self.made), Some(1));
             }
         }
-        (self.is_untold, self.others_wrote) = (true, true);
+        (self.has_unreported_change, self.others_wrote) = (true, true);
         if !self.requests.is_empty() {
             self.seen.insert(RIVAL_BETWEEN);
         }
@@ -204,8 +205,8 @@ fn whatever_overtakes_what() {
             }
         }
         world.settle();
-        assert!(!world.is_untold, "what others did must be told");
-        assert!(world.others_wrote || world.told == 0, "own writes must not be told");
+        assert!(!world.has_unreported_change, "foreign writes must be reported");
+        assert!(world.others_wrote || world.reported == 0, "own writes must not be reported");
         assert!(!world.tracker.is_stale(&service(), world.cached()), "everything is there");
         for uid in world.server.keys().cloned().collect::<Vec<_>>() {
             world.store(&uid, None);
