@@ -48,7 +48,7 @@ struct NotImported {
 
 /// Returns the kind of the user's object that this key plans. A condition of this object reports rejected writes. `None` for
 /// keys that plan other objects.
-fn says_itself(key: &Key) -> Option<Kind> {
+fn reporting_kind(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
         Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
@@ -191,8 +191,8 @@ impl Fleet {
             Key::Import(name) if !self.parts.import => self.view.plan_unclaimed_import(name),
             _ => self.view.plan(key, now),
         };
-        let is_said = |kind| plan.writes.iter().all(|write: &Write| write.kind() == kind);
-        let forget_rejection = says_itself(key).is_some_and(is_said);
+        let has_only_writes_of = |kind| plan.writes.iter().all(|write: &Write| write.kind() == kind);
+        let forget_rejection = reporting_kind(key).is_some_and(has_only_writes_of);
         let not_imported = if plan.writes.is_empty() { self.why_not_imported(key) } else { None };
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
         let events = match key {
@@ -308,7 +308,7 @@ impl Fleet {
     ) -> Vec<Event<S>> {
         let about = self.about(key);
         let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != failure.source);
-        if is_beside && says_itself(key).is_some() {
+        if is_beside && reporting_kind(key).is_some() {
             self.view.write_rejected(key, convert::rejection_message(failure)); // the condition reports the rejection
             return Vec::new();
         }
@@ -332,8 +332,8 @@ impl Fleet {
 
     /// Returns the Event about another writer that undoes writes of the EndpointSlice controller for a Service.
     pub(crate) fn fight_over_slice<S: From<Kind>>(&self, service: &ObjectName, fight: &Fight<S>) -> Vec<Event<S>> {
-        let held = self.view.services.get(service);
-        let about = held.map(|held| (Kind::Service, service.clone(), held.meta.uid.clone()));
+        let stored = self.view.services.get(service);
+        let about = stored.map(|stored| (Kind::Service, service.clone(), stored.meta.uid.clone()));
         convert::fight_event(about, fight, COMPONENT)
     }
 
@@ -384,20 +384,20 @@ mod tests {
     /// that the latency of source generation 2 was measured.
     fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
         let reference = json!({ "namespace": "work", "name": "app-1" });
-        let given = json!({
+        let distributed_slice = json!({
             "metadata": { "namespace": "fleet-member-member-1", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" },
             "spec": { "endpoints": [], "endpointSliceReference": reference, "ownerServiceReference": reference },
         });
-        hears(fleet, Kind::EndpointSliceImport, &given);
+        hears(fleet, Kind::EndpointSliceImport, &distributed_slice);
         let annotations = json!({ "networking.fleet.azure.com/last-observed-generation": "2" });
-        let held = json!({
+        let imported_slice = json!({
             "metadata": {
                 "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
                 "annotations": annotations,
             },
             "addressType": "IPv4", "endpoints": [],
         });
-        hears(fleet, Kind::EndpointSlice, &held);
+        hears(fleet, Kind::EndpointSlice, &imported_slice);
     }
 
     #[test]
@@ -420,9 +420,13 @@ mod tests {
     #[test]
     fn what_is_remembered_is_of_the_slices_that_the_hub_gives() {
         let mut fleet = fleet();
-        imports(&mut fleet, "given", "fleet-system");
-        loses(&mut fleet, Kind::EndpointSlice, "fleet-system", "given");
-        assert_eq!(fleet.note_observed(&"given".into(), 2), Known::Generation, "somebody deleted the imported slice");
+        imports(&mut fleet, "distributed", "fleet-system");
+        loses(&mut fleet, Kind::EndpointSlice, "fleet-system", "distributed");
+        assert_eq!(
+            fleet.note_observed(&"distributed".into(), 2),
+            Known::Generation,
+            "somebody deleted the imported slice"
+        );
         imports(&mut fleet, "another", "work");
         loses(&mut fleet, Kind::EndpointSlice, "work", "another");
         assert_eq!(fleet.note_observed(&"another".into(), 2), Known::Nothing, "a user's slice of the same name");
@@ -470,14 +474,14 @@ mod tests {
             "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
         });
         hears(&mut fleet, Kind::Service, &derived);
-        let mut given = json!({ "metadata": meta("fleet-member-member-1", "app-1") });
-        given["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
-        given["spec"] = json!({
+        let mut distributed_slice = json!({ "metadata": meta("fleet-member-member-1", "app-1") });
+        distributed_slice["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
+        distributed_slice["spec"] = json!({
             "endpoints": [{ "addresses": ["10.1.0.1"] }],
             "endpointSliceReference": { "clusterId": "member-2", "namespace": "work", "name": "app-1" },
             "ownerServiceReference": { "namespace": "work", "name": "app" },
         });
-        hears(&mut fleet, Kind::EndpointSliceImport, &given);
+        hears(&mut fleet, Kind::EndpointSliceImport, &distributed_slice);
         for kind in export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE) {
             fleet.watch_state(kind, WatchState::Complete, NOON, &mut Vec::new());
         }

@@ -14,13 +14,13 @@ const KUBE_SYSTEM: &str = "kube-system";
 #[derive(Debug)]
 pub(crate) struct IdentityReport {
     leads: bool,
-    said: Vec<BlockingReason>,
+    emitted: Vec<BlockingReason>,
     blocked: watch::Sender<Option<String>>,
 }
 
 impl IdentityReport {
     pub(crate) fn new() -> Self {
-        Self { leads: false, said: Vec::new(), blocked: watch::Sender::new(None) }
+        Self { leads: false, emitted: Vec::new(), blocked: watch::Sender::new(None) }
     }
 
     /// Returns a watch channel with the reason why this agent is not ready: another cluster owns this cluster's id. The value is
@@ -44,15 +44,15 @@ impl IdentityReport {
         };
         reported(blocking_reasons)
             .into_iter()
-            // fault O1.4 (identity::who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready): !self.said.contains(blocking_reason) ~> true
-            .filter(|blocking_reason| !self.said.contains(blocking_reason))
+            // fault O1.4 (identity::a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready): !self.emitted.contains(blocking_reason) ~> true
+            .filter(|blocking_reason| !self.emitted.contains(blocking_reason))
             .map(event)
             .collect()
     }
 
     /// Records the blocking reasons of the newest plan as reported, and updates the readiness of the agent.
     pub(crate) fn note(&mut self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) {
-        // fault O1.5 (identity::who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready): blocking_reason.reason == Reason::ClusterIdInUse ~> false
+        // fault O1.5 (identity::a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready): blocking_reason.reason == Reason::ClusterIdInUse ~> false
         let in_use = blocking_reasons.iter().find(|blocking_reason| blocking_reason.reason == Reason::ClusterIdInUse);
         let blocked = in_use.map(|blocking_reason| blocking_reason.message.clone());
         self.blocked.send_if_modified(|before| {
@@ -61,7 +61,7 @@ impl IdentityReport {
             is_new
         });
         if self.leads && cluster_uid.is_some() {
-            self.said = reported(blocking_reasons);
+            self.emitted = reported(blocking_reasons);
         }
     }
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready() {
+    fn a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready() {
         let mut report = IdentityReport::new();
         let blocked = report.blocked();
         let uid = Uid::from("uid");

@@ -547,15 +547,15 @@ mod tests {
             member.watch_state(source, WatchState::Complete, NOON, &mut Vec::new());
             member.relisted(source, NOON, &mut Vec::new());
         }
-        let slice = convert::observe(Kind::EndpointSliceImport, GIVEN).expect("decodable").object;
+        let slice = convert::observe(Kind::EndpointSliceImport, DISTRIBUTED_SLICE).expect("decodable").object;
         let slice = Change::Applied(Object::Fleet(slice));
         member.observe(Source::Fleet(Kind::EndpointSliceImport), slice, NOON, &mut Vec::new());
 
         let log = Captured::at(4, &["member_agent", "fleetnet_agent"]);
         let before = metrics(&registry);
         let web = Key::Endpoints(ObjectName::new("ns", "web"));
-        let given = Key::Fleet(member::Key::SliceImport("given".into()));
-        for key in [web.clone(), given.clone(), Key::Fleet(member::Key::Heartbeat), Key::Takeover] {
+        let distributed = Key::Fleet(member::Key::SliceImport("distributed".into()));
+        for key in [web.clone(), distributed.clone(), Key::Fleet(member::Key::Heartbeat), Key::Takeover] {
             let first = format!("{:?}", member.plan(&key, NOON));
             assert_eq!(format!("{:?}", member.plan(&key, NOON)), first, "{key:?}");
         }
@@ -567,13 +567,13 @@ mod tests {
         // log change.
         assert!(!plan(&mut member, &web).writes.is_empty());
         assert_ne!(metrics(&registry), before, "the slices of the Service are counted");
-        plan(&mut member, &given);
+        plan(&mut member, &distributed);
         assert_eq!(log.take().len(), 1, "the log says why the slice is not imported");
         assert_eq!(member.reading(Source::Pod), reading, "it serves as before");
     }
 
-    const GIVEN: &[u8] = br#"{
-        "metadata": {"namespace": "fleet-member-member-1", "name": "given", "uid": "g", "resourceVersion": "1"},
+    const DISTRIBUTED_SLICE: &[u8] = br#"{
+        "metadata": {"namespace": "fleet-member-member-1", "name": "distributed", "uid": "g", "resourceVersion": "1"},
         "spec": {
             "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
             "endpointSliceReference": {
@@ -585,7 +585,7 @@ mod tests {
     }"#;
 
     #[test]
-    fn a_slice_that_is_not_imported_says_why_from_level_2() {
+    fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
         const MCS: &[u8] = br#"{
             "metadata": {"namespace": "work", "name": "app", "uid": "m", "resourceVersion": "2"},
             "spec": {"serviceImport": {"name": "app"}}
@@ -597,8 +597,8 @@ mod tests {
                 member.observe(Source::Fleet(kind), Change::Applied(Object::Fleet(object)), NOON, &mut Vec::new());
             };
             let log = Captured::at(verbosity, &["member_agent"]);
-            let key = Key::Fleet(member::Key::SliceImport("given".into()));
-            learn(&mut member, Kind::EndpointSliceImport, GIVEN);
+            let key = Key::Fleet(member::Key::SliceImport("distributed".into()));
+            learn(&mut member, Kind::EndpointSliceImport, DISTRIBUTED_SLICE);
             plan(&mut member, &key);
             assert!(log.take().is_empty(), "nothing can be said before all is known");
             for kind in export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE) {
@@ -612,8 +612,8 @@ mod tests {
         let none: [&str; 0] = [];
         assert_eq!(lines(1), none);
         let expected = [
-            "DEBUG not imported: no MultiClusterService imports this Service slice=given service=work/app",
-            "DEBUG not imported yet: the derived Service does not exist slice=given service=work/app",
+            "DEBUG not imported: no MultiClusterService imports this Service slice=distributed service=work/app",
+            "DEBUG not imported yet: the derived Service does not exist slice=distributed service=work/app",
         ];
         assert_eq!(lines(2), expected);
         assert_eq!(lines(4), expected);
@@ -628,7 +628,7 @@ mod tests {
         assert_eq!((member.most_in_flight(slices), member.most_in_flight(FlowId::of("ns"))), (5, usize::MAX));
         let mut requeue = Vec::new();
         member.leads(NOON, &mut requeue);
-        assert_eq!(requeue, [Key::Takeover], "who begins to lead decides anew");
+        assert_eq!(requeue, [Key::Takeover], "a new leader decides again");
     }
 
     #[test]
@@ -636,7 +636,7 @@ mod tests {
         let local = [Source::Fleet(Kind::Service), Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node];
         let member = member();
         assert_eq!(local.map(|source| (member.wants(source), member.reading(source))), [(true, 1); 4]);
-        assert_eq!(member.reading(Source::Fleet(Kind::ServiceExport)), 0, "the fleet needs nothing anew");
+        assert_eq!(member.reading(Source::Fleet(Kind::ServiceExport)), 0, "the fleet needs no relist");
     }
 
     #[test]

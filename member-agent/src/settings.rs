@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn who_exports_or_imports_announces_what_its_parts_understand() {
-        let announced = |parts: Parts| parts.announcement().map(|said| said.known_features());
+        let announced = |parts: Parts| parts.announcement().map(|announcement| announcement.known_features());
         assert_eq!(announced(Parts::ALL), Some(Features::ALL));
         let alone = Parts { multi_cluster_service: true, endpoint_slice: true, ..Parts::NONE };
         assert_eq!(announced(alone), None, "it writes nothing in the hub");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_several_clusters_are_given_by_several_flags() {
+    fn ranges_of_several_clusters_need_several_flags() {
         let mut arguments = COMPLETE.to_vec();
         arguments.extend(["--source-ranges=member-2=10.2.0.0/16,fd00:2::/32", "--source-ranges=member-3=10.3.0.0/16"]);
         let ranges = settings(&arguments).expect("complete").member.source_ranges;
@@ -316,7 +316,7 @@ mod tests {
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--member-takeover-after=119s"], "--member-takeover-after"),
         ];
         for (arguments, named) in table {
-            let error = settings(arguments).expect_err("must be refused");
+            let error = settings(arguments).expect_err("must be rejected");
             assert!(error.contains(named), "{arguments:?}: {error}");
         }
     }

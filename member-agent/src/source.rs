@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_says_when_it_was_renewed_and_for_how_long() {
+    fn a_lease_has_the_time_of_its_renewal_and_its_duration() {
         let decode = decoder(|lease| Object::Lease(seen(&lease)));
         let json = r#"{"metadata":{"namespace":"kube-system","name":"kube-controller-manager","uid":"u","resourceVersion":"7"},
             "spec":{"holderIdentity":"a","leaseDurationSeconds":15,"renewTime":"2027-01-15T08:00:00.000001Z"}}"#;

@@ -16,7 +16,7 @@ pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<IpNet>
     for written in written {
         let (cluster, ranges) = of_cluster(written)
             .map_err(|why| UsageError(format!("--source-ranges {written:?} is not ID=CIDR,CIDR: {why}")))?;
-        // fault T21.3 (source_ranges::each_cluster_has_the_ranges_that_are_given_for_it): all.entry(cluster.into()).or_default().extend(ranges) ~> all.insert(cluster.into(), ranges)
+        // fault T21.3 (source_ranges::each_cluster_has_the_ranges_that_are_configured_for_it): all.entry(cluster.into()).or_default().extend(ranges) ~> all.insert(cluster.into(), ranges)
         all.entry(cluster.into()).or_default().extend(ranges);
     }
     Ok(all)
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cluster_has_the_ranges_that_are_given_for_it() {
+    fn each_cluster_has_the_ranges_that_are_configured_for_it() {
         assert_eq!(parsed(&[]), Ok(Vec::new()));
         let all = parsed(&["member-1=10.1.0.0/16,fd00:1::/32", "member-2= 10.2.0.0/16", "member-1=10.9.0.0/16"]);
         let of = |cluster: &str, ranges: &[&str]| {

@@ -16,7 +16,7 @@ pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
 }
 
 /// True if two slices have the same address type, endpoints, ports, labels and deletion state. Annotations are ignored.
-pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+pub(super) fn has_same_content(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     old.endpoints == new.endpoints
         && old.ports == new.ports
         && old.address_type == new.address_type
@@ -48,7 +48,7 @@ impl Fingerprint {
 /// deletion state and owner references.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     // fault Y11.2: && old.metadata.owner_references == new.metadata.owner_references ~>
-    says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
+    has_same_content(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
 /// True if a change of a Node can change topology hints. Hints depend on each zone's share of the CPUs of ready Nodes, which is

@@ -75,7 +75,7 @@ pub struct Planned {
 pub struct Effect {
     proposal: Proposal,
     hints: ServiceHints,
-    held_back: BTreeSet<Text>,
+    delayed_deletes: BTreeSet<Text>,
     /// Names of the slices that the plan writes, each with its operation.
     written: Vec<(Text, Operation)>,
 }
@@ -147,9 +147,9 @@ impl Controller {
         self.relisted.clear();
         self.progress.clear();
         let config = Arc::clone(self.view.config());
-        let held = std::mem::replace(&mut self.view, View::new(config));
+        let old_view = std::mem::replace(&mut self.view, View::new(config));
         if let Some(metrics) = &mut self.metrics {
-            held.services().for_each(|(namespace, name)| metrics.forget(namespace, name));
+            old_view.services().for_each(|(namespace, name)| metrics.forget(namespace, name));
         }
     }
 
@@ -299,17 +299,17 @@ impl Controller {
         let mut events: Vec<ServiceEvent> = events.iter().map(|event| hint_event(uid, event)).collect();
         events.extend(errors_event(progress, plan, key, uid));
         let mut phase = writes::next_phase(plan, uid, |name| self.view.has_slice(&key.namespace, name));
-        let held_back = writes::held_back(plan);
-        phase.delete_also(plan, &progress.round.may_go(&held_back));
+        let delayed_deletes = writes::delayed_deletes(plan);
+        phase.delete_also(plan, &progress.round.may_go(&delayed_deletes));
         let writes = phase.writes;
         let written = writes.iter().map(|write| (write.name.clone(), write.receipt.operation)).collect();
-        let effect = Effect { proposal, hints, held_back, written };
+        let effect = Effect { proposal, hints, delayed_deletes, written };
         Planned { writes, events, again: None, effect: Some(Box::new(effect)) }
     }
 
     /// Applies the effect of a plan, right after the plan was made.
     pub fn planned(&mut self, key: &ObjectName, effect: Effect, now: Timestamp) {
-        let Effect { proposal, hints, held_back, written } = effect;
+        let Effect { proposal, hints, delayed_deletes, written } = effect;
         self.view.planned(&key.namespace, &key.name, &proposal, hints);
         let plan = proposal.plan;
         let Some(known) = self.view.service(&key.namespace, &key.name) else { return };
@@ -325,7 +325,7 @@ impl Controller {
         progress.writes(written.iter().map(|(slice, _)| slice.clone()), now);
         progress.has_more_phases = writes::has_phases_after_the_next(&plan);
         let added = written.into_iter().filter(|(_, operation)| *operation != Operation::Delete);
-        progress.round.begin(&plan, held_back, added.map(|(slice, _)| slice));
+        progress.round.begin(&plan, delayed_deletes, added.map(|(slice, _)| slice));
         progress.syncs.plan(plan, now);
     }
 
@@ -441,7 +441,7 @@ fn object_name(namespace: &str, name: &str) -> ObjectName {
 /// Number of cached objects of each kind, for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct CacheSizes {
     pub(super) services: usize,
     pub(super) slices: usize,
     pub(super) pods: usize,
@@ -458,9 +458,9 @@ impl Controller {
         self.view.config().foreign_labels.len()
     }
 
-    pub(super) fn held(&self) -> Held {
-        let [services, slices, pods, nodes] = self.view.held();
-        Held { services, slices, pods, nodes, seen: self.write_origins.seen(), in_progress: self.progress.len() }
+    pub(super) fn cache_sizes(&self) -> CacheSizes {
+        let [services, slices, pods, nodes] = self.view.cache_sizes();
+        CacheSizes { services, slices, pods, nodes, seen: self.write_origins.seen(), in_progress: self.progress.len() }
     }
 }
 

@@ -151,7 +151,7 @@ mod tests {
             ("--endpointslices-takeover-after=3", "--endpointslices-takeover-after"),
         ];
         for (argument, named) in table {
-            let error = settings(&[argument]).expect_err("must be refused");
+            let error = settings(&[argument]).expect_err("must be rejected");
             assert!(error.contains(named), "{argument}: {error}");
         }
     }

@@ -17,9 +17,9 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// the same names. `seed` identifies the purpose of the slice, so that slices for different purposes get different names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(NAME_PREFIX_CHARS_MAX)];
-    let mut given: BTreeSet<Text> = BTreeSet::new();
+    let mut used: BTreeSet<Text> = BTreeSet::new();
     let names = (0_u64..).map(move |attempt| Text::from(format!("{beginning}{}", ending(hash(seed, attempt)))));
-    names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
+    names.filter(move |name| !is_taken(name) && used.insert(name.clone()))
 }
 
 /// Returns an FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a are not random enough. Do not change the

@@ -139,7 +139,7 @@ impl Serving {
     /// Stores a new or changed object. Adds the Services to plan to `requeue`.
     pub fn apply(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.apply(object, at, requeue);
-        self.look_for_signs();
+        self.report_foreign_change();
     }
 
     /// Records that the engine sends a write to a slice of this Service.
@@ -150,10 +150,10 @@ impl Serving {
     /// Records the end of a write. Adds the Services to plan to `requeue`.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.write_ended(write, at, requeue);
-        self.look_for_signs();
+        self.report_foreign_change();
     }
 
-    fn look_for_signs(&mut self) {
+    fn report_foreign_change(&mut self) {
         // fault Y4.3: self.leads ~> true
         if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
             self.takeover.slices_changed(changed);
@@ -231,7 +231,7 @@ impl Serving {
         self.takeover = takeover;
         let before = self.decision.replace(decision);
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
-            say(decision);
+            log_decision(decision);
         }
         // fault Y4.4: decision.serves && self.leads ~> true
         self.is_serving.set((decision.serves && self.leads).into());
@@ -266,9 +266,9 @@ impl Serving {
     }
 }
 
-fn say(Decision { serves, why, again: _ }: Decision) {
+fn log_decision(Decision { serves, why, again: _ }: Decision) {
     let reason = match why {
-        Why::Asked => "set by --endpointslices",
+        Why::Configured => "set by --endpointslices",
         Why::NotKnown => "the agent does not know enough yet to decide, so the state stays as it was",
         Why::LeaseNotReadable => {
             "the agent may not read kube-controller-manager's Lease, so it cannot detect whether \

@@ -48,7 +48,7 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The mode is `on` or `off`, so no observation is necessary.
-    Asked,
+    Configured,
     /// The Lease or the slices are not completely listed yet, so the decision does not change.
     NotKnown,
     /// The agent has no permission to read kube-controller-manager's Lease, so it cannot observe whether that controller is
@@ -131,10 +131,10 @@ impl Takeover {
 
     /// Moves stored times by a step of the wall clock, in microseconds, so that their age stays the same.
     pub fn clock_set(&mut self, microseconds: i64) {
-        let signs = [&mut self.known_since, &mut self.lease_renewed, &mut self.slices_changed];
+        let evidence = [&mut self.known_since, &mut self.lease_renewed, &mut self.slices_changed];
         let look = self.look.as_mut().map(|(since, _)| since);
-        for sign in signs.into_iter().flatten().chain(look) {
-            *sign = sign.plus_micros(microseconds);
+        for seen_at in evidence.into_iter().flatten().chain(look) {
+            *seen_at = seen_at.plus_micros(microseconds);
         }
     }
 
@@ -189,9 +189,9 @@ impl Takeover {
     /// Decides whether this controller is active.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
         let decision = match self.mode {
-            Mode::On => Decision { serves: true, why: Why::Asked, again: None },
-            Mode::Off => Decision { serves: false, why: Why::Asked, again: None },
-            Mode::Auto => self.decide_by_signs(now),
+            Mode::On => Decision { serves: true, why: Why::Configured, again: None },
+            Mode::Off => Decision { serves: false, why: Why::Configured, again: None },
+            Mode::Auto => self.decide_by_evidence(now),
         };
         self.serves = decision.serves;
         decision
@@ -201,7 +201,7 @@ impl Takeover {
         self.lease.map_or(Duration::ZERO, |lease| lease.duration).min(LEASE_LOOK_MAX)
     }
 
-    fn decide_by_signs(&mut self, now: Timestamp) -> Decision {
+    fn decide_by_evidence(&mut self, now: Timestamp) -> Decision {
         // fault Y3.1: self.lease_view == WatchState::Absent ~> false
         if self.lease_view == WatchState::Absent {
             return Decision { serves: false, why: Why::LeaseNotReadable, again: None };
@@ -238,12 +238,12 @@ impl Takeover {
     }
 }
 
-/// Returns the time until which an observation counts. `sign` is the time of the observation, which shows that another
+/// Returns the time until which an observation counts. `seen_at` is the time of the observation, which shows that another
 /// controller is active, and `wait` is the duration for which it counts. `None` if it no longer counts. If the clock was set
-/// back, `sign` may be in the future. Then `sign` is set to now, so that the wait restarts at most once.
-fn ends(sign: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
-    *sign = sign.map(|sign| sign.min(now)).filter(|sign| *sign + wait > now);
-    sign.map(|sign| sign + wait)
+/// back, `seen_at` may be in the future. Then `seen_at` is set to now, so that the wait restarts at most once.
+fn ends(seen_at: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
+    *seen_at = seen_at.map(|seen_at| seen_at.min(now)).filter(|seen_at| *seen_at + wait > now);
+    seen_at.map(|seen_at| seen_at + wait)
 }
 
 #[cfg(test)]

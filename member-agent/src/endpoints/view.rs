@@ -116,25 +116,28 @@ impl View {
     }
 
     pub(super) fn services(&self) -> impl Iterator<Item = (&Text, &Text)> {
-        self.namespaces.iter().flat_map(|(namespace, held)| held.services.keys().map(move |name| (namespace, name)))
+        self.namespaces
+            .iter()
+            .flat_map(|(namespace, objects)| objects.services.keys().map(move |name| (namespace, name)))
     }
 
     /// True if a slice with this name exists. The slice may belong to any manager.
     pub(super) fn has_slice(&self, namespace: &str, name: &str) -> bool {
-        self.namespaces.get(namespace).is_some_and(|held| held.slices.contains_key(name))
+        self.namespaces.get(namespace).is_some_and(|objects| objects.slices.contains_key(name))
     }
 
     /// True if this slice has an address type that the Service does not have.
     pub(super) fn is_unsupported(&self, service: &Service, slice: &str) -> bool {
-        let held = self.namespaces.get(&*service.metadata.namespace).and_then(|held| held.slices.get(slice)?.as_ref());
-        held.is_some_and(|slice| families(service).iter().all(|family| family.address_type() != slice.address_type))
+        let stored =
+            self.namespaces.get(&*service.metadata.namespace).and_then(|objects| objects.slices.get(slice)?.as_ref());
+        stored.is_some_and(|slice| families(service).iter().all(|family| family.address_type() != slice.address_type))
     }
 
     /// Stores a Service. True if the Service is new, or if a field changed that plans read.
     pub(super) fn set_service(&mut self, service: Service) -> bool {
         let (space, name) = (service.metadata.namespace.clone(), service.metadata.name.clone());
-        let held = self.namespaces.entry(space).or_default();
-        if held.services.get(&*name).is_some_and(|known| plans_alike(known.state.service(), &service)) {
+        let objects = self.namespaces.entry(space).or_default();
+        if objects.services.get(&*name).is_some_and(|known| plans_alike(known.state.service(), &service)) {
             return false;
         }
         if service.spec.is_external_name() || service.spec.selector.is_empty() {
@@ -142,13 +145,13 @@ impl View {
         }
         let service = Arc::new(service);
         let selector = &service.spec.selector;
-        held.selectors.insert(&name, selector);
-        let pods: Vec<&Pod> = held.pods.values().filter(|pod| selects(selector, &pod.metadata.labels)).collect();
+        objects.selectors.insert(&name, selector);
+        let pods: Vec<&Pod> = objects.pods.values().filter(|pod| selects(selector, &pod.metadata.labels)).collect();
         let names = pods.iter().map(|pod| pod.metadata.name.clone()).collect();
-        if let Some(known) = held.services.get_mut(&*name) {
+        if let Some(known) = objects.services.get_mut(&*name) {
             known.state.set_service(Arc::clone(&service), pods.iter().copied(), &self.zones);
             known.pods = names;
-            known.keep(&held.undecodable_pods);
+            known.keep(&objects.undecodable_pods);
             if known.is_timed {
                 self.times.observe(&service, pods);
             }
@@ -156,19 +159,19 @@ impl View {
         }
         let mut state = Incremental::new(Arc::clone(&service), Arc::clone(&self.config));
         pods.iter().for_each(|pod| state.set_pod(pod, &self.zones));
-        let slices = held.slices_of.get(&*name).into_iter().flatten();
-        for slice in slices.filter_map(|slice| held.slices.get(slice)?.as_ref()) {
+        let slices = objects.slices_of.get(&*name).into_iter().flatten();
+        for slice in slices.filter_map(|slice| objects.slices.get(slice)?.as_ref()) {
             state.set_slice(Arc::clone(slice));
         }
-        held.services.insert(name, Known { state, pods: names, kept: BTreeSet::new(), is_timed: false });
+        objects.services.insert(name, Known { state, pods: names, kept: BTreeSet::new(), is_timed: false });
         true
     }
 
     /// Removes a Service from the view. Its slices stay in the view until the garbage collector deletes them.
     pub(super) fn remove_service(&mut self, namespace: &str, name: &str) {
-        if let Some(held) = self.namespaces.get_mut(namespace) {
-            held.services.remove(name);
-            held.selectors.remove(name);
+        if let Some(objects) = self.namespaces.get_mut(namespace) {
+            objects.services.remove(name);
+            objects.selectors.remove(name);
         }
         self.times.forget(namespace, name);
         self.hints.forget(namespace, name);
@@ -178,18 +181,18 @@ impl View {
     /// Stores a new or changed pod. Returns the Services to plan.
     pub(super) fn set_pod(&mut self, pod: Pod) -> Touched {
         let (space, name) = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
-        let held = self.namespaces.entry(space.clone()).or_default();
-        let freed = held.read(&name);
-        let old = held.pods.get(&*name);
-        let before = old.map(|old| held.selectors.selecting(&old.metadata.labels)).unwrap_or_default();
-        let now = held.selectors.selecting(&pod.metadata.labels);
+        let objects = self.namespaces.entry(space.clone()).or_default();
+        let freed = objects.read(&name);
+        let old = objects.pods.get(&*name);
+        let before = old.map(|old| objects.selectors.selecting(&old.metadata.labels)).unwrap_or_default();
+        let now = objects.selectors.selecting(&pod.metadata.labels);
         for service in before.difference(&now) {
-            if let Some(known) = held.services.get_mut(service) {
+            if let Some(known) = objects.services.get_mut(service) {
                 known.lose(&name, (&space, service), &mut self.times);
             }
         }
         for service in &now {
-            if let Some(known) = held.services.get_mut(service) {
+            if let Some(known) = objects.services.get_mut(service) {
                 known.state.set_pod(&pod, &self.zones);
                 known.pods.insert(name.clone());
                 self.times.observe_pod(&space, service, &pod);
@@ -204,23 +207,23 @@ impl View {
         if old_node.as_ref() != Some(&pod.spec.node_name) {
             self.move_pod((&space, &name), old_node.as_ref(), &pod.spec.node_name);
         }
-        if let Some(held) = self.namespaces.get_mut(&*space) {
-            held.pods.insert(name, pod);
+        if let Some(objects) = self.namespaces.get_mut(&*space) {
+            objects.pods.insert(name, pod);
         }
         touched.into_iter().chain(freed).map(|service| (space.clone(), service)).collect()
     }
 
     pub(super) fn remove_pod(&mut self, namespace: &str, name: &str) -> Touched {
-        let Some(held) = self.namespaces.get_mut(namespace) else { return Touched::new() };
-        let Some(pod) = held.pods.remove(name) else {
-            let freed = held.read(name).into_iter().map(|service| (namespace.into(), service)).collect();
+        let Some(objects) = self.namespaces.get_mut(namespace) else { return Touched::new() };
+        let Some(pod) = objects.pods.remove(name) else {
+            let freed = objects.read(name).into_iter().map(|service| (namespace.into(), service)).collect();
             self.tidy(namespace);
             return freed;
         };
         let space = pod.metadata.namespace.clone();
-        let services = held.selectors.selecting(&pod.metadata.labels);
+        let services = objects.selectors.selecting(&pod.metadata.labels);
         for service in &services {
-            if let Some(known) = held.services.get_mut(service) {
+            if let Some(known) = objects.services.get_mut(service) {
                 known.lose(name, (&space, service), &mut self.times);
             }
         }
@@ -259,10 +262,10 @@ impl View {
     fn node_moved(&mut self, name: &str) -> Touched {
         let mut touched = Touched::new();
         for (space, pod) in self.pods_on.get(name).into_iter().flatten() {
-            let Some(held) = self.namespaces.get_mut(space) else { continue };
-            let Some(pod) = held.pods.get(pod) else { continue };
-            for service in held.selectors.selecting(&pod.metadata.labels) {
-                if let Some(known) = held.services.get_mut(&service) {
+            let Some(objects) = self.namespaces.get_mut(space) else { continue };
+            let Some(pod) = objects.pods.get(pod) else { continue };
+            for service in objects.selectors.selecting(&pod.metadata.labels) {
+                if let Some(known) = objects.services.get_mut(&service) {
                     known.state.set_pod(pod, &self.zones);
                     touched.insert((space.clone(), service));
                 }
@@ -288,8 +291,8 @@ impl View {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
         let service = if is_ours { service_of(&slice) } else { None };
-        let held = self.namespaces.entry(space.clone()).or_default();
-        let old = held.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
+        let objects = self.namespaces.entry(space.clone()).or_default();
+        let old = objects.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
         if let Some(old) = old.as_ref().filter(|_| is_ours) {
             warn_if_moved(old, &slice);
         }
@@ -297,14 +300,14 @@ impl View {
         let mut touched = Touched::new();
         if old_service != service {
             if let Some(old_service) = &old_service {
-                held.take_slice(old_service, &name);
+                objects.take_slice(old_service, &name);
                 touched.insert((space.clone(), old_service.clone()));
             }
             if let Some(service) = &service {
-                held.slices_of.entry(service.clone()).or_default().insert(name);
+                objects.slices_of.entry(service.clone()).or_default().insert(name);
             }
         }
-        if let Some(known) = service.as_ref().and_then(|service| held.services.get_mut(service)) {
+        if let Some(known) = service.as_ref().and_then(|service| objects.services.get_mut(service)) {
             known.state.set_slice(Arc::clone(&slice));
         }
         if let Some(service) = service
@@ -322,11 +325,11 @@ impl View {
 
     pub(super) fn remove_slice(&mut self, namespace: &str, name: &str) -> Touched {
         let mut touched = Touched::new();
-        if let Some(held) = self.namespaces.get_mut(namespace)
-            && let Some(Some(slice)) = held.slices.remove(name)
+        if let Some(objects) = self.namespaces.get_mut(namespace)
+            && let Some(Some(slice)) = objects.slices.remove(name)
             && let Ok(service) = ServiceName::of_slice(&slice)
         {
-            held.take_slice(&service.name, name);
+            objects.take_slice(&service.name, name);
             touched.insert((service.namespace, service.name));
         }
         self.tidy(namespace);
@@ -335,9 +338,14 @@ impl View {
 
     /// Returns the numbers of cached Services, slices, pods and Nodes.
     #[cfg(test)]
-    pub(super) fn held(&self) -> [usize; 4] {
+    pub(super) fn cache_sizes(&self) -> [usize; 4] {
         let sum = |count: fn(&Namespace) -> usize| self.namespaces.values().map(count).sum();
-        [sum(|held| held.services.len()), sum(|held| held.slices.len()), sum(|held| held.pods.len()), self.nodes.len()]
+        [
+            sum(|objects| objects.services.len()),
+            sum(|objects| objects.slices.len()),
+            sum(|objects| objects.pods.len()),
+            self.nodes.len(),
+        ]
     }
 
     fn move_pod(&mut self, (space, name): (&Text, &Text), from: Option<&Text>, to: &Text) {

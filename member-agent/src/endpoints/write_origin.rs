@@ -92,7 +92,7 @@ impl WriteOrigins {
         at: Timestamp,
     ) -> Vec<AttributedChange> {
         if end == WriteEnd::Unknown {
-            self.lost.note(slice, writes::asked(verb).map(|asked| Fingerprint::of(&asked)), at);
+            self.lost.note(slice, writes::requested_slice(verb).map(|requested| Fingerprint::of(&requested)), at);
         }
         let seen = self.in_flight.remove(slice).unwrap_or_default().seen;
         let attribute = |Seen { version, at, content, is_terminating, touched }| {

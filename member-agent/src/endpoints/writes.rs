@@ -69,9 +69,9 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
 
 /// Returns the slices of a plan whose deletion must wait until the plan's creates and updates of the same address type are
 /// written.
-pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
-    let is_held = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
-    let deletes = plan.families.iter().filter(is_held).flat_map(|family| &family.draft.deletes);
+pub(super) fn delayed_deletes(plan: &Plan) -> BTreeSet<Text> {
+    let must_wait = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
+    let deletes = plan.families.iter().filter(must_wait).flat_map(|family| &family.draft.deletes);
     deletes.map(|slice| slice.metadata.name.clone()).collect()
 }
 
@@ -145,7 +145,7 @@ fn receipt(operation: Operation, written: &EndpointSlice) -> SliceReceipt {
 }
 
 /// Returns the slice in the request of a write; `None` for a delete.
-pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
+pub(super) fn requested_slice(verb: &Verb) -> Option<EndpointSlice> {
     match verb {
         Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
             EndpointSlice::deserialize(body).ok()

@@ -65,20 +65,20 @@ fn slices_say_the_same_if_endpoints_ports_and_labels_are_the_same() {
     let slices = different();
     for (at, one) in slices.iter().enumerate() {
         for (other_at, other) in slices.iter().enumerate() {
-            assert_eq!(says_the_same(one, other), at == other_at, "{one:?} {other:?}");
+            assert_eq!(has_same_content(one, other), at == other_at, "{one:?} {other:?}");
             assert_eq!(Fingerprint::of(one) == Fingerprint::of(other), at == other_at, "{one:?} {other:?}");
         }
     }
 }
 
 #[test]
-fn labels_and_the_end_of_a_slice_are_said_beside_its_endpoints() {
+fn labels_and_the_deletion_of_a_slice_count_beside_its_endpoints() {
     let others = [
         with(|slice| drop(slice.metadata.labels.insert("a", "b"))),
         with(|slice| slice.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH)),
     ];
     for other in others {
-        assert!(!says_the_same(&slice(), &other));
+        assert!(!has_same_content(&slice(), &other));
         assert_eq!(Fingerprint::of(&slice()), Fingerprint::of(&other));
     }
 }
@@ -91,12 +91,12 @@ fn versions_and_remarks_on_a_slice_say_nothing() {
         slice.metadata.annotations.insert("a", "b");
         slice.metadata.finalizers.push("example.com/a".into());
     });
-    assert!(says_the_same(&slice(), &other) && reads_the_same(&slice(), &other));
+    assert!(has_same_content(&slice(), &other) && reads_the_same(&slice(), &other));
     assert_eq!(Fingerprint::of(&slice()), Fingerprint::of(&other));
 }
 
 #[test]
 fn plans_read_also_whom_a_slice_goes_with() {
     let other = with(|slice| slice.metadata.owner_references.push(OwnerReference::default()));
-    assert!(says_the_same(&slice(), &other) && !reads_the_same(&slice(), &other));
+    assert!(has_same_content(&slice(), &other) && !reads_the_same(&slice(), &other));
 }

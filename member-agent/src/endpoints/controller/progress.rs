@@ -49,21 +49,26 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Returns the deletes in `held_back` that need not wait any longer. Returns none while a write is outstanding.
-    pub(super) fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
+    /// Returns the deletes in `delayed_deletes` that need not wait any longer. Returns none while a write is outstanding.
+    pub(super) fn may_go(&self, delayed_deletes: &BTreeSet<Text>) -> BTreeSet<Text> {
         // fault Y7.3: !self.outstanding.is_empty() ~> false
         if !self.outstanding.is_empty() {
             return BTreeSet::new();
         }
-        held_back.intersection(&self.deletes).cloned().collect()
+        delayed_deletes.intersection(&self.deletes).cloned().collect()
     }
 
-    /// Records that the writes of a plan start. `held_back` are the deletes that must wait for these writes.
-    pub(super) fn begin(&mut self, plan: &SlicePlan, held_back: BTreeSet<Text>, written: impl Iterator<Item = Text>) {
+    /// Records that the writes of a plan start. `delayed_deletes` are the deletes that must wait for these writes.
+    pub(super) fn begin(
+        &mut self,
+        plan: &SlicePlan,
+        delayed_deletes: BTreeSet<Text>,
+        written: impl Iterator<Item = Text>,
+    ) {
         if self.outstanding.is_empty() {
-            self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
+            self.deletes = if writes::is_all_but_deletes(plan) { delayed_deletes } else { BTreeSet::new() };
         } else {
-            self.deletes.retain(|slice| held_back.contains(slice));
+            self.deletes.retain(|slice| delayed_deletes.contains(slice));
         }
         self.outstanding.extend(written);
     }

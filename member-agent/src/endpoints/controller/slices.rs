@@ -29,7 +29,7 @@ impl Controller {
         let touched = if self.is_serving { self.view.set_slice(Arc::clone(&slice)) } else { Touched::new() };
         let origin = self.write_origins.observe(&slice, &touched, at);
         if origin == WriteOrigin::Foreign {
-            self.note_sign(slice.metadata.is_terminating(), at);
+            self.note_foreign_change(slice.metadata.is_terminating(), at);
         }
         if origin != WriteOrigin::Unknown {
             self.after_slice(touched, origin == WriteOrigin::Own, at, requeue);
@@ -38,7 +38,7 @@ impl Controller {
 
     /// Records the time of a foreign write to a slice. The decision to be active uses it, because the write shows that another
     /// controller is active. A deletion does not count, because the garbage collector and people also delete slices.
-    fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
+    fn note_foreign_change(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
         // fault Y2.2: !is_terminating ~> true
         if is_known && !is_terminating {
@@ -74,7 +74,7 @@ impl Controller {
             self.write_origins.end(slice, verb, end, at)
         {
             if !is_own {
-                self.note_sign(is_terminating, seen);
+                self.note_foreign_change(is_terminating, seen);
             }
             if !is_own && carries_news {
                 let delay = self.timing.foreign_change_delay();

@@ -42,7 +42,7 @@ fn on_and_off_ask_nobody() {
         let mut takeover = known(Takeover::new(mode, AFTER), NOON);
         takeover.lease_seen(lease(NOON), NOON);
         takeover.slices_changed(NOON);
-        assert_eq!(takeover.decide(NOON), Decision { serves, why: Why::Asked, again: None });
+        assert_eq!(takeover.decide(NOON), Decision { serves, why: Why::Configured, again: None });
         assert!(!takeover.wants_lease());
     }
 }
@@ -55,7 +55,7 @@ fn beside_a_running_kube_controller_manager_nothing_is_served() {
 }
 
 #[test]
-fn kube_controller_manager_goes_and_is_replaced_after_the_time_that_was_given() {
+fn kube_controller_manager_stops_and_is_replaced_after_the_configured_time() {
     let (mut takeover, gone) = beside_another(60);
     assert!(!takeover.decide(gone + AFTER - Duration::from_micros(1)).serves);
     let decision = takeover.decide(gone + AFTER);
@@ -97,7 +97,7 @@ fn a_start_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
 }
 
 #[test]
-fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_was_given() {
+fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_is_configured() {
     let silent = |duration: Duration, after: Duration| {
         let mut takeover = Takeover::new(Mode::Auto, after);
         takeover.lease_seen(LeaseSeen { renewed: Some(NOON - SECOND * 86_400), duration }, NOON);
@@ -163,7 +163,7 @@ fn a_clock_far_ahead_of_ours_does_not_make_a_lease_last() {
 }
 
 #[test]
-fn a_holder_whose_clock_is_behind_the_one_before_is_a_sign_as_well() {
+fn a_holder_whose_clock_is_behind_the_one_before_is_evidence_as_well() {
     let (mut takeover, now) = beside_another(60);
     takeover.lease_seen(lease(NOON - SECOND * 3_600), now + AFTER);
     assert!(!takeover.decide(now + AFTER).serves);
@@ -221,7 +221,7 @@ fn nothing_is_begun_or_ended_while_it_is_not_known_who_is_there() {
 }
 
 #[test]
-fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_given() {
+fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_reported() {
     let mut takeover = auto();
     takeover.slices_view(WatchState::Complete, NOON);
     takeover.lease_view(WatchState::Absent, NOON);
@@ -230,7 +230,7 @@ fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_given() {
 }
 
 #[test]
-fn a_lease_that_is_deleted_is_a_sign_of_somebody() {
+fn a_deleted_lease_is_evidence_of_another_controller() {
     let (mut takeover, now) = beside_another(60);
     takeover.lease_gone(now + SECOND * 100);
     let decision = takeover.decide(now + AFTER);

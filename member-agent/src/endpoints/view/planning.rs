@@ -36,8 +36,8 @@ impl Known {
 impl View {
     /// Plans a Service. The plan has the trigger time: the time of the oldest change that the plan's writes publish.
     pub(in super::super) fn plan(&self, namespace: &str, name: &str) -> Option<Draft> {
-        let held = self.namespaces.get(namespace)?;
-        let known = held.services.get(name)?;
+        let objects = self.namespaces.get(namespace)?;
+        let known = objects.services.get(name)?;
         let (namespace, name) = known.names();
         let mut hints = self.hints.for_service(namespace, name);
         let mut proposal = known.state.propose(None, &mut hints);
@@ -45,7 +45,7 @@ impl View {
             self.times.oldest(&proposal.plan)
         } else {
             let mut times = self.times.for_service(namespace, name);
-            times.observe(known.state.service(), held.pods_of(known));
+            times.observe(known.state.service(), objects.pods_of(known));
             times.oldest(&proposal.plan)
         };
         proposal.plan.set_trigger_time(oldest);
@@ -55,8 +55,8 @@ impl View {
 
     /// Stores the state after a Service's plan. The view must not have changed since the plan was made.
     pub(in super::super) fn planned(&mut self, namespace: &str, name: &str, proposal: &Proposal, hints: ServiceHints) {
-        let Some(held) = self.namespaces.get_mut(namespace) else { return };
-        let Namespace { services, pods, .. } = held;
+        let Some(objects) = self.namespaces.get_mut(namespace) else { return };
+        let Namespace { services, pods, .. } = objects;
         let Some(known) = services.get_mut(name) else { return };
         if !known.is_timed {
             let pods = known.pods.iter().filter_map(|pod| pods.get(pod));
@@ -89,23 +89,24 @@ impl View {
     /// resourceVersion in the response. If the view has another version of the slice, this function does nothing.
     pub(in super::super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
         let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
-        let Some(held) =
-            self.namespaces.get(&*slice.namespace).and_then(|held| held.slices.get(&*slice.name)?.as_ref())
+        let Some(stored) =
+            self.namespaces.get(&*slice.namespace).and_then(|objects| objects.slices.get(&*slice.name)?.as_ref())
         else {
             return;
         };
         // fault Y9.3 (webhooks::a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhooks): != answered ~> != answered && false
-        if held.metadata.resource_version.parse().ok() != answered {
+        if stored.metadata.resource_version.parse().ok() != answered {
             return;
         }
-        let asked = &body["metadata"]["labels"];
-        let added = held.metadata.labels.iter().map(|(key, _)| key).filter(|key| asked.get(key.as_str()).is_none());
+        let requested = &body["metadata"]["labels"];
+        let added =
+            stored.metadata.labels.iter().map(|(key, _)| key).filter(|key| requested.get(key.as_str()).is_none());
         // fault Y9.2: FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len()) ~> usize::MAX
         let room = FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len());
         let added: Vec<Text> = added.take(room).cloned().collect();
         if !added.is_empty() {
             Arc::make_mut(&mut self.config).foreign_labels.extend(added);
-            let services = self.namespaces.values_mut().flat_map(|held| held.services.values_mut());
+            let services = self.namespaces.values_mut().flat_map(|objects| objects.services.values_mut());
             services.for_each(|known| known.state.set_foreign_labels(Arc::clone(&self.config)));
         }
     }

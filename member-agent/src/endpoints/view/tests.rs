@@ -76,7 +76,7 @@ fn a_service_holds_no_pods_that_it_does_not_select_any_more() {
 }
 
 #[test]
-fn of_slices_of_others_only_the_names_are_held() {
+fn only_the_names_of_foreign_slices_are_cached() {
     let mut view = view();
     let mut theirs = slice();
     theirs.metadata.labels.insert(LABEL_MANAGED_BY, "me");

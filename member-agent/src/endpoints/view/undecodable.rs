@@ -36,15 +36,15 @@ impl View {
                 touched.extend(self.node_moved(&name));
             }
         }
-        for held in self.namespaces.values_mut().filter(|held| !held.undecodable_pods.is_empty()) {
-            held.services.values_mut().for_each(|known| known.keep(&held.undecodable_pods));
+        for objects in self.namespaces.values_mut().filter(|objects| !objects.undecodable_pods.is_empty()) {
+            objects.services.values_mut().for_each(|known| known.keep(&objects.undecodable_pods));
         }
         touched
     }
 
     /// Returns the zone of a Node, taken from an endpoint on this Node in any slice.
     fn shown_zone(&self, node: &str) -> Option<Text> {
-        let slices = self.namespaces.values().flat_map(|held| held.slices.values().flatten());
+        let slices = self.namespaces.values().flat_map(|objects| objects.slices.values().flatten());
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
         endpoints.find(|endpoint| endpoint.node_name.as_deref() == Some(node) && endpoint.zone.is_some())?.zone.clone()
     }

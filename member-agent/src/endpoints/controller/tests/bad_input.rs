@@ -20,7 +20,7 @@ fn check(bad: Pod, expected: &[&str]) {
     let mut found = world.endpoints_of("web");
     found.sort_by_key(|line| line.starts_with("IPv6"));
     assert_eq!(found, all);
-    assert_eq!(world.take_done(), [Create, Create], "nothing is refused or tried again");
+    assert_eq!(world.take_done(), [Create, Create], "nothing is rejected or retried");
     world.set(pod(3));
     world.settle();
     assert_eq!(world.take_done(), [Update], "and the next pod is not held up");
@@ -113,7 +113,7 @@ fn a_selector_that_changes_under_way_takes_the_other_pods() {
     world.settle();
     world.set(service("web").selecting([("foo", "other")]));
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"]);
     world.set(service("web").selecting([]));
     world.set(pod(2).labelled([("foo", "other")]).not_ready());
@@ -180,7 +180,7 @@ fn a_service_that_changes_everything_while_its_writes_are_under_way_ends_as_it_i
         world.settle();
     }
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     world.advance(SECOND * 3);
     let slice = world.only_slice_of("web");
     assert_eq!((slice.address_type.as_str(), slice.endpoints.len(), slice.ports[0].port), ("IPv6", 5, Some(82)));

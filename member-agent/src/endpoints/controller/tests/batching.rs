@@ -97,7 +97,7 @@ fn pods_that_change_while_writes_are_under_way_are_gathered_as_well() {
     }
     assert_eq!(world.take_done(), [], "one write is under way");
     world.writes_are(|_| super::world::Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [Update], "the rest has a time of its own");
     world.advance(SECOND * 5);
     assert_eq!(world.take_done(), [Update]);

@@ -21,7 +21,7 @@ fn world() -> World {
 }
 
 /// Runs `happening`. Returns the time of the last foreign write that the controller saw, or `None` if there was none.
-fn sign_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
+fn foreign_write_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
     let mut world = world();
     assert_eq!(world.controller.take_foreign_change(), None);
     happening(&mut world);
@@ -39,16 +39,16 @@ fn edit(change: impl FnOnce(&mut Value)) -> impl FnOnce(&mut World) {
 #[test]
 fn any_change_of_the_content_of_a_slice_is_a_foreign_write() {
     let now = Some(super::world::NOON);
-    assert_eq!(sign_after(edit(|slice| slice["endpoints"] = json!([]))), now);
-    assert_eq!(sign_after(edit(|slice| slice["endpoints"][0]["conditions"]["ready"] = json!(false))), now);
-    assert_eq!(sign_after(edit(|slice| slice["ports"] = json!([]))), now);
-    assert_eq!(sign_after(edit(|slice| slice["metadata"]["labels"]["a"] = json!("b"))), now);
-    assert_eq!(sign_after(|world| world.make_slice(&slice("web-other", &service("web")))), now);
-    assert_eq!(sign_after(|world| world.make_slice(&slice("else-1", &service("not-known-yet")))), now);
+    assert_eq!(foreign_write_after(edit(|slice| slice["endpoints"] = json!([]))), now);
+    assert_eq!(foreign_write_after(edit(|slice| slice["endpoints"][0]["conditions"]["ready"] = json!(false))), now);
+    assert_eq!(foreign_write_after(edit(|slice| slice["ports"] = json!([]))), now);
+    assert_eq!(foreign_write_after(edit(|slice| slice["metadata"]["labels"]["a"] = json!("b"))), now);
+    assert_eq!(foreign_write_after(|world| world.make_slice(&slice("web-other", &service("web")))), now);
+    assert_eq!(foreign_write_after(|world| world.make_slice(&slice("else-1", &service("not-known-yet")))), now);
 }
 
 #[test]
-fn it_is_told_once() {
+fn a_foreign_write_is_reported_once() {
     let mut world = world();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
@@ -57,28 +57,28 @@ fn it_is_told_once() {
 }
 
 #[test]
-fn what_makes_no_slices_is_no_sign_of_somebody_who_does() {
-    assert_eq!(sign_after(edit(|slice| slice["metadata"]["annotations"]["a"] = json!("b"))), None, "a remark");
-    assert_eq!(sign_after(edit(|slice| slice["metadata"]["finalizers"] = json!(["example.com/a"]))), None);
-    assert_eq!(sign_after(edit(|slice| slice["metadata"]["ownerReferences"] = json!([]))), None);
-    assert_eq!(sign_after(edit(|slice| slice["metadata"]["labels"][LABEL_MANAGED_BY] = json!("me"))), None);
+fn other_changes_are_no_evidence_of_another_controller() {
+    assert_eq!(foreign_write_after(edit(|slice| slice["metadata"]["annotations"]["a"] = json!("b"))), None, "a remark");
+    assert_eq!(foreign_write_after(edit(|slice| slice["metadata"]["finalizers"] = json!(["example.com/a"]))), None);
+    assert_eq!(foreign_write_after(edit(|slice| slice["metadata"]["ownerReferences"] = json!([]))), None);
+    assert_eq!(foreign_write_after(edit(|slice| slice["metadata"]["labels"][LABEL_MANAGED_BY] = json!("me"))), None);
     let theirs = slice("theirs", &service("web")).with_label(LABEL_MANAGED_BY, "me");
-    assert_eq!(sign_after(|world| world.make_slice(&theirs)), None, "another manager's");
+    assert_eq!(foreign_write_after(|world| world.make_slice(&theirs)), None, "another manager's");
     let delete = |world: &mut World| world.delete_slice(&world.only_slice_of("web").metadata.name);
-    assert_eq!(sign_after(delete), None, "people and the garbage collector delete");
-    let held = |world: &mut World| {
+    assert_eq!(foreign_write_after(delete), None, "people and the garbage collector delete");
+    let keep_by_finalizer = |world: &mut World| {
         edit(|slice| slice["metadata"]["finalizers"] = json!(["example.com/a"]))(world);
         delete(world);
     };
-    assert_eq!(sign_after(held), None, "and finalizers hold");
+    assert_eq!(foreign_write_after(keep_by_finalizer), None, "and finalizers hold");
 }
 
 #[test]
-fn own_writes_are_no_sign_however_they_are_seen() {
+fn own_writes_are_no_evidence_however_they_are_seen() {
     for fate in [Fate::Done, Fate::Unanswered, Fate::Failed, Fate::Slow] {
-        for watch_is_held in [false, true] {
+        for watch_is_paused in [false, true] {
             let mut world = world();
-            world.hold_watch(watch_is_held);
+            world.pause_watch(watch_is_paused);
             let mut left = 3;
             world.writes_are(move |_| {
                 left -= i32::from(left > 0);
@@ -90,30 +90,30 @@ fn own_writes_are_no_sign_however_they_are_seen() {
             world.settle();
             world.remove_pod("pod1");
             world.settle();
-            world.land();
-            world.hold_watch(false);
+            world.deliver_responses();
+            world.pause_watch(false);
             world.advance(SECOND * 5);
             assert_eq!(world.endpoints_of("web").len(), 2);
-            assert_eq!(world.controller.take_foreign_change(), None, "{fate:?}, watch held: {watch_is_held}");
+            assert_eq!(world.controller.take_foreign_change(), None, "{fate:?}, watch paused: {watch_is_paused}");
         }
     }
 }
 
 #[test]
-fn own_writes_that_arrive_after_serving_has_ended_are_no_sign() {
+fn own_writes_that_arrive_after_serving_has_ended_are_no_evidence() {
     let mut world = world();
     world.writes_are(|_| Fate::Slow);
     world.set(pod(3));
     world.settle();
     world.serve(false);
-    world.land();
+    world.deliver_responses();
     world.settle();
     assert_eq!(world.take_done(), [Update]);
     assert_eq!(world.controller.take_foreign_change(), None);
 }
 
 #[test]
-fn slices_that_change_while_it_does_not_serve_are_signs() {
+fn slices_that_change_while_the_agent_does_not_serve_are_evidence() {
     let mut world = world();
     world.serve(false);
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
@@ -122,7 +122,7 @@ fn slices_that_change_while_it_does_not_serve_are_signs() {
 }
 
 #[test]
-fn what_was_asked_for_long_ago_is_anothers_doing_when_it_comes() {
+fn a_write_requested_long_ago_counts_as_foreign_when_it_comes() {
     let mut world = world();
     world.writes_are(|_| Fate::Failed);
     world.set(pod(1).not_ready());
@@ -169,7 +169,7 @@ fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["metadata"]["labels"]["theirs"] = json!("1"));
     world.settle();
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [], "ours was on another version");
     world.advance(MILLISECOND * 999);
     assert_eq!(world.take_done(), []);
@@ -187,7 +187,7 @@ fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made()
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [Update], "no time has passed");
     assert_eq!(world.endpoints_of("web").len(), 3);
     world.advance(SECOND * 5);
@@ -202,7 +202,7 @@ fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then
     world.settle();
     for round in 0..4 {
         edit(|slice| slice["metadata"]["labels"]["theirs"] = json!(format!("{round}")))(&mut world);
-        world.land();
+        world.deliver_responses();
         let is_on_its_way = |world: &World| !world.flights_of("web").is_empty();
         assert_eq!(is_on_its_way(&world), round == 0, "{round}");
         world.advance(MILLISECOND * 999);
@@ -221,7 +221,7 @@ fn a_fight_over_a_service_with_a_rejected_write_costs_no_more() {
             .of_families(&[endpointslice::model::ClusterIpFamily::IPv4, endpointslice::model::ClusterIpFamily::IPv6]),
     );
     world.writes_are(|write| match &write.verb {
-        fleetnet_runtime::Verb::Create { .. } => Fate::Refused,
+        fleetnet_runtime::Verb::Create { .. } => Fate::Rejected,
         _ => Fate::Done,
     });
     world.settle();
@@ -261,6 +261,6 @@ fn a_clock_that_goes_back_does_not_make_own_writes_anothers() {
     world.set(pod(3));
     world.settle();
     world.now = world.now - SECOND * 30;
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.controller.take_foreign_change(), None);
 }

@@ -94,10 +94,10 @@ impl History {
             8 | 9 => self.change_service(),
             10 => self.change_nodes(),
             11 | 12 => self.change_fates(),
-            13 => self.world.land(),
+            13 => self.world.deliver_responses(),
             14 => {
-                let is_held = self.dice.one_in(2);
-                self.world.hold_watch(is_held);
+                let is_paused = self.dice.one_in(2);
+                self.world.pause_watch(is_paused);
             }
             15 => self.restart(),
             16 if self.is_spoiled => self.spoil(),
@@ -111,8 +111,8 @@ impl History {
             self.note("metrics compared");
             self.compare_metrics();
         }
-        let sign = self.world.controller.take_foreign_change();
-        assert!(self.is_spoiled || sign.is_none(), "an own write was taken for another's");
+        let foreign_change = self.world.controller.take_foreign_change();
+        assert!(self.is_spoiled || foreign_change.is_none(), "an own write was taken for another's");
     }
 
     fn some_pod(&mut self, number: usize) -> Pod {
@@ -217,14 +217,14 @@ impl History {
 
     fn change_fates(&mut self) {
         let mut dice = self.dice.clone();
-        let (fine, bad) = ([Fate::Done; 3], [Fate::Failed, Fate::Unanswered, Fate::Slow, Fate::Refused]);
+        let (fine, bad) = ([Fate::Done; 3], [Fate::Failed, Fate::Unanswered, Fate::Slow, Fate::Rejected]);
         let mostly = self.dice.of(&[&fine[..], &bad, &[Fate::AnsweredLate]].concat());
         self.note(match mostly {
             Fate::Done => "done",
             Fate::Failed => "failed",
             Fate::Unanswered => "unanswered",
             Fate::Slow => "slow",
-            Fate::Refused => "refused",
+            Fate::Rejected => "rejected",
             Fate::AnsweredLate => "answered late",
         });
         self.world.writes_are(move |_| if dice.one_in(3) { Fate::Done } else { mostly });
@@ -267,7 +267,7 @@ impl History {
                 self.world.delete_slice(&slice.metadata.name);
             }
         }
-        self.world.remove_finalizer();
+        self.world.forget_notes();
     }
 
     fn spoil(&mut self) {
@@ -292,7 +292,7 @@ impl History {
                 _ => double(slice),
             });
         }
-        self.world.remove_finalizer();
+        self.world.forget_notes();
     }
 
     /// Ends the history: removes all faults, and waits until the controller has nothing left to write.
@@ -303,11 +303,11 @@ impl History {
             self.world.remove_service(&service.metadata.name);
         }
         self.world.writes_are(|_| Fate::Done);
-        self.world.hold_watch(false);
-        self.world.land();
+        self.world.pause_watch(false);
+        self.world.deliver_responses();
         self.collect_garbage();
         self.world.serve(true);
-        self.world.pardon();
+        self.world.retry_rejected();
         self.world.advance(SECOND * 30);
         for done in &self.world.done {
             *self
@@ -327,7 +327,7 @@ impl History {
         assert_eq!(self.world.take_done(), [], "it is settled");
         self.world.restart();
         self.world.advance(SECOND * 5);
-        assert_eq!(self.world.take_done(), [], "and who starts anew finds nothing to do");
+        assert_eq!(self.world.take_done(), [], "and a new start finds nothing to do");
     }
 
     fn check(&mut self) {
@@ -414,8 +414,8 @@ fn run(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, usize> {
             for step in 0..40 {
                 history.step();
                 if step % 8 == 7 {
-                    history.world.hold_watch(false);
-                    history.world.land();
+                    history.world.pause_watch(false);
+                    history.world.deliver_responses();
                 }
             }
             history.end();
@@ -446,7 +446,7 @@ fn whatever_happens_everything_is_published_and_nothing_is_lost_on_the_way() {
         ("failed", 60),
         ("unanswered", 60),
         ("slow", 60),
-        ("refused", 60),
+        ("rejected", 60),
         ("answered late", 60),
         ("restarts", 60),
         ("handovers", 80),

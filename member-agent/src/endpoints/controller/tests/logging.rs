@@ -30,10 +30,10 @@ fn syncs_have_a_beginning_and_an_end_with_their_duration_from_level_4() {
         world.set(service("web"));
         world.settle();
         world.advance(MILLISECOND * 27);
-        world.land();
+        world.deliver_responses();
         world.set(service("web").labelled([("team", "a")]));
         world.settle();
-        world.land();
+        world.deliver_responses();
     });
     let none: [&str; 0] = [];
     assert_eq!(found[0], none);

@@ -96,7 +96,7 @@ fn nothing_is_removed_before_every_changed_slice_is_as_it_should_be() {
 }
 
 #[test]
-fn slices_of_a_family_that_is_given_up_go_when_the_other_ones_stand() {
+fn slices_of_a_dropped_family_go_when_the_other_slices_are_written() {
     let both = || service("web").of_families(&[IPv4]);
     let mut world = World::new();
     world.set(both());
@@ -136,7 +136,7 @@ fn is_ipv6(write: &SliceWrite) -> bool {
 /// that the retry finds the created slices and creates no others.
 fn check_lost_answers(again: impl Fn(&mut World)) {
     let mut world = World::with(config(2), Timing::default());
-    world.hold_watch(true);
+    world.pause_watch(true);
     world.writes_are(|_| Fate::Unanswered);
     world.set(service("web"));
     world.set_all((0..5).map(pod));
@@ -152,7 +152,7 @@ fn a_create_whose_answer_is_lost_is_not_made_twice() {
     check_lost_answers(|world| {
         world.writes_are(|_| Fate::Done);
         world.advance(SECOND * 10);
-        world.hold_watch(false);
+        world.pause_watch(false);
         world.advance(SECOND * 10);
     });
     check_lost_answers(World::restart);
@@ -162,13 +162,13 @@ fn a_create_whose_answer_is_lost_is_not_made_twice() {
 fn a_lost_answer_to_an_update_or_a_delete_does_no_harm() {
     let mut world = settled(10, 1);
     world.writes_are(|_| Fate::Unanswered);
-    world.hold_watch(true);
+    world.pause_watch(true);
     world.set(service("web").serving(vec![port("web", 81)]));
     world.remove_pod("pod0");
     world.settle();
     world.writes_are(|_| Fate::Done);
     world.advance(SECOND * 10);
-    world.hold_watch(false);
+    world.pause_watch(false);
     world.advance(SECOND * 10);
     assert_eq!(world.endpoints_of("web").len(), 9);
     assert_eq!(world.take_done().iter().filter(|operation| **operation == Delete).count(), 1);
@@ -200,7 +200,7 @@ fn a_name_that_others_have_taken_is_passed_over() {
     assert_eq!(known.len(), 1);
     assert_ne!(known, first);
     let unseen = names_of(&|world| {
-        world.hold_watch(true);
+        world.pause_watch(true);
         world.make_slice(&foreign(&first[0]));
     });
     assert_eq!(unseen, known, "the conflict tells of it");
@@ -233,14 +233,14 @@ fn names_look_as_if_the_api_server_had_chosen_them_and_differ_by_service_family_
     let mut again = World::new();
     again.set(service("shop").with_uid("another"));
     again.settle();
-    assert!(!names.contains(again.only_slice_of("shop").metadata.name.as_str()), "one made anew has other names");
+    assert!(!names.contains(again.only_slice_of("shop").metadata.name.as_str()), "a recreated one has other names");
 }
 
 #[test]
 fn a_conflict_of_a_foreign_annotation_is_planned_again_at_once() {
     let mut world = settled(2, 10);
     let name = world.only_slice_of("web").metadata.name;
-    world.hold_watch(true);
+    world.pause_watch(true);
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = "1".into());
     world.set(pod(3));
     world.settle();
@@ -260,7 +260,7 @@ fn a_pod_that_flaps_while_a_write_is_under_way_ends_as_it_is() {
     world.set(pod(1));
     world.settle();
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [Update, Update], "no time has passed");
     assert_eq!(world.endpoints_of("web"), ["pod0 10.1.0.0 ready serving", "pod1 10.1.0.1 ready serving"]);
     assert_eq!(world.controller.take_foreign_change(), None, "it was our own doing");
@@ -321,7 +321,7 @@ fn a_service_that_goes_while_its_writes_are_under_way_leaves_nothing_to_do() {
         world.settle();
         world.remove_service("web");
         world.writes_are(|_| Fate::Done);
-        world.land();
+        world.deliver_responses();
         world.advance(SECOND * 5);
         (world.take_done().len(), world.controller.take_foreign_change())
     };
@@ -339,7 +339,7 @@ fn a_service_of_many_slices_is_written_32_at_a_time() {
     let (key, now) = (ObjectName::new(NAMESPACE, "web"), world.now);
     assert_eq!(world.controller.plan(&key, now).writes.len(), 32);
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [Create; 100]);
     world.set(service("web").serving(vec![port("http", 81)]));
     world.settle();
@@ -358,7 +358,7 @@ fn churning(rounds: usize, fate: impl Fn(&SliceWrite) -> Fate + 'static) -> (Vec
     for round in 1..=rounds {
         world.set(pod(round).not_ready());
         world.settle();
-        world.land();
+        world.deliver_responses();
     }
     (world.take_done(), world.slices_of("web").len())
 }

@@ -63,13 +63,13 @@ fn several_pods_are_reported_in_one_event_of_the_service() {
     assert_eq!(world.events.len(), 1);
 }
 
-/// Returns the Events that the controller emits when the server rejects the writes for which `is_refused` is true.
-fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
+/// Returns the Events that the controller emits when the server rejects the writes for which `is_rejected` is true.
+fn events_of_rejecting(is_rejected: fn(&SliceWrite) -> bool) -> Vec<String> {
     let mut world = World::new();
     world.make_slice(&slice("web-a", &service("web")).holding([&pod(1), &pod(9)]));
     world.make_slice(&slice("web-b", &service("web")).holding([&pod(8)]).owned_by("an-earlier-one"));
     world.set(pod(1));
-    world.writes_are(move |write| if is_refused(write) { Fate::Refused } else { Fate::Done });
+    world.writes_are(move |write| if is_rejected(write) { Fate::Rejected } else { Fate::Done });
     world.set(service("web").of_families(&[IPv4, IPv6]));
     world.advance(SECOND * 30);
     world.take_events()
@@ -79,13 +79,13 @@ fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
 fn a_rejected_write_is_reported_once_with_its_verb() {
     const BEGINNING: &str =
         "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web:";
-    let of_creates = told_of(|write| matches!(write.verb, Verb::Create { .. }));
+    let of_creates = events_of_rejecting(|write| matches!(write.verb, Verb::Create { .. }));
     let why = "failed to create EndpointSlice for Service testing/web: it is not to our taste";
     assert_eq!(of_creates, [format!("{BEGINNING} {why}")]);
-    let of_updates = told_of(|write| matches!(write.verb, Verb::Replace { .. }));
+    let of_updates = events_of_rejecting(|write| matches!(write.verb, Verb::Replace { .. }));
     let why = "failed to update web-a EndpointSlice for Service testing/web: it is not to our taste";
     assert_eq!(of_updates, [format!("{BEGINNING} {why}")]);
-    let of_deletes = told_of(|write| matches!(write.verb, Verb::Delete { .. }));
+    let of_deletes = events_of_rejecting(|write| matches!(write.verb, Verb::Delete { .. }));
     let why = "failed to delete web-b EndpointSlice for Service testing/web: it is not to our taste";
     assert_eq!(of_deletes, [format!("{BEGINNING} {why}")]);
 }
@@ -119,7 +119,7 @@ fn nothing_is_reported_about_a_deleted_service() {
     assert_eq!(world.controller.rejected(&key, "create", "web-x", "too late"), None);
 }
 
-/// Checks the values of metrics, which are given by name and labels.
+/// Checks the values of metrics, by name and labels.
 #[track_caller]
 fn check(world: &World, expected: &[(&str, f64)]) {
     for (name, value) in expected {
@@ -232,7 +232,7 @@ fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
         world.set(pod(number));
         world.settle();
         check(&world, &[("endpoints_desired", number as f64)]);
-        world.land();
+        world.deliver_responses();
         assert_eq!(world.flights_of("web").len(), 1, "the write for pod {number}");
     }
     let expected = [
@@ -245,7 +245,7 @@ fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
 }
 
 #[test]
-fn slices_that_a_service_that_goes_is_not_given_are_not_counted() {
+fn slices_that_a_service_under_deletion_does_not_get_are_not_counted() {
     let mut world = World::new();
     world.set(pod(1));
     world.set(service("web").terminating());
@@ -261,7 +261,7 @@ fn syncs_that_leave_something_undone_are_errors() {
     world.settle();
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
     assert_eq!(world.metric("syncs{result=\"success\"}"), None);
-    world.writes_are(|_| Fate::Refused);
+    world.writes_are(|_| Fate::Rejected);
     world.set(service("shop"));
     world.settle();
     check(&world, &[("syncs{result=\"error\"}", 2.0)]);

@@ -60,9 +60,9 @@ impl Server {
 
     pub(crate) fn carry_out(&mut self, write: &SliceWrite) -> Answer {
         let name = (write.namespace.to_string(), write.name.to_string());
-        let held = self.slices.get(&name).cloned();
-        match (&write.verb, held) {
-            (Verb::Create { .. }, Some(held)) => Answer::Conflict(Some(held)),
+        let stored = self.slices.get(&name).cloned();
+        match (&write.verb, stored) {
+            (Verb::Create { .. }, Some(stored)) => Answer::Conflict(Some(stored)),
             (Verb::Create { body }, None) => {
                 assert_eq!(body["metadata"]["name"], json!(name.1), "the body names another object");
                 assert_eq!(body["metadata"]["namespace"], json!(name.0), "the body names another namespace");
@@ -77,20 +77,22 @@ impl Server {
             }
             (Verb::Patch { .. }, _) => panic!("slices are replaced, not patched"),
             (Verb::Replace { .. } | Verb::Delete { .. }, None) => Answer::Gone,
-            (Verb::Replace { resource_version, body }, Some(held)) => {
-                let metadata = &held["metadata"];
+            (Verb::Replace { resource_version, body }, Some(stored)) => {
+                let metadata = &stored["metadata"];
                 let is_meant = body["metadata"]["uid"] == metadata["uid"]
                     && metadata["resourceVersion"] == json!(resource_version.to_string());
                 if !is_meant {
-                    return Answer::Conflict(Some(held));
+                    return Answer::Conflict(Some(stored));
                 }
                 match validated(body) {
-                    Ok(()) => Answer::Object(self.store(replaced(&held, body))),
+                    Ok(()) => Answer::Object(self.store(replaced(&stored, body))),
                     Err(why) => Answer::Invalid(why),
                 }
             }
-            (Verb::Delete { uid }, Some(held)) if held["metadata"]["uid"] != **uid => Answer::Conflict(Some(held)),
-            (Verb::Delete { .. }, Some(held)) => self.end(held),
+            (Verb::Delete { uid }, Some(stored)) if stored["metadata"]["uid"] != **uid => {
+                Answer::Conflict(Some(stored))
+            }
+            (Verb::Delete { .. }, Some(stored)) => self.end(stored),
         }
     }
 
@@ -146,8 +148,9 @@ impl Server {
     }
 
     fn end(&mut self, mut slice: Value) -> Answer {
-        let held_back = slice["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
-        if held_back {
+        let has_finalizers =
+            slice["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+        if has_finalizers {
             slice["metadata"]["deletionTimestamp"] = json!("2026-02-01T00:00:00Z");
             return Answer::Object(self.store(slice));
         }
@@ -170,12 +173,13 @@ pub(crate) fn decoded(slice: &Value) -> EndpointSlice {
     serde_json::from_value(slice.clone()).expect("slices can be read")
 }
 
-/// Returns the object that a PUT of `body` stores. Metadata that clients cannot change stays as in the existing object `held`.
-fn replaced(held: &Value, body: &Value) -> Value {
+/// Returns the object that a PUT of `body` stores. Metadata that clients cannot change stays as in the existing object
+/// `stored`.
+fn replaced(stored: &Value, body: &Value) -> Value {
     let mut slice = body.clone();
     for field in ["resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"] {
         assert!(body["metadata"][field].is_null(), "{field} is the server's");
-        if let Some(own) = held["metadata"].get(field) {
+        if let Some(own) = stored["metadata"].get(field) {
             slice["metadata"][field] = own.clone();
         }
     }

@@ -3,7 +3,7 @@
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{MILLISECOND, SECOND, World};
 use crate::endpoints::Operation::{Create, Update};
-use crate::endpoints::controller::Held;
+use crate::endpoints::controller::CacheSizes;
 use crate::endpoints::{Input, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
@@ -167,19 +167,19 @@ fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
 #[test]
 fn who_does_not_serve_holds_nothing_of_the_cluster_but_which_slices_were_seen() {
     let mut world = varied();
-    let held = |world: &World| world.controller.held();
+    let cached = |world: &World| world.controller.cache_sizes();
     let slices = world.server.slices().len();
-    assert_eq!(held(&world), Held { services: 4, slices, pods: 12, nodes: 3, seen: slices, in_progress: 4 });
-    let nothing = Held { seen: slices, ..Held::default() };
+    assert_eq!(cached(&world), CacheSizes { services: 4, slices, pods: 12, nodes: 3, seen: slices, in_progress: 4 });
+    let nothing = CacheSizes { seen: slices, ..CacheSizes::default() };
     world.serve(false);
-    assert_eq!(held(&world), nothing);
+    assert_eq!(cached(&world), nothing);
     assert_eq!(world.metric("endpoints_desired"), Some(0.0));
     world.set(service("late"));
     let name = world.slices_of("web")[0].metadata.name.to_string();
     world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
     world.restart();
     world.advance(SECOND * 5);
-    assert_eq!(held(&world), nothing, "nor what it is told meanwhile, or from its beginning");
+    assert_eq!(cached(&world), nothing, "nor what it learns meanwhile, or from its beginning");
 }
 
 #[test]

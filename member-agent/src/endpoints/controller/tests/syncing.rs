@@ -262,7 +262,7 @@ fn a_headless_service_is_recognised_by_the_label_of_its_slices() {
 #[test]
 fn an_own_write_is_seen_with_its_answer_so_that_news_right_after_it_lose_no_time() {
     let mut world = World::new();
-    world.hold_watch(true);
+    world.pause_watch(true);
     world.set(service("web"));
     world.settle();
     for number in 1..=10 {
@@ -271,7 +271,7 @@ fn an_own_write_is_seen_with_its_answer_so_that_news_right_after_it_lose_no_time
     }
     assert_eq!(world.endpoints_of("web").len(), 10, "and no time has passed");
     assert_eq!(world.take_done().len(), 11);
-    world.hold_watch(false);
+    world.pause_watch(false);
     world.advance(super::world::SECOND * 10);
     assert_eq!(world.take_done(), [], "the echoes of the watch are no news");
 }

@@ -32,7 +32,7 @@ fn hinted(pods: [usize; 3]) -> World {
     world.settle();
     assert_eq!(world.take_events().len(), 1);
     for endpoint in &world.only_slice_of("web").endpoints {
-        let hints = endpoint.hints.as_ref().expect("hints were given");
+        let hints = endpoint.hints.as_ref().expect("hints were set");
         assert_eq!(hints.for_zones[..], [endpoint.zone.clone().expect("Nodes have zones")]);
     }
     world

@@ -136,7 +136,7 @@ fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes(
         let time = |second| format!("2026-03-01T00:00:{second}Z");
         let changed = pod(second % 2 + 1).changed_at(&time(second));
         world.set(if second / 2 % 2 == 1 { changed.not_ready() } else { changed });
-        world.land();
+        world.deliver_responses();
         world.writes_are(|_| Fate::Slow);
         if second > 10 {
             // The write that has just finished was sent before this second's change of the pod. So the slice has the time of
@@ -155,7 +155,7 @@ fn a_pod_that_changes_again_while_its_write_is_under_way_has_its_new_time_with_t
     world.set(pod(1).changed_at(THREE));
     world.settle();
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [Update, Update]);
     assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
 }

@@ -27,21 +27,21 @@ fn labels(world: &World) -> Vec<Option<String>> {
 }
 
 #[test]
-fn what_a_webhook_adds_to_own_writes_is_no_sign_of_another_and_is_not_fought_over() {
+fn what_a_webhook_adds_to_own_writes_is_no_evidence_and_is_not_fought_over() {
     for fate in [Fate::Done, Fate::AnsweredLate] {
-        for watch_is_held in [false, true] {
+        for watch_is_paused in [false, true] {
             let mut world = world();
-            let case = format!("{fate:?}, watch held: {watch_is_held}");
-            world.hold_watch(watch_is_held);
+            let case = format!("{fate:?}, watch paused: {watch_is_paused}");
+            world.pause_watch(watch_is_paused);
             world.writes_are(move |_| fate);
             world.settle();
-            world.land();
-            world.hold_watch(false);
+            world.deliver_responses();
+            world.pause_watch(false);
             world.advance(SECOND * 60);
             assert_eq!(world.take_done(), [Create], "{case}: it is settled");
             world.set(pod(3));
             world.settle();
-            world.land();
+            world.deliver_responses();
             world.advance(SECOND * 60);
             assert_eq!(world.take_done(), [Update], "{case}");
             assert_eq!(world.controller.take_foreign_change(), None, "{case}");
@@ -60,7 +60,7 @@ fn the_next_phase_follows_at_once_whatever_a_webhook_made_of_the_last() {
     world.set_all(many);
     world.settle();
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.take_done(), [Create, Update], "no second passes between them");
     assert_eq!(world.endpoints_of("web").len(), 120);
 }
@@ -87,7 +87,7 @@ fn a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhook
     world.edit_slice(&slice, |slice| slice["metadata"]["labels"]["team"] = json!("red"));
     world.settle();
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.controller.foreign_labels(), 0);
     world.advance(SECOND * 60);
     assert_eq!(labels(&world), [None], "the controller removes the label");
@@ -146,7 +146,7 @@ fn what_others_change_while_our_write_is_under_way_is_theirs() {
     assert_eq!(world.controller.take_foreign_change(), None, "the answer will tell which of the two was ours");
     let now = world.now;
     world.writes_are(|_| Fate::Done);
-    world.land();
+    world.deliver_responses();
     assert_eq!(world.controller.take_foreign_change(), Some(now));
     world.advance(SECOND);
     assert_eq!((world.take_done(), world.endpoints_of("web").len()), (vec![Update, Update], 3));

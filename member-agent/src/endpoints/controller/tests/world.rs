@@ -42,11 +42,11 @@ pub(crate) enum Fate {
     Failed,
     /// The server executes the write, but its response is lost.
     Unanswered,
-    /// The write stays in flight until [`World::land`].
+    /// The write stays in flight until [`World::deliver_responses`].
     Slow,
     /// The server rejects the write for its content.
-    Refused,
-    /// The server executes the write, but its response arrives only at [`World::land`]. The watch shows the change earlier.
+    Rejected,
+    /// The server executes the write, but its response arrives only at [`World::deliver_responses`]. The watch shows the change earlier.
     AnsweredLate,
 }
 
@@ -106,12 +106,12 @@ pub(crate) struct World {
     serves: bool,
     /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed.
     complete: BTreeSet<Input>,
-    /// Latest relist epoch of each input. When the epoch of an input changes, the input must be listed again. `retold` contains
+    /// Latest relist epoch of each input. When the epoch of an input changes, the input must be listed again. `relisted` contains
     /// the inputs for which this is not done yet.
     readings: BTreeMap<Input, u64>,
-    retold: BTreeSet<Input>,
+    relisted: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
-    watch_is_held: bool,
+    watch_is_paused: bool,
     requeue: BTreeSet<ObjectName>,
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
@@ -160,9 +160,9 @@ impl World {
             serves: false,
             complete: BTreeSet::new(),
             readings: BTreeMap::new(),
-            retold: BTreeSet::new(),
+            relisted: BTreeSet::new(),
             versions: Versions::default(),
-            watch_is_held: false,
+            watch_is_paused: false,
             requeue: BTreeSet::new(),
             again: BTreeMap::new(),
             retries: BTreeMap::new(),
@@ -250,7 +250,7 @@ impl World {
     }
 
     /// Ends the wait of rejected writes, so that the engine retries them.
-    pub(crate) fn pardon(&mut self) {
+    pub(crate) fn retry_rejected(&mut self) {
         self.troubles.retain(|(_, until)| until.is_some());
         let services = self.services.values().map(|service| &service.metadata);
         self.requeue.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
@@ -263,7 +263,7 @@ impl World {
 
     /// Clears the notes of all writes in flight, so that the [`Guard`] does not check these writes. After a foreign write to the
     /// slice of such a write, the note is outdated, and the check would fail.
-    pub(crate) fn remove_finalizer(&mut self) {
+    pub(crate) fn forget_notes(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }
 
@@ -272,14 +272,14 @@ impl World {
     }
 
     /// Pauses or resumes the watch of slices. Responses to the controller's writes still arrive.
-    pub(crate) fn hold_watch(&mut self, is_held: bool) {
-        self.watch_is_held = is_held;
+    pub(crate) fn pause_watch(&mut self, is_paused: bool) {
+        self.watch_is_paused = is_paused;
     }
 
     /// Runs everything that is due now. The simulated time does not advance.
     pub(crate) fn settle(&mut self) {
         for _ in 0..MOST_STEPS {
-            if !self.watch_is_held
+            if !self.watch_is_paused
                 && let Some(event) = self.server.watch.pop_front()
             {
                 self.see(event);
@@ -296,7 +296,7 @@ impl World {
     }
 
     /// Delivers the responses of all writes in flight.
-    pub(crate) fn land(&mut self) {
+    pub(crate) fn deliver_responses(&mut self) {
         for flight in &mut self.flights {
             flight.fate = Fate::Done;
         }

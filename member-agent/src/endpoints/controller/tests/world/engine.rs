@@ -121,7 +121,7 @@ impl World {
                 self.ended(&key, &write, WriteEnd::Unknown);
                 self.fail(&key, write, "no answer came");
             }
-            (Fate::Refused, _) => {
+            (Fate::Rejected, _) => {
                 self.ended(&key, &write, WriteEnd::NotDone);
                 self.reject(&key, write, "it is not to our taste");
             }
@@ -150,7 +150,7 @@ impl World {
     }
 
     pub(super) fn take_answer(&mut self, key: &ObjectName, write: &SliceWrite, answer: Answer) {
-        let held = self.versions.held(&target(write)).map(|(uid, _)| uid.clone());
+        let uid_before = self.versions.held(&target(write)).map(|(uid, _)| uid.clone());
         let mut news = Vec::new();
         let mut end = WriteEnd::NotDone;
         match &answer {
@@ -165,7 +165,7 @@ impl World {
                 if matches!(write.verb, Verb::Delete { .. }) {
                     end = WriteEnd::Done { version: None };
                 }
-                let uid = held.unwrap_or_default();
+                let uid = uid_before.unwrap_or_default();
                 self.versions.gone(&target(write), &uid, &mut news);
             }
             Answer::Conflict(Some(slice)) => drop(self.versions.answered(observed(slice), &mut news)),
@@ -244,7 +244,7 @@ impl World {
         let serves = std::mem::take(&mut self.serves);
         self.complete.clear();
         self.readings.clear();
-        self.retold.clear();
+        self.relisted.clear();
         (self.controller, self.registry) = controller(&self.config, self.timing);
         self.versions = Versions::default();
         self.requeue.clear();
@@ -333,7 +333,7 @@ impl World {
         for input in Input::ALL {
             let reading = self.controller.reading(input);
             if self.readings.insert(input, reading).unwrap_or_default() != reading {
-                self.retold.insert(input);
+                self.relisted.insert(input);
                 if input == Input::EndpointSlice {
                     self.versions.report_again();
                 }
@@ -344,7 +344,7 @@ impl World {
     pub(crate) fn state(&mut self, input: Input, state: WatchState) {
         if state == WatchState::Complete {
             self.complete.insert(input);
-            if self.retold.remove(&input) {
+            if self.relisted.remove(&input) {
                 self.learn(|controller, _, requeue| controller.relisted(input, requeue));
             }
         } else if (input, state) != (Input::Node, WatchState::Unknown) {

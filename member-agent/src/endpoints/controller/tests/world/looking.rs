@@ -56,9 +56,9 @@ impl World {
 
     /// True if no write is in flight, no retry waits and no plan is delayed.
     pub(crate) fn is_settled(&self) -> bool {
-        let is_held_back = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
-        let is_quiet = self.requeue.is_empty() && self.flights.is_empty() && !is_held_back;
-        let is_seen = !self.watch_is_held && self.server.watch.is_empty();
+        let is_waiting = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
+        let is_quiet = self.requeue.is_empty() && self.flights.is_empty() && !is_waiting;
+        let is_seen = !self.watch_is_paused && self.server.watch.is_empty();
         is_quiet && is_seen && self.again.is_empty() && self.retries.is_empty() && self.controller.is_ready()
     }
 
