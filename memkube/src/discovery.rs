@@ -40,7 +40,7 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
         ["openapi", "v3", "apis", group, version] => openapi::document(server, &groups(), group, version),
         _ => None,
     };
-    if found.is_some() && parts.method != Method::GET && heeds_the_method(server, &path) {
+    if found.is_some() && parts.method != Method::GET && checks_method(server, &path) {
         return Reply::from(&Status::method_not_allowed());
     }
     found.unwrap_or_else(|| match path.as_slice() {
@@ -52,7 +52,7 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
 
 /// True if kube-apiserver rejects every HTTP method except GET for this path, with 405. This is the case for `/version` and for
 /// the discovery of built-in groups. kube-apiserver ignores the method of all other discovery requests.
-fn heeds_the_method(server: &MemKube, path: &[&str]) -> bool {
+fn checks_method(server: &MemKube, path: &[&str]) -> bool {
     match path {
         ["version" | "api"] | ["api", _] => true,
         ["apis", group, _] => server.definitions().iter().any(|own| !own.custom && own.group == *group),

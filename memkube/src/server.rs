@@ -80,11 +80,11 @@ pub(crate) struct Shared {
     pub(crate) bookmark_interval: Duration,
     pub(crate) namespace_controller: bool,
     /// Policy, faults and tokens: a test may change them while the server runs.
-    manners: Mutex<Manners>,
+    settings: Mutex<Settings>,
 }
 
 #[derive(Clone)]
-pub(crate) struct Manners {
+pub(crate) struct Settings {
     pub(crate) policy: Arc<dyn Policy>,
     pub(crate) faults: Option<Arc<dyn Faults>>,
     pub(crate) tokens: Arc<BTreeMap<String, User>>,
@@ -123,10 +123,10 @@ impl MemKube {
             limits: options.limits,
             bookmark_interval: options.bookmark_interval,
             namespace_controller: options.namespace_controller,
-            manners: Mutex::new(Manners { policy: options.policy, faults: options.faults, tokens: Arc::default() }),
+            settings: Mutex::new(Settings { policy: options.policy, faults: options.faults, tokens: Arc::default() }),
         };
         let server = Self(Arc::new(shared));
-        setup::furnish(&server);
+        setup::install_builtins(&server);
         server
     }
 
@@ -200,13 +200,13 @@ impl MemKube {
 
     /// Sets the faults of future requests. Open watches keep their faults.
     pub fn set_faults(&self, faults: Option<Arc<dyn Faults>>) {
-        self.0.manners.lock().faults = faults;
+        self.0.settings.lock().faults = faults;
     }
 
     /// Assigns a user to a bearer token from now on. `None` removes the token.
     pub fn set_token(&self, token: &str, user: Option<User>) {
-        let mut manners = self.0.manners.lock();
-        let tokens = Arc::make_mut(&mut manners.tokens);
+        let mut settings = self.0.settings.lock();
+        let tokens = Arc::make_mut(&mut settings.tokens);
         match user {
             Some(user) => tokens.insert(token.to_owned(), user),
             None => tokens.remove(token),
@@ -215,13 +215,13 @@ impl MemKube {
 
     /// Sets the authorization policy from now on.
     pub fn set_policy(&self, policy: Arc<dyn Policy>) {
-        self.0.manners.lock().policy = policy;
+        self.0.settings.lock().policy = policy;
     }
 }
 
 impl Shared {
-    pub(crate) fn manners(&self) -> Manners {
-        self.manners.lock().clone()
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.lock().clone()
     }
 }
 

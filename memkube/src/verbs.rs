@@ -26,7 +26,7 @@ use crate::auth::Verb;
 use crate::faults;
 use crate::object::Object;
 use crate::registry::Subresource;
-use crate::server::{Manners, MemKube, State};
+use crate::server::{MemKube, Settings, State};
 use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::wire::{Form, Request};
@@ -45,7 +45,7 @@ pub(crate) struct Work<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) request: &'a Request,
     pub(crate) now: Timestamp,
-    pub(crate) manners: Manners,
+    pub(crate) settings: Settings,
     pub(crate) namespace_controller: bool,
     pub(crate) dry_run: bool,
     pub(crate) warnings: Vec<String>,
@@ -86,7 +86,7 @@ pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> 
         state: &mut state,
         request: &request,
         now: server.0.clock.now(),
-        manners: server.0.manners(),
+        settings: server.0.settings(),
         namespace_controller: server.0.namespace_controller,
         dry_run: false,
         warnings: Vec::new(),
@@ -139,7 +139,7 @@ impl Work<'_> {
 
     /// Lets the faults change an object that is about to be stored.
     fn mutate(&self, object: &mut Object) {
-        if let Some(faults) = &self.manners.faults {
+        if let Some(faults) = &self.settings.faults {
             faults.mutate(&self.request.call, object);
         }
     }

@@ -75,7 +75,7 @@ where
         return path::answer(&server, user, &parts).await;
     };
     let call = Call { user, verb, target };
-    let faults = server.0.manners().faults;
+    let faults = server.0.settings().faults;
     let fault = faults.as_ref().map(|faults| faults.request(&call)).unwrap_or_default();
     if !fault.delay_before.is_zero() {
         tokio::time::sleep(fault.delay_before).await;
@@ -147,7 +147,7 @@ fn permitted(
         return Err(Reply::from(status));
     }
     let authorized = as_authorized(&call, &query);
-    if !server.0.manners().policy.allows(&authorized) {
+    if !server.0.settings().policy.allows(&authorized) {
         return Err(Reply::from(&refused(&authorized)));
     }
     let definition = known(server, &call)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Namespaces that kube-apiserver creates, in the order of their creation.
 const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
 
-pub(super) fn furnish(server: &MemKube) {
+pub(super) fn install_builtins(server: &MemKube) {
     for (definition, strategy) in builtin::all() {
         server.register(definition, strategy);
     }

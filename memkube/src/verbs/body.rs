@@ -20,7 +20,7 @@ impl Work<'_> {
         self.check_type(&mut object)?;
         let decoded = self.decode(&mut object, &mut findings);
         decoded.map_err(|why| self.undecodable(&why.0))?;
-        self.heed(findings, field_validation).map_err(|why| self.undecodable(&why))?;
+        self.apply_field_validation(findings, field_validation).map_err(|why| self.undecodable(&why))?;
         Ok(object)
     }
 
@@ -37,7 +37,11 @@ impl Work<'_> {
     }
 
     /// Ignores unknown and duplicate fields, adds warnings, or rejects the request, according to `fieldValidation`.
-    pub(super) fn heed(&mut self, findings: Findings, field_validation: FieldValidation) -> Result<(), String> {
+    pub(super) fn apply_field_validation(
+        &mut self,
+        findings: Findings,
+        field_validation: FieldValidation,
+    ) -> Result<(), String> {
         match field_validation {
             FieldValidation::Ignore => Ok(()),
             FieldValidation::Warn => {

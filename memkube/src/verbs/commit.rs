@@ -26,8 +26,8 @@ impl Work<'_> {
             random,
             warnings: &mut self.warnings,
             dry_run: self.dry_run,
-            policy: &*self.manners.policy,
-            tokens: &self.manners.tokens,
+            policy: &*self.settings.policy,
+            tokens: &self.settings.tokens,
         };
         Ok(question(&*registered.strategy, &mut context))
     }

@@ -32,7 +32,7 @@ impl Work<'_> {
         }
         let decoded = self.decode(&mut object, &mut findings);
         decoded.map_err(|why| unusable(&shown, &why.0))?;
-        self.heed(findings, options.field_validation).map_err(|why| unusable(&shown, &why))?;
+        self.apply_field_validation(findings, options.field_validation).map_err(|why| unusable(&shown, &why))?;
         self.check_patched_kind(&object, &shown)?;
         self.check_place(&mut object)?;
         self.update(&old, object)

@@ -168,7 +168,7 @@ impl Watch {
         while self.collect() && self.steps.is_empty() {}
         if self.steps.is_empty() {
             let woken = self.wait(notified).await;
-            self.heed(&woken);
+            self.handle_wakeup(&woken);
         }
     }
 
@@ -179,7 +179,7 @@ impl Watch {
         if !matches!(woken, Woken::Waited) {
             self.steps.push_front(Step::WaitUntil(until));
         }
-        self.heed(&woken);
+        self.handle_wakeup(&woken);
     }
 
     async fn wait(&mut self, waited: impl Future<Output = ()>) -> Woken {
@@ -194,7 +194,7 @@ impl Watch {
         }
     }
 
-    fn heed(&mut self, woken: &Woken) {
+    fn handle_wakeup(&mut self, woken: &Woken) {
         match woken {
             Woken::Cut => self.steps.push_front(Step::Cut),
             Woken::FallSilent => self.steps.push_front(Step::FallSilent),

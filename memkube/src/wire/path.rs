@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) async fn answer(server: &MemKube, user: User, parts: &Parts) -> Result<Response<Body>, BoxError> {
     let verb = parts.method.as_str().to_ascii_lowercase().into();
     let call = PathCall { user, verb, path: parts.uri.path().into() };
-    let faults = server.0.manners().faults;
+    let faults = server.0.settings().faults;
     let fault = faults.as_ref().map(|faults| faults.path(&call)).unwrap_or_default();
     if !fault.delay_before.is_zero() {
         tokio::time::sleep(fault.delay_before).await;
@@ -38,7 +38,7 @@ fn reply(server: &MemKube, call: &PathCall, parts: &Parts, fault: &Fault) -> Rep
     if let Some(target) = route::parse(&call.path) {
         return Reply::from(&no_such_method(server, &target));
     }
-    if !server.0.manners().policy.allows_path(&call.user, &call.verb, &call.path) {
+    if !server.0.settings().policy.allows_path(&call.user, &call.verb, &call.path) {
         return Reply::from(&refused(call));
     }
     discovery::answer(server, parts)

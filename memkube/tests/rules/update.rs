@@ -187,7 +187,7 @@ async fn a_custom_resource_can_be_read_and_written_in_each_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replace_that_creates_heeds_a_uid_and_no_version() {
+async fn a_replace_that_creates_checks_a_uid_and_no_version() {
     let server = Server::new();
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
     let created = server.put(&format!("{leases}/l"), json!({"metadata": {"name": "l", "resourceVersion": "5"}})).await;

@@ -28,7 +28,7 @@ struct Begin {
 impl Watch {
     pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> Result<Self, Status> {
         let options = ListOptions::of(&request.query, true)?;
-        let faults = server.0.manners().faults.and_then(|faults| faults.watch(&request.call));
+        let faults = server.0.settings().faults.and_then(|faults| faults.watch(&request.call));
         let mut state = server.0.state.lock();
         let selection = Selection::of(&request, &state)?;
         if state.watches >= server.0.limits.watches {
