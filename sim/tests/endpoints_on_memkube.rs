@@ -150,8 +150,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
         }
         let silent_since = Instant::now() - Duration::from_secs(2);
         assert!(workload.slices("app").await?.is_empty(), "five minutes in which it was at work");
-        let asked = env.backend.0.members[0].server.memkube().audit().entries;
-        let for_pods = asked.iter().filter(|entry| &*entry.call.target.resource == "pods");
+        let entries = env.backend.0.members[0].server.memkube().audit().entries;
+        let for_pods = entries.iter().filter(|entry| &*entry.call.target.resource == "pods");
         let by_agent = for_pods.filter(|entry| &*entry.call.user.name == MEMBER_AGENT).count();
         assert_eq!(by_agent, 0, "nobody watches pods for nothing");
 
@@ -247,7 +247,7 @@ impl Faults for Silent {
 }
 
 #[test]
-fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs_says() -> anyhow::Result<()> {
+fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs_allows() -> anyhow::Result<()> {
     sim::paused(async {
         for concurrent_syncs in [1, 2, 5] {
             let settings = Settings { concurrent_syncs, ..Settings::with_mode(Mode::On) };

@@ -49,8 +49,8 @@ fn an_importer_that_is_not_allowed_gets_nothing_while_namespaces_cannot_be_liste
         let mut env = Environment::<OnMemkube>::create(FleetSpec::of(3)).await?;
         name(&env, "importers", Some("member-3")).await?;
         env.export(&["10.1.0.1"]).await?;
-        let (exporter, refused, granted) = (env.user(0), env.user(1), env.user(2));
-        refused.import("app", "app", Consume::ClusterIp).await?;
+        let (exporter, denied, granted) = (env.user(0), env.user(1), env.user(2));
+        denied.import("app", "app", Consume::ClusterIp).await?;
         granted.import("app", "app", Consume::ClusterIp).await?;
         granted.sees("app", &["10.1.0.1"]).await?;
         let mark = env.backend.mark().await?;

@@ -210,10 +210,10 @@ const SERVING: &str = "serving metrics and probes";
 
 /// Returns the address in a log line about an admin port; `None` for other lines.
 fn listening(line: &str) -> Option<String> {
-    let (said, rest) = line.split_once("127.0.0.1:")?;
+    let (before, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let port: u16 = port.parse().ok().filter(|port| *port != 0)?;
-    (said.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
+    (before.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
 }
 
 /// Sends a GET with HTTP/1.0, so that the server closes the connection at the end of the response.

@@ -301,10 +301,10 @@ impl Entry {
 
     fn kind(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
-        let refusal = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
+        let status = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
         // Show a service account by its name only, without `system:serviceaccount:<namespace>:`.
         let user = self.user.rsplit(':').next().unwrap_or_default();
-        format!("{} {}{place} by {user}{refusal}", self.verb, self.resource)
+        format!("{} {}{place} by {user}{status}", self.verb, self.resource)
     }
 }
 

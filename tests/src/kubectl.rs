@@ -78,7 +78,7 @@ impl Kubectl {
         let output = output.await.with_context(|| format!("these commands do not end: {commands}"))??;
         let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr).into_owned());
         ensure!(output.status.success(), "{commands}: {:?}\n{out}{err}", output.status);
-        ensure!(![&out, &err].iter().any(|said| said.contains("Warning:")), "{commands}:\n{out}{err}");
+        ensure!(![&out, &err].iter().any(|output| output.contains("Warning:")), "{commands}:\n{out}{err}");
         Ok(out)
     }
 

@@ -27,7 +27,7 @@ macro_rules! main_job_tests {
     };
     (@list $how:tt) => {
         $crate::scenario_tests! { $how of main_job;
-            the_first_export_and_import_cost_what_the_ledger_says: (2);
+            the_first_export_and_import_cost_what_the_ledger_lists: (2);
             a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers: (3);
             a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing: (2);
             b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export: (2);

@@ -201,22 +201,22 @@ impl User {
 
     /// Waits until a condition of a ServiceExport has this status and reason.
     pub async fn sees_export(&self, service: &str, condition: &str, status: &str, reason: &str) -> anyhow::Result<()> {
-        let says = |export: &ServiceExport| {
+        let has_condition = |export: &ServiceExport| {
             let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
             conditions.into_iter().any(|it| it.type_ == condition && it.status == status && it.reason == reason)
         };
         let what = format!("the export of {service} to say {condition}={status} ({reason})");
-        eventually::object(&self.api::<ServiceExport>(), service, &what, says).await.map(drop)
+        eventually::object(&self.api::<ServiceExport>(), service, &what, has_condition).await.map(drop)
     }
 
     /// Waits until the condition `Valid` of a MultiClusterService has this status.
     pub async fn sees_import(&self, name: &str, status: &str) -> anyhow::Result<()> {
-        let says = |object: &MultiClusterService| {
+        let has_condition = |object: &MultiClusterService| {
             let conditions = object.status.iter().flat_map(|it| it.conditions.iter().flatten());
             conditions.into_iter().any(|it| it.type_ == "Valid" && it.status == status)
         };
         let what = format!("the MultiClusterService {name} to say Valid={status}");
-        eventually::object(&self.api::<MultiClusterService>(), name, &what, says).await.map(drop)
+        eventually::object(&self.api::<MultiClusterService>(), name, &what, has_condition).await.map(drop)
     }
 
     /// Waits for an agent's Event in the user's namespace about an object of this kind, with this reason and a message that

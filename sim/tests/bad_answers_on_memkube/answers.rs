@@ -36,7 +36,7 @@ fn everywhere(trial: &Trial) -> [&ServerFaults; 3] {
 
 /// Fails all writes of agents from now on, and changes the endpoints of the exporter. Asserts that agents write only the changed
 /// object and their heartbeats, that they do not retry too often, and that the importer keeps the earlier endpoints.
-async fn refused_for_a_while(
+async fn writes_fail_for_a_while(
     trial: &mut Trial,
     fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,
     in_the_first_minute: usize,
@@ -120,8 +120,8 @@ fn writes_to_a_server_that_answers_500_back_off() -> anyhow::Result<()> {
     run(async |trial| {
         let refuse = Some(Status::internal("etcdserver: request timed out"));
         let broken = Fault { refuse, ..Fault::default() };
-        refused_for_a_while(trial, move |_| broken.clone(), 14).await?;
-        trial.log.says(&["WARN", "a write failed; the agent retries", "etcdserver: request timed out"])?;
+        writes_fail_for_a_while(trial, move |_| broken.clone(), 14).await?;
+        trial.log.has(&["WARN", "a write failed; the agent retries", "etcdserver: request timed out"])?;
         let failed =
             "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"failed\",verb=\"patch\"}";
         ensure!(trial.metric(Place::Member(0), failed)? > 5.0, "the metric counts no failure");
@@ -132,8 +132,8 @@ fn writes_to_a_server_that_answers_500_back_off() -> anyhow::Result<()> {
 #[test]
 fn writes_to_a_server_that_never_answers_back_off() -> anyhow::Result<()> {
     run(async |trial| {
-        refused_for_a_while(trial, |_| Fault { delay_before: HOUR, ..Fault::default() }, 6).await?;
-        trial.log.says(&["WARN", "a write failed; the agent retries", "no answer within 10s"])?;
+        writes_fail_for_a_while(trial, |_| Fault { delay_before: HOUR, ..Fault::default() }, 6).await?;
+        trial.log.has(&["WARN", "a write failed; the agent retries", "no answer within 10s"])?;
         recovers_after_faults(trial, SOON).await
     })
 }
@@ -146,7 +146,7 @@ fn writes_that_get_an_unexplained_conflict_back_off() -> anyhow::Result<()> {
             let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
             Fault { refuse: Some(Status::modified(named)), ..Fault::default() }
         };
-        refused_for_a_while(trial, conflict, 14).await?;
+        writes_fail_for_a_while(trial, conflict, 14).await?;
         let conflicts =
             "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"conflict\",verb=\"patch\"}";
         ensure!(trial.metric(Place::Member(0), conflicts)? > 5.0, "the metric counts no conflict");
@@ -172,7 +172,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
             "requests after {requests:?}"
         );
         ensure!((4..=7).contains(&requests.len()), "requests after {requests:?}");
-        trial.log.says(&["WARN", "a write failed; the agent retries", "Too many requests"])?;
+        trial.log.has(&["WARN", "a write failed; the agent retries", "Too many requests"])?;
         trial.nothing_is_lost(&BEFORE).await?;
         recovers_after_faults(trial, SOON).await
     })
@@ -201,7 +201,7 @@ fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<
         let tries =
             trial.hub.request_times(begun, |call| is_write(call) && &*call.target.resource == "endpointsliceexports");
         ensure!(events == 1 && (2..=4).contains(&tries.len()), "{events} Events, tried after {tries:?}");
-        trial.log.says(&["ERROR", "a write was rejected for its content", "not on a Sunday", "EndpointSliceExport"])?;
+        trial.log.has(&["ERROR", "a write was rejected for its content", "not on a Sunday", "EndpointSliceExport"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.importer.requests(rejected("endpointslices"));
@@ -233,7 +233,7 @@ fn a_quota_that_denies_a_slice_is_named_and_the_imported_slices_stay() -> anyhow
 
         let creates = |call: &Call| call.verb == Verb::Create && is_about_objects(call);
         assert_backs_off(&trial.importer.requests_by_minute(begun, creates), 10, 3)?;
-        trial.log.says(&["WARN", "a write was denied", "exceeded quota: fleet", "EndpointSlice"])?;
+        trial.log.has(&["WARN", "a write was denied", "exceeded quota: fleet", "EndpointSlice"])?;
         let events =
             trial.env.user(1).sees_event("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
         ensure!(events == 1, "{events} Events");

@@ -26,8 +26,8 @@ async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> any
     let mark = trial.env.backend.mark().await?;
     let end = Instant::now() + DISPUTE;
     while Instant::now() < end {
-        let said = over.says(trial, field).await?;
-        if said != theirs[field] {
+        let current = over.value_of(trial, field).await?;
+        if current != theirs[field] {
             over.patch(trial, theirs).await?;
         }
         sleep(LOOK).await;
@@ -58,7 +58,7 @@ async fn of_export(trial: &Trial) -> anyhow::Result<Option<(String, String, Stri
 fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importer_is_notified() -> anyhow::Result<()> {
     run_settled(async |trial| {
         let slice = Owned::imported_slice();
-        let before = slice.says(trial, "endpoints").await?;
+        let before = slice.value_of(trial, "endpoints").await?;
         let mut theirs = before.clone();
         theirs[0]["hints"] = json!({"forZones": [{"name": "zone-9"}]});
         ensure!(of_import(trial).await?.is_none(), "nothing is disputed");
@@ -75,7 +75,7 @@ fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importe
         sleep(SOON * 3).await;
         let (status, reason, _) = of_import(trial).await?.context("it is forgotten")?;
         ensure!((&*status, &*reason) == ("False", "WritesStand"), "{status} {reason}");
-        ensure!(slice.says(trial, "endpoints").await? == before, "the hints stay");
+        ensure!(slice.value_of(trial, "endpoints").await? == before, "the hints stay");
         trial.env.user(1).sees("app", &AFTER).await.map(drop)
     })
 }
@@ -84,18 +84,18 @@ fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importe
 fn repeated_edits_of_a_distributed_slice_are_undone_once_a_minute_and_the_exporter_is_notified() -> anyhow::Result<()> {
     run_settled(async |trial| {
         let copy = Owned::in_hub("endpointsliceimports");
-        let mut theirs = copy.says(trial, "spec").await?;
+        let mut theirs = copy.value_of(trial, "spec").await?;
         theirs["ownerServiceReference"]["namespacedName"] = "work/another".into();
         let writes = dispute(trial, copy, "spec", &json!({"spec": theirs})).await?;
         ensure!(REPAIRS.contains(&writes), "{writes} writes");
         let in_hub = User::new(trial.env.backend.hub(), &trial.env.members[0].hub_namespace);
         let exports = in_hub.api::<InternalServiceExport>().list(&Default::default()).await?;
-        let said = disputed(exports.items[0].status.as_ref().and_then(|status| status.conditions.as_ref()));
-        let (status, reason, message) = said.clone().context("the hub says nothing")?;
+        let condition = disputed(exports.items[0].status.as_ref().and_then(|status| status.conditions.as_ref()));
+        let (status, reason, message) = condition.clone().context("the hub says nothing")?;
         ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
         let why = "another writer undoes the agent's writes to EndpointSliceImport fleet-member-member-2/";
         ensure!(message.starts_with(why), "{message}");
-        ensure!(of_export(trial).await? == said, "the exporter does not see it");
+        ensure!(of_export(trial).await? == condition, "the exporter does not see it");
         let events = in_hub.sees_event("EndpointSliceExport", "WritesUndone", &message).await?;
         ensure!(events == 1, "{events} Events");
 

@@ -71,7 +71,7 @@ impl Owned {
     }
 
     /// Returns the value of a top-level field of the object.
-    pub(crate) async fn says(self, trial: &Trial, field: &str) -> anyhow::Result<Value> {
+    pub(crate) async fn value_of(self, trial: &Trial, field: &str) -> anyhow::Result<Value> {
         Ok(self.path(trial).await?.1[field].take())
     }
 

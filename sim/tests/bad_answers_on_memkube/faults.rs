@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Time until a faulty server rejects a request.
-const REFUSAL: Duration = Duration::from_millis(1);
+const REJECTION_DELAY: Duration = Duration::from_millis(1);
 
 /// Function that returns the fault of each request.
 type RequestFault = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
@@ -159,7 +159,7 @@ impl Faults for ServerFaults {
         if fault.refuse.is_some() {
             // Delay the rejection, so that virtual time passes before the agent plans again. Otherwise the agent would plan in an
             // endless loop.
-            fault.delay_before = fault.delay_before.max(REFUSAL);
+            fault.delay_before = fault.delay_before.max(REJECTION_DELAY);
         }
         fault
     }

@@ -25,15 +25,15 @@ fn is_of(trial: &Trial, member: usize) -> impl Fn(&Call) -> bool + use<> {
 }
 
 /// Rejects every heartbeat for ten minutes. Asserts that changes still arrive, and that each member backs off.
-async fn refused(
+async fn rejects_heartbeats(
     trial: &mut Trial,
-    refuse: impl Fn(Named<'_>) -> Status + Send + Sync + 'static,
+    answer: impl Fn(Named<'_>) -> Status + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
     trial.settle().await?;
     trial.hub.requests(move |call| {
         let target = &call.target;
         let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
-        Fault { refuse: is_renewal(call).then(|| refuse(named)), ..Fault::default() }
+        Fault { refuse: is_renewal(call).then(|| answer(named)), ..Fault::default() }
     });
     let begun = Instant::now();
     sleep(SOON).await;
@@ -50,16 +50,16 @@ async fn refused(
 
 #[test]
 fn heartbeats_that_a_hub_rejects_back_off() -> anyhow::Result<()> {
-    let refusals: [fn(Named<'_>) -> Status; 5] = [
+    let answers: [fn(Named<'_>) -> Status; 5] = [
         |named| Status::forbidden(named, "no"),
         |named| Status::modified(named),
         |_| Status::internal("etcdserver: request timed out"),
         |_| Status::too_many_requests(0),
         |_| Status::no_such_resource(),
     ];
-    for refuse in refusals {
+    for answer in answers {
         run(async |trial| {
-            refused(trial, refuse).await?;
+            rejects_heartbeats(trial, answer).await?;
             trial.hub.end();
             let begun = Instant::now();
             sleep(LONGEST_BACK_OFF).await;

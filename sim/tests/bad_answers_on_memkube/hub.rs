@@ -47,7 +47,7 @@ fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 300, 70)?;
-        trial.log.says(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceImport"])?;
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceImport"])?;
         let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"incomplete\"}";
         ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
         trial.env.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
@@ -74,8 +74,8 @@ fn an_outage_of_the_hub_removes_nothing_and_the_fleet_catches_up() -> anyhow::Re
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_of_member), 250, 60)?;
-        trial.log.says(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceExport"])?;
-        trial.log.says(&["WARN", "a write failed; the agent retries", "EndpointSliceExport"])?;
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceExport"])?;
+        trial.log.has(&["WARN", "a write failed; the agent retries", "EndpointSliceExport"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.hub.end();
@@ -95,8 +95,8 @@ fn requests_to_a_hub_that_forbids_everything_back_off_and_nothing_is_removed() -
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 230, 40)?;
-        trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
-        trial.log.says(&[
+        trial.log.has(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
+        trial.log.has(&[
             "WARN",
             "a write was denied; check the agent's role",
             "EndpointSliceExport",
@@ -122,7 +122,7 @@ fn a_hub_that_denies_everybody_at_start_is_waited_for() -> anyhow::Result<()> {
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 180, 30)?;
-        trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on internalserviceexports"])?;
+        trial.log.has(&["WARN", "cannot watch", "grant this agent get, list and watch on internalserviceexports"])?;
 
         trial.hub.end();
         trial.recovers(LONGEST_BACK_OFF).await
@@ -169,7 +169,7 @@ fn a_hub_whose_definitions_come_later_is_waited_for() -> anyhow::Result<()> {
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 180, 30)?;
         let remedy = "install the CRD of EndpointSliceImport (networking.fleet.azure.com/v1alpha1)";
-        trial.log.says(&["WARN", "cannot watch", remedy])?;
+        trial.log.has(&["WARN", "cannot watch", remedy])?;
 
         for definition in crds::all(Form::Full) {
             definitions.create(&PostParams::default(), &definition).await?;
@@ -192,7 +192,7 @@ fn a_kind_that_is_no_longer_served_freezes_what_depends_on_it() -> anyhow::Resul
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, concerned), 20, 4)?;
-        trial.log.says(&["the view of a kind changed its state", "endpointsliceimports", "unknown"])?;
+        trial.log.has(&["the view of a kind changed its state", "endpointsliceimports", "unknown"])?;
         let unknown = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"unknown\"}";
         ensure!(trial.metric(Place::Member(1), unknown)? == 1.0, "the metric says that all is well");
         trial.nothing_is_lost(&BEFORE).await?;
@@ -216,7 +216,7 @@ fn changes_flow_while_memberagents_are_no_longer_served() -> anyhow::Result<()> 
         sleep(SOON / 2).await;
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
-        trial.log.says(&["the view of a kind changed its state", "memberagents", "unknown"])?;
+        trial.log.has(&["the view of a kind changed its state", "memberagents", "unknown"])?;
         sleep(FAULT_DURATION).await;
         trial.nothing_is_lost(&AFTER).await?;
         trial.env.user(0).set_endpoints("app-1", &BEFORE).await?;
@@ -242,9 +242,9 @@ fn a_hub_that_falls_silent_times_out_and_is_used_again_later() -> anyhow::Result
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_of_member), 75, 75)?;
-        trial.log.says(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
-        trial.log.says(&["WARN", "a watch failed; the agent retries", "no answer within 20s"])?;
-        trial.log.says(&["WARN", "a write failed; the agent retries", "no answer within 10s"])?;
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "no answer within 20s"])?;
+        trial.log.has(&["WARN", "a write failed; the agent retries", "no answer within 10s"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.hub.end();
@@ -265,7 +265,7 @@ fn a_users_namespace_that_is_missing_on_the_hub_is_waited_for_and_used_at_once()
 
         let of_imports = |call: &Call| call.verb.writes() && &*call.target.resource == "serviceimports";
         assert_backs_off(&trial.hub.requests_by_minute(begun, of_imports), 10, 3)?;
-        trial.log.says(&[
+        trial.log.has(&[
             "WARN",
             "a write was denied",
             "that the namespace and the CRD exist",
@@ -316,7 +316,7 @@ fn a_members_namespace_that_is_missing_on_the_hub_is_waited_for() -> anyhow::Res
 
         let writes = |call: &Call| call.verb.writes() && *call.target.namespace == *hub_namespace;
         assert_backs_off(&trial.hub.requests_by_minute(begun, writes), 20, 4)?;
-        trial.log.says(&["WARN", "a write was denied", "that the namespace and the CRD exist", &hub_namespace])?;
+        trial.log.has(&["WARN", "a write was denied", "that the namespace and the CRD exist", &hub_namespace])?;
         let events = trial.env.user(0).sees_event("ServiceExport", "WriteDenied", &hub_namespace).await?;
         ensure!(events == 1, "{events} Events");
 

@@ -261,7 +261,7 @@ impl Log {
     }
 
     /// Checks that a log line contains all of these texts.
-    pub(crate) fn says(&self, parts: &[&str]) -> anyhow::Result<()> {
+    pub(crate) fn has(&self, parts: &[&str]) -> anyhow::Result<()> {
         ensure!(self.lines_with(parts) > 0, "no line of the log has all of {parts:?}");
         Ok(())
     }

@@ -36,7 +36,7 @@ async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: 
 
     let writes = |call: &memkube::Call| call.verb.writes() && is_about_objects(call) && !is_heartbeat(call);
     assert_backs_off(&trial.hub.requests_by_minute(begun, writes), 20, 4)?;
-    trial.log.says(&[
+    trial.log.has(&[
         "WARN",
         "an object is undecodable: its last decoded state stays in force. Repair or delete the object",
         field,
@@ -132,7 +132,7 @@ impl MalformedField {
     async fn write(self, trial: &Trial) -> anyhow::Result<Value> {
         let Self { owned, part, field, name_only } = self;
         admit_anything(trial, owned).await?;
-        let before = owned.says(trial, part).await?[field].take();
+        let before = owned.value_of(trial, part).await?[field].take();
         let malformed = if name_only { json!({"name": ""}) } else { json!("malformed") };
         owned.patch(trial, &json!({part: {field: malformed}})).await?;
         Ok(json!({part: {field: before}}))
@@ -169,7 +169,7 @@ async fn survives_from_the_start(trial: &mut Trial, malformed: MalformedField) -
     let ledger = trial.env.backend.since(&mark).await?.objects();
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
     ensure!(written == 0, "{written} writes:\n{ledger}");
-    trial.log.says(&[
+    trial.log.has(&[
         "WARN",
         "an object is undecodable: its last decoded state stays in force. Repair or delete the object",
     ])?;

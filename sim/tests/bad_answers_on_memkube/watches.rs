@@ -34,7 +34,7 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
         // The agent restarts a silent watch after at most 65 s: the server should end each watch after at most 60 s, and the
         // agent waits 5 s more. The change needs two silent watches, but their waits run at the same time.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
-        trial.log.says(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
         ensure!(trial.metric(Place::Member(1), silent)? == 1.0, "the metric counts no silent watch");
         trial.recovers(SOON).await?;
@@ -60,7 +60,7 @@ fn a_watch_whose_version_is_too_old_lists_again_and_loses_nothing() -> anyhow::R
         trial.hub.end();
 
         trial.recovers(SOON).await?;
-        trial.log.says(&["INFO", "the server no longer has the version of the watch: listing again"])?;
+        trial.log.has(&["INFO", "the server no longer has the version of the watch: listing again"])?;
         let expired = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"expired\"}";
         ensure!(trial.metric(Place::Member(1), expired)? == 1.0, "the metric counts no watch that was too old");
         trial.nothing_is_lost(&AFTER).await
@@ -98,7 +98,7 @@ fn a_watch_that_gets_410_in_place_of_an_event_lists_again_and_loses_nothing() ->
         trial.env.user(1).sees("app", &AFTER).await?;
         sleep(SOON).await;
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_watch_or_list), 60, 40)?;
-        trial.log.says(&["INFO", "the server no longer has the version of the watch: listing again"])?;
+        trial.log.has(&["INFO", "the server no longer has the version of the watch: listing again"])?;
         trial.nothing_is_lost(&AFTER).await?;
         trial.hub.end();
         trial.recovers(SOON).await?;

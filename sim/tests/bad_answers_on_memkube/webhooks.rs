@@ -64,7 +64,7 @@ fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow:
         let writes = writes_during(trial, "endpointslices", import).await?;
         ensure!(writes == 1, "the import costs {writes} writes");
         trial.env.user(1).sees("app", &AFTER).await?;
-        let endpoints = slice.says(trial, "endpoints").await?;
+        let endpoints = slice.value_of(trial, "endpoints").await?;
         ensure!(endpoints[0]["nodeName"] == "node-of-webhook", "the webhook does nothing: {endpoints}");
 
         let annotated = async |trial: &mut Trial| annotate(trial, slice, "one").await;

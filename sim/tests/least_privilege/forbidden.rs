@@ -20,7 +20,7 @@ const CORE: &str = "/api/v1";
 /// Request that must be denied: method, path before the namespace, namespace ("" for all), and path after it.
 type Forbidden = (Method, &'static str, &'static str, &'static str);
 
-async fn are_refused(server: &Server, user: &str, table: &[Forbidden]) -> anyhow::Result<()> {
+async fn are_denied(server: &Server, user: &str, table: &[Forbidden]) -> anyhow::Result<()> {
     let client = server.memkube().client(User::new(user));
     for (method, before, namespace, after) in table {
         let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
@@ -32,7 +32,7 @@ async fn are_refused(server: &Server, user: &str, table: &[Forbidden]) -> anyhow
             Err(kube::Error::Api(status)) => status.code,
             _ => 0,
         };
-        ensure!(code == 403, "{user} is not refused to {method} {path}: {answer:?}");
+        ensure!(code == 403, "{user} may {method} {path}: {answer:?}");
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
             (get.clone(), CORE, own, "secrets"),
             (get.clone(), CORE, "", "namespaces"),
         ];
-        are_refused(&fleet.hub, &member_in_hub, &of_member_in_hub).await?;
+        are_denied(&fleet.hub, &member_in_hub, &of_member_in_hub).await?;
         let of_hub_agent = [
             (Method::PUT, LEASES, FLEET_SYSTEM, "leases/another"),
             (get.clone(), LEASES, FLEET_SYSTEM, "leases/another"),
@@ -74,7 +74,7 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
             (get.clone(), CORE, "work", "services"),
             (Method::PATCH, CORE, "", "namespaces/work"),
         ];
-        are_refused(&fleet.hub, HUB_AGENT, &of_hub_agent).await?;
+        are_denied(&fleet.hub, HUB_AGENT, &of_hub_agent).await?;
         let of_member_agent = [
             (Method::PUT, LEASES, FLEET_SYSTEM, "leases/another"),
             (Method::POST, LEASES, "work", "leases"),
@@ -93,6 +93,6 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
             (get.clone(), CORE, "", "pods"),
             (get, CORE, "", "nodes"),
         ];
-        are_refused(&fleet.members[0].server, MEMBER_AGENT, &of_member_agent).await
+        are_denied(&fleet.members[0].server, MEMBER_AGENT, &of_member_agent).await
     })
 }

@@ -92,7 +92,7 @@ where
     S: Future<Output = anyhow::Result<()>>,
 {
     sim::paused(async { scenario(Environment::on(OnMemkube(fleet(spec, record).await?)).await?).await })
-        .with_context(|| format!("{scene_name}, refused: {:#?}", record.refused()))
+        .with_context(|| format!("{scene_name}, denied: {:#?}", record.denied()))
 }
 
 async fn completes(action: Action, env: Environment<OnMemkube>) -> anyhow::Result<()> {
@@ -110,12 +110,12 @@ async fn an_import_changes_its_type(env: Environment<OnMemkube>) -> anyhow::Resu
     let is_among_many =
         |service: &Service| service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("ClusterIP");
     let claims = env.hub::<InternalServiceImport>(&env.members[1].hub_namespace);
-    let says_so = |claim: &InternalServiceImport| {
-        claim.annotations().get("networking.fleet.azure.com/service-type").is_some_and(|said| said == "ClusterIP")
+    let is_cluster_ip = |claim: &InternalServiceImport| {
+        claim.annotations().get("networking.fleet.azure.com/service-type").is_some_and(|value| value == "ClusterIP")
     };
     let name = format!("{}-app", env.namespace);
     eventually::object(&derived, &name, "a Service of type ClusterIP", is_among_many).await?;
-    eventually::object(&claims, &name, "a claim of type ClusterIP", says_so).await.map(drop)
+    eventually::object(&claims, &name, "a claim of type ClusterIP", is_cluster_ip).await.map(drop)
 }
 
 /// Scenario: the member agent creates, changes and removes the EndpointSlices of its own cluster.
@@ -147,7 +147,7 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
 #[derive(Default)]
 struct LostAnswers {
     /// User and resource of each rejected streaming list. The agent then sends a plain list and a watch, which must work.
-    refused: Mutex<BTreeSet<(String, String)>>,
+    rejected: Mutex<BTreeSet<(String, String)>>,
 }
 
 impl Faults for LostAnswers {
@@ -156,7 +156,7 @@ impl Faults for LostAnswers {
             return Fault::default();
         }
         let of = (call.user.name.to_string(), call.qualified_resource());
-        if call.verb == Verb::Watch && self.refused.lock().insert(of) {
+        if call.verb == Verb::Watch && self.rejected.lock().insert(of) {
             let refuse = Status::plain(422, "Invalid", "sendInitialEvents is forbidden for watch");
             return Fault { refuse: Some(refuse), ..Fault::default() };
         }
@@ -183,7 +183,7 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
             }
             slices_are_made_of_pods(Environment::on(OnMemkube(fleet)).await?).await
         })
-        .with_context(|| format!("slices_are_made_of_pods, refused: {:#?}", record.refused()))?;
+        .with_context(|| format!("slices_are_made_of_pods, denied: {:#?}", record.denied()))?;
     }
     for action in Action::ALL {
         sim::paused(async {
@@ -195,9 +195,9 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
         })
         .with_context(|| format!("{action:?} under hardship"))?;
     }
-    let is_granted = |refused: &String| !NOT_GRANTED.iter().any(|what| refused.contains(what));
-    let refused: Vec<String> = record.refused().into_iter().filter(is_granted).collect();
-    ensure!(refused.is_empty(), "refused: {refused:#?}");
+    let is_granted = |denied: &String| !NOT_GRANTED.iter().any(|what| denied.contains(what));
+    let denied: Vec<String> = record.denied().into_iter().filter(is_granted).collect();
+    ensure!(denied.is_empty(), "denied: {denied:#?}");
     let unused: Vec<String> = record.unused().iter().map(ToString::to_string).collect();
     let is_reserved = |privilege: &&String| RESERVED.iter().any(|(what, _)| privilege.ends_with(what));
     let superfluous: Vec<&String> = unused.iter().filter(|privilege| !is_reserved(privilege)).collect();

@@ -46,7 +46,7 @@ impl fmt::Display for Privilege {
 pub(crate) struct Record {
     granted: Mutex<BTreeSet<Privilege>>,
     used: Mutex<BTreeSet<Privilege>>,
-    refused: Mutex<BTreeSet<String>>,
+    denied: Mutex<BTreeSet<String>>,
 }
 
 impl Record {
@@ -57,8 +57,8 @@ impl Record {
     }
 
     /// Returns the requests that were denied.
-    pub(crate) fn refused(&self) -> Vec<String> {
-        self.refused.lock().iter().cloned().collect()
+    pub(crate) fn denied(&self) -> Vec<String> {
+        self.denied.lock().iter().cloned().collect()
     }
 }
 
@@ -188,7 +188,7 @@ impl Policy for Rbac {
             }
             None => {
                 let target = &call.target;
-                let refused = format!(
+                let denied = format!(
                     "{} may not {} {}/{} in {:?}",
                     call.user.name,
                     Verb::name(call.verb),
@@ -196,7 +196,7 @@ impl Policy for Rbac {
                     target.subresource,
                     target.namespace
                 );
-                self.record.refused.lock().insert(refused);
+                self.record.denied.lock().insert(denied);
                 false
             }
         }

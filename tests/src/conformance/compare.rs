@@ -133,9 +133,9 @@ fn lines(real: &Value, ours: &Value) -> String {
     let rest = real.len().min(ours.len()) - same_start;
     let same_end = real.iter().rev().zip(ours.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();
     let mut text = String::new();
-    let mut show = |sign: char, lines: &[&str]| {
+    let mut show = |marker: char, lines: &[&str]| {
         for line in lines {
-            let _ = writeln!(text, "{sign} {line}");
+            let _ = writeln!(text, "{marker} {line}");
         }
     };
     show(' ', &real[same_start.saturating_sub(CONTEXT_LINES)..same_start]);

@@ -46,13 +46,13 @@ struct Known {
     /// True if the current response is that of a dry-run request.
     dry_run: bool,
     /// Text of the case. If a value occurs in this text, the server did not choose the value.
-    said: String,
+    case_text: String,
 }
 
 /// Returns the normalized responses of a case, one document for each call.
 #[must_use]
 pub fn normal(case: &Case, run: &CaseRun) -> Vec<Value> {
-    let mut known = Known { said: said(case), times: Times::of(run), ..Known::default() };
+    let mut known = Known { case_text: case_text(case), times: Times::of(run), ..Known::default() };
     for answer in &run.answers {
         known.learn(&answer.body);
     }
@@ -74,7 +74,7 @@ fn call(step: &Step) -> Option<&Call> {
     }
 }
 
-fn said(case: &Case) -> String {
+fn case_text(case: &Case) -> String {
     let calls = case.steps.iter().filter_map(call);
     calls.map(|call| format!("{}\n{}", call.path, call.body)).collect::<Vec<_>>().join("\n")
 }
@@ -106,12 +106,12 @@ impl Known {
         let addresses = std::iter::once(&spec["clusterIP"]).chain(spec["clusterIPs"].as_array().into_iter().flatten());
         for address in addresses.filter_map(Value::as_str).filter(|address| !address.is_empty() && *address != "None") {
             let next = self.addresses.len() + 1;
-            if !self.said.contains(address) {
+            if !self.case_text.contains(address) {
                 self.addresses.entry(address.to_owned()).or_insert(next);
             }
         }
         for port in spec["ports"].as_array().into_iter().flatten().filter_map(|port| port["nodePort"].as_u64()) {
-            if !self.said.contains(&port.to_string()) {
+            if !self.case_text.contains(&port.to_string()) {
                 self.ports.insert(port);
             }
         }
@@ -174,9 +174,9 @@ impl Known {
     /// Returns the placeholder for a resourceVersion in a message. A resourceVersion that the case wrote itself is not
     /// replaced.
     fn shown_version(&self, version: &str) -> String {
-        let said = [format!("\"{version}\""), format!("ersion={version}")];
+        let forms = [format!("\"{version}\""), format!("ersion={version}")];
         match version.parse() {
-            Ok(number) if !said.iter().any(|said| self.said.contains(said)) => self.version(number),
+            Ok(number) if !forms.iter().any(|form| self.case_text.contains(form)) => self.version(number),
             _ => version.to_owned(),
         }
     }
@@ -186,7 +186,7 @@ impl Known {
         for (name, prefix) in &self.generated {
             text = text.replace(name, prefix);
         }
-        text = PATTERNS.refused_name.replace_all(&text, "Bad_<generated>").into_owned();
+        text = PATTERNS.bad_name.replace_all(&text, "Bad_<generated>").into_owned();
         let uids = &mut self.uids;
         text = PATTERNS
             .uid
@@ -208,7 +208,7 @@ impl Known {
     /// Replaces times in a text. Times that the case wrote itself are not replaced: servers must not change them.
     fn with_times(&self, text: &str) -> String {
         let form = |found: &Captures<'_>| match &found[0] {
-            time if self.said.contains(time) => time.to_owned(),
+            time if self.case_text.contains(time) => time.to_owned(),
             time => self.times.form(time, found.get(1).is_some()).to_owned(),
         };
         PATTERNS.time.replace_all(text, form).into_owned()
@@ -220,8 +220,8 @@ impl Known {
         let current = |found: &Captures<'_>| format!("{}{}", &found[1], self.since(found[2].parse().unwrap_or(0)));
         let text = PATTERNS.current.replace_all(&text, current);
         let too_old = |found: &Captures<'_>| {
-            let (asked, oldest): (u64, u64) = (found[2].parse().unwrap_or(0), found[3].parse().unwrap_or(0));
-            let oldest = if oldest > asked { "<newer>" } else { "<not newer>" };
+            let (requested, oldest): (u64, u64) = (found[2].parse().unwrap_or(0), found[3].parse().unwrap_or(0));
+            let oldest = if oldest > requested { "<newer>" } else { "<not newer>" };
             format!("{}{} ({oldest})", &found[1], self.shown_version(&found[2]))
         };
         PATTERNS.too_old.replace_all(&text, too_old).into_owned()

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
-fn memkube_answers_the_table_with_the_codes_that_it_says() -> anyhow::Result<()> {
+fn memkube_answers_the_table_with_the_codes_that_it_lists() -> anyhow::Result<()> {
     for (cases, answers) in [healthy()?, healthy_forgetful()?, healthy_cleaned()?] {
         let wrong: Vec<String> =
             cases.iter().zip(&answers).flat_map(|(case, answers)| unexpected(case, answers, true)).collect();

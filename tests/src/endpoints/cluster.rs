@@ -170,11 +170,11 @@ async fn start(kind: Kind) -> anyhow::Result<ControlPlane> {
 /// If the metric is missing.
 pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
     let (_, metrics) = agent.get("/metrics").await?;
-    let said = metrics.lines().find_map(|line| line.strip_prefix("fleetnet_endpointslices_serving "));
-    match said {
+    let value = metrics.lines().find_map(|line| line.strip_prefix("fleetnet_endpointslices_serving "));
+    match value {
         Some("1") => Ok(true),
         Some("0") => Ok(false),
-        _ => bail!("fleetnet_endpointslices_serving is {said:?}\n{metrics}"),
+        _ => bail!("fleetnet_endpointslices_serving is {value:?}\n{metrics}"),
     }
 }
 

@@ -45,9 +45,9 @@ pub async fn sees_shares(
     member: usize,
     expected: Shares,
 ) -> anyhow::Result<MemberAgent> {
-    let says = |agent: &MemberAgent| agent.spec.planned_stop_time.is_none() && shares(agent) == Some(expected);
+    let is_announced = |agent: &MemberAgent| agent.spec.planned_stop_time.is_none() && shares(agent) == Some(expected);
     let name = &env.members[member].cluster_id;
-    eventually::object(&member_agents(env, member), name, &format!("{name} to share {expected:?}"), says).await
+    eventually::object(&member_agents(env, member), name, &format!("{name} to share {expected:?}"), is_announced).await
 }
 
 pub async fn a_member_announces_its_version_and_its_stop_and_the_hub_answers_with_counts(
@@ -115,11 +115,11 @@ pub async fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_wit
 /// Waits until the InternalServiceExport of `app` has session affinity (`expected` is true) or has none (false).
 async fn exports_affinity(env: &Environment<impl Backend>, expected: bool) -> anyhow::Result<()> {
     let exports = env.hub::<InternalServiceExport>(&env.members[0].hub_namespace);
-    let says = |export: &InternalServiceExport| {
+    let has_affinity = |export: &InternalServiceExport| {
         (export.spec.session_affinity.is_some(), export.spec.session_affinity_config.is_some()) == (expected, expected)
     };
     let what = format!("session affinity to be exported: {expected}");
-    eventually::object(&exports, &format!("{}-app", env.namespace), &what, says).await.map(drop)
+    eventually::object(&exports, &format!("{}-app", env.namespace), &what, has_affinity).await.map(drop)
 }
 
 pub async fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return_with_its_announcement(

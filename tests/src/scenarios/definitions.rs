@@ -24,12 +24,12 @@ pub async fn upgrade(client: &Client) -> anyhow::Result<()> {
         apply(client, &definition).await?;
     }
     let go_form = create(client, &objects::MULTI_CLUSTER_SERVICE, cluster_ip()).await;
-    let refusal = go_form.err().context("the Go form knows no type")?.to_string();
-    ensure!(refusal.contains("unknown field \"spec.type\""), "{refusal}");
+    let error = go_form.err().context("the Go form knows no type")?.to_string();
+    ensure!(error.contains("unknown field \"spec.type\""), "{error}");
     for document in committed()? {
         apply(client, &serde_saphyr::from_str(&document)?).await?;
     }
-    heeded(client).await?;
+    definitions_are_used(client).await?;
     for kind in &KINDS {
         create(client, kind, kind.valid()).await.with_context(|| kind.kind)?;
     }
@@ -64,14 +64,14 @@ fn committed() -> anyhow::Result<Vec<String>> {
 }
 
 /// Waits until the server uses the new CRDs. The server needs a moment after the CRDs are applied.
-async fn heeded(client: &Client) -> anyhow::Result<()> {
+async fn definitions_are_used(client: &Client) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while let Err(error) = create(client, &objects::MULTI_CLUSTER_SERVICE, cluster_ip()).await {
         deadline.check().with_context(|| error.to_string())?;
         tokio::time::sleep(POLL).await;
     }
-    let heeded = api(client, &objects::MULTI_CLUSTER_SERVICE);
-    heeded.delete("with-type", &DeleteParams::default()).await.map(drop).context("cannot delete it")
+    let objects_with_type = api(client, &objects::MULTI_CLUSTER_SERVICE);
+    objects_with_type.delete("with-type", &DeleteParams::default()).await.map(drop).context("cannot delete it")
 }
 
 fn cluster_ip() -> Value {
@@ -98,7 +98,7 @@ async fn create(client: &Client, kind: &Kind, value: Value) -> kube::Result<()> 
 }
 
 /// Applies each invalid change to the kind's valid object, and compares the server's errors with the expected errors.
-async fn refuses(client: Client, kind: &Kind, cases: &[cases::Case]) -> anyhow::Result<()> {
+async fn rejects(client: Client, kind: &Kind, cases: &[cases::Case]) -> anyhow::Result<()> {
     assert!(cases.len() >= 5, "at least five bad objects per kind");
     let mut surprises = Vec::new();
     for case in cases {
@@ -107,8 +107,8 @@ async fn refuses(client: Client, kind: &Kind, cases: &[cases::Case]) -> anyhow::
             Err(kube::Error::Api(status)) => status.message.clone(),
             other => format!("not refused: {other:?}"),
         };
-        if !message.contains(case.refusal) {
-            surprises.push(format!("{}: {message}\n    does not contain: {}", case.change(), case.refusal));
+        if !message.contains(case.error) {
+            surprises.push(format!("{}: {message}\n    does not contain: {}", case.change(), case.error));
         }
     }
     ensure!(surprises.is_empty(), "{}:\n{}", kind.kind, surprises.join("\n"));
@@ -152,33 +152,33 @@ pub async fn both_versions_of_service_export_are_served(client: Client) -> anyho
 }
 
 pub async fn a_bad_multi_cluster_service_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::MULTI_CLUSTER_SERVICE, &cases::multi_cluster_service()).await
+    rejects(client, &objects::MULTI_CLUSTER_SERVICE, &cases::multi_cluster_service()).await
 }
 
 pub async fn a_bad_service_export_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::SERVICE_EXPORT, &cases::service_export()).await
+    rejects(client, &objects::SERVICE_EXPORT, &cases::service_export()).await
 }
 
 pub async fn a_bad_service_import_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::SERVICE_IMPORT, &cases::service_import()).await
+    rejects(client, &objects::SERVICE_IMPORT, &cases::service_import()).await
 }
 
 pub async fn a_bad_endpoint_slice_export_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::ENDPOINT_SLICE_EXPORT, &cases::endpoint_slice_export()).await
+    rejects(client, &objects::ENDPOINT_SLICE_EXPORT, &cases::endpoint_slice_export()).await
 }
 
 pub async fn a_bad_endpoint_slice_import_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::ENDPOINT_SLICE_IMPORT, &cases::endpoint_slice_import()).await
+    rejects(client, &objects::ENDPOINT_SLICE_IMPORT, &cases::endpoint_slice_import()).await
 }
 
 pub async fn a_bad_internal_service_export_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::INTERNAL_SERVICE_EXPORT, &cases::internal_service_export()).await
+    rejects(client, &objects::INTERNAL_SERVICE_EXPORT, &cases::internal_service_export()).await
 }
 
 pub async fn a_bad_internal_service_import_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::INTERNAL_SERVICE_IMPORT, &cases::internal_service_import()).await
+    rejects(client, &objects::INTERNAL_SERVICE_IMPORT, &cases::internal_service_import()).await
 }
 
 pub async fn a_bad_member_agent_is_rejected(client: Client) -> anyhow::Result<()> {
-    refuses(client, &objects::MEMBER_AGENT, &cases::member_agent()).await
+    rejects(client, &objects::MEMBER_AGENT, &cases::member_agent()).await
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Limit for the agents' failed writes while a namespace is being deleted, which takes up to 30 s on a real server. An agent
 /// without back-off would make more failed writes.
-const REFUSED_AT_MOST: usize = 10;
+const FAILED_AT_MOST: usize = 10;
 
 /// Deletes a namespace and waits until it is gone.
 async fn end(client: Client, namespace: &str) -> anyhow::Result<()> {
@@ -31,12 +31,12 @@ async fn begin(client: Client, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that at most [`REFUSED_AT_MOST`] of the agents' writes since `mark` failed.
-async fn few_were_refused(env: &Environment<impl Backend>, mark: &FleetMark) -> anyhow::Result<()> {
+/// Checks that at most [`FAILED_AT_MOST`] of the agents' writes since `mark` failed.
+async fn few_writes_failed(env: &Environment<impl Backend>, mark: &FleetMark) -> anyhow::Result<()> {
     let ledger = env.backend.since(mark).await?;
     let ledger = ledger.objects();
-    let refused = ledger.clusters().map(|ledger| ledger.filter(|entry| entry.status >= 400).count()).sum::<usize>();
-    ensure!(refused <= REFUSED_AT_MOST, "{refused} writes were refused:\n{ledger}");
+    let failed = ledger.clusters().map(|ledger| ledger.filter(|entry| entry.status >= 400).count()).sum::<usize>();
+    ensure!(failed <= FAILED_AT_MOST, "{failed} writes failed:\n{ledger}");
     Ok(())
 }
 
@@ -53,7 +53,7 @@ pub async fn a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exp
     importer.no_derived_service("app").await?;
     importer.sees_import("app", "Unknown").await?;
     eventually::gone(&env.hub::<ServiceImport>(&env.namespace), "app").await?;
-    few_were_refused(&env, &mark).await?;
+    few_writes_failed(&env, &mark).await?;
 
     begin(exporting, &env.namespace).await?;
     env.export(&["10.1.0.2"]).await?;
@@ -72,7 +72,7 @@ pub async fn a_namespace_deleted_in_the_importing_member_is_removed_with_its_imp
     importer.sees_no_slice("app").await?;
     importer.no_derived_service("app").await?;
     env.hub_is_empty(1).await?;
-    few_were_refused(&env, &mark).await?;
+    few_writes_failed(&env, &mark).await?;
 
     begin(importing, &env.namespace).await?;
     importer.import("app", "app", Consume::LoadBalancer).await?;
@@ -97,7 +97,7 @@ pub async fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members(
     routes.always_had(&["10.1.0.1:8080"])?;
     importer.sees_import("app", "True").await?;
     assert_eq!(importer.derived_service("app").await?.metadata.uid, derived.metadata.uid);
-    few_were_refused(&env, &mark).await
+    few_writes_failed(&env, &mark).await
 }
 
 /// Scenario: an exporter's namespace in the hub is deleted. The namespace contains the account of the member's agent, so the
@@ -142,7 +142,7 @@ async fn is_unimported(env: &Environment<impl Backend>, importer: &User, how: &D
     importer.no_derived_service("app").await?;
     eventually::gone(&importer.api::<ServiceImport>(), "app").await?;
     env.hub_is_empty(1).await?;
-    few_were_refused(env, &mark).await?;
+    few_writes_failed(env, &mark).await?;
     importer.import("app", "app", Consume::LoadBalancer).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
     importer.sees_import("app", "True").await

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 const CHANGES: usize = 100;
 
-pub async fn the_first_export_and_import_cost_what_the_ledger_says(
+pub async fn the_first_export_and_import_cost_what_the_ledger_lists(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
     let exporter = &env.members[0].hub_namespace;
@@ -251,9 +251,9 @@ pub async fn a_service_deleted_and_created_again_is_exported_again(
     exporter.create_service_with_port("app", 81).await?;
     exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
     env.user(1).sees("app", &["10.1.0.1"]).await?;
-    let refused = |ledger: &Ledger| ledger.filter(|entry| entry.status >= 400).count();
+    let failed_writes = |ledger: &Ledger| ledger.filter(|entry| entry.status >= 400).count();
     let ledger = env.backend.since(&mark).await?.objects();
-    assert_eq!(ledger.clusters().map(refused).sum::<usize>(), 0, "{ledger}");
+    assert_eq!(ledger.clusters().map(failed_writes).sum::<usize>(), 0, "{ledger}");
 
     // Delete and create without a pause: the agents may never see that the Service was deleted.
     exporter.delete::<Service>("app").await?;

@@ -33,18 +33,18 @@ fn in_hub(env: &Environment<impl Backend>, member: usize) -> User {
 }
 
 /// Waits until the condition of the InternalServiceExport of `app` in the hub has this status and reason.
-async fn hub_says(
+async fn hub_sets_condition(
     env: &Environment<impl Backend>,
     status: &str,
     reason: &str,
 ) -> anyhow::Result<InternalServiceExport> {
-    let says = |export: &InternalServiceExport| {
+    let has_condition = |export: &InternalServiceExport| {
         let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
         conditions.into_iter().any(|it| it.type_ == "Valid" && it.status == status && it.reason == reason)
     };
     let what = format!("the hub to say Valid={status} ({reason})");
     let exports = in_hub(env, 0).api::<InternalServiceExport>();
-    eventually::object(&exports, &format!("{}-app", env.namespace), &what, says).await
+    eventually::object(&exports, &format!("{}-app", env.namespace), &what, has_condition).await
 }
 
 pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
@@ -69,7 +69,7 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
     importer.sees("app", &["10.1.0.1"]).await?;
     importer.sees_import("app", "True").await?;
     exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
-    let allowed = hub_says(&env, "True", "ExporterAllowed").await?;
+    let allowed = hub_sets_condition(&env, "True", "ExporterAllowed").await?;
     let derived = importer.derived_service("app").await?;
 
     let mark = env.backend.mark().await?;
@@ -77,15 +77,15 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
     exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
     importer.sees_no_slice("app").await?;
     importer.sees_import("app", "Unknown").await?;
-    let refused = hub_says(&env, "False", "ExporterNotAllowed").await?;
-    assert_eq!(refused.metadata.uid, allowed.metadata.uid, "it stays, and waits to be allowed again");
+    let denied = hub_sets_condition(&env, "False", "ExporterNotAllowed").await?;
+    assert_eq!(denied.metadata.uid, allowed.metadata.uid, "it stays, and waits to be allowed again");
     for member in [0, 1] {
         env.hub_has_no_slices(member).await?;
     }
     eventually::gone(&env.hub::<ServiceImport>(&env.namespace), "app").await?;
     eventually::without_finalizers(&in_hub(&env, 1).api::<InternalServiceImport>(), &format!("{}-app", env.namespace))
         .await?;
-    assert_eq!(env.ledger(&mark).await?, exporter_refused(&env));
+    assert_eq!(env.ledger(&mark).await?, exporter_denied(&env));
 
     name(&env, "exporters", None).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
@@ -98,7 +98,7 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
 
 /// Returns the expected writes if the only exporter of an imported Service with one slice loses the right to export it. The array
 /// has the writes in the hub, in the exporter and in the importer.
-fn exporter_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+fn exporter_denied<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
     [
@@ -163,7 +163,7 @@ pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
     let exports = in_hub(&env, 0).api::<EndpointSliceExport>();
     let export = exports.list(&Default::default()).await?.items.pop().context("the slice is exported as before")?;
     eventually::without_finalizers(&exports, &export.name_any()).await?;
-    assert_eq!(env.ledger(&mark).await?, importer_refused(&env));
+    assert_eq!(env.ledger(&mark).await?, importer_denied(&env));
 
     name(&env, "importers", None).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
@@ -174,7 +174,7 @@ pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
 
 /// Returns the expected writes if the only importer of a Service with one slice loses the right to import it. The array has the
 /// writes in the hub, in the exporter and in the importer.
-fn importer_refused<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
+fn importer_denied<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
     [

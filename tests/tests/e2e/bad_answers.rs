@@ -62,7 +62,7 @@ async fn exporter(env: &Environment<OnProcesses>) -> anyhow::Result<AgentSpec> {
 }
 
 /// Waits until an agent logs a line that contains all of these texts.
-async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
+async fn logs(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     let what = format!("something with {parts:?}");
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
@@ -106,9 +106,9 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
         let (began, gate) = (Instant::now(), GateProxy::start(&hub.server_url, Gate::Silent).await?);
         let agent = exporter(env).await?.variable("HUB_SERVER_URL", &gate.server_url).start().await?;
         env.user(0).set_endpoints("app-1", &AFTER).await?;
-        says(&agent, &["WARN", "a watch failed; the agent retries", "hub"]).await?;
-        let (_, said) = agent.get("/readyz").await?;
-        ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
+        logs(&agent, &["WARN", "a watch failed; the agent retries", "hub"]).await?;
+        let (_, readiness) = agent.get("/readyz").await?;
+        ensure!(readiness.contains("[-]hub/endpointsliceexports: incomplete"), "{readiness}");
         env.user(1).sees("app", &BEFORE).await?;
         few_complaints(&agent, began, 20)?;
 
@@ -129,14 +129,14 @@ fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_
 
         gate.set_state(Gate::Silent);
         env.user(0).set_endpoints("app-1", &["10.1.0.5"]).await?;
-        says(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "outcome unknown"]).await?;
+        logs(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "outcome unknown"]).await?;
         env.user(1).sees("app", &["10.1.0.4"]).await?;
         gate.set_state(Gate::Open);
         env.user(1).sees("app", &["10.1.0.5"]).await?;
 
         gate.set_state(Gate::Shut);
         env.user(0).set_endpoints("app-1", &AFTER).await?;
-        says(&agent, &["WARN", "a watch failed; the agent retries", "EndpointSliceExport"]).await?;
+        logs(&agent, &["WARN", "a watch failed; the agent retries", "EndpointSliceExport"]).await?;
         env.user(1).sees("app", &["10.1.0.5"]).await?;
         few_complaints(&agent, began, 120)?;
         gate.set_state(Gate::Open);
@@ -206,9 +206,9 @@ fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Resul
         let folder = tempfile::tempdir()?;
         let file: PathBuf = folder.path().join("token");
         let agent = exporter(env).await?.variable("CONFIG_PATH", &file).start().await?;
-        says(&agent, &["WARN", "the bearer token file", "cannot be read"]).await?;
-        let (_, said) = agent.get("/readyz").await?;
-        ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
+        logs(&agent, &["WARN", "the bearer token file", "cannot be read"]).await?;
+        let (_, readiness) = agent.get("/readyz").await?;
+        ensure!(readiness.contains("[-]hub/endpointsliceexports: incomplete"), "{readiness}");
 
         std::fs::write(&file, &hub.token)?;
         agent.ready().await?;
@@ -221,14 +221,14 @@ fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Resul
         accounts.delete("member-agent", &DeleteParams::default()).await?;
         (account.metadata.uid, account.metadata.resource_version) = (None, None);
         accounts.create(&PostParams::default(), &account).await?;
-        let refused = hub.client().await?;
+        let unauthorized = hub.client().await?;
         let deadline = Deadline::start();
-        while refused.apiserver_version().await.is_ok() {
+        while unauthorized.apiserver_version().await.is_ok() {
             deadline.check().context("the token is still good")?;
             sleep(POLL).await;
         }
         env.user(0).set_endpoints("app-1", &AFTER).await?;
-        says(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "401"]).await?;
+        logs(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "401"]).await?;
         env.user(1).sees("app", &["10.1.0.4"]).await?;
 
         std::fs::write(&file, env.backend.hub_access(0).await?.token)?;

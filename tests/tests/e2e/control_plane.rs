@@ -46,8 +46,8 @@ fn objects_are_created_changed_watched_and_deleted() -> anyhow::Result<()> {
 fn a_user_without_a_role_is_denied_everything() -> anyhow::Result<()> {
     run(async {
         let client = shared().await?.access("nobody").await?.client().await?;
-        let refused = Api::<ConfigMap>::namespaced(client, "default").get("x").await.err().context("not refused")?;
-        assert!(refused.to_string().contains("User \"nobody\" cannot get resource \"configmaps\""), "{refused}");
+        let failure = Api::<ConfigMap>::namespaced(client, "default").get("x").await.err().context("not refused")?;
+        assert!(failure.to_string().contains("User \"nobody\" cannot get resource \"configmaps\""), "{failure}");
         Ok(())
     })
 }
@@ -66,8 +66,8 @@ fn the_ledger_counts_100_patches_by_user_exactly() -> anyhow::Result<()> {
         let bob = patch_100_times(control_plane, "bob");
         futures::future::try_join(alice, bob).await?;
         let stale = json!({"metadata": {"resourceVersion": "1"}, "data": {"stale": "yes"}});
-        let refused = admin.patch("counted", &PatchParams::default(), &Patch::Merge(stale)).await;
-        assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
+        let failure = admin.patch("counted", &PatchParams::default(), &Patch::Merge(stale)).await;
+        assert!(matches!(&failure, Err(kube::Error::Api(status)) if status.code == 409), "{failure:?}");
         let ledger = control_plane.audit().since(mark).await?;
 
         assert_eq!(
@@ -110,7 +110,7 @@ async fn allow_all(control_plane: &ControlPlane, users: &[&str]) -> anyhow::Resu
 }
 
 #[test]
-fn namespaces_are_deleted_where_their_controller_was_asked_for() -> anyhow::Result<()> {
+fn namespaces_are_deleted_where_their_controller_was_requested() -> anyhow::Result<()> {
     run(async {
         let control_plane = shared().await?;
         control_plane.create_namespace("short-lived").await?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Returns reason and message of the condition `Disputed`; `None` if its status is not True.
-fn says(import: &MultiClusterService) -> Option<(&str, &str)> {
+fn dispute_of(import: &MultiClusterService) -> Option<(&str, &str)> {
     let conditions = import.status.as_ref()?.conditions.as_ref()?;
     let disputed = conditions.iter().find(|condition| condition.type_ == "Disputed" && condition.status == "True")?;
     Some((&disputed.reason, &disputed.message))
@@ -55,8 +55,9 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
         assert!((10..=11).contains(&repairs), "{repairs} repairs");
 
         let imports = importer.api::<MultiClusterService>();
-        let import = eventually::object(&imports, "app", "what is disputed", |import| says(import).is_some()).await?;
-        let (reason, message) = says(&import).expect("it was seen");
+        let import =
+            eventually::object(&imports, "app", "what is disputed", |import| dispute_of(import).is_some()).await?;
+        let (reason, message) = dispute_of(&import).expect("it was seen");
         let expected = format!(
             "another writer undoes the agent's writes to EndpointSlice fleet-system/{name} of cluster member, so the \
              agent repairs it once a minute only: field manager \"rival\" (endpoints). Stop that writer"

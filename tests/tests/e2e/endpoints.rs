@@ -15,7 +15,7 @@ use fleetnet_tests::agent::Agent;
 const ON: (&str, &str) = ("--endpointslices", "on");
 
 /// Waits until an agent logs a line that contains all of these texts.
-async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
+async fn logs(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     let what = format!("something with {parts:?}");
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }

@@ -58,18 +58,18 @@ fn the_agents_have_the_rights_of_production_and_no_more() -> anyhow::Result<()> 
         let hub_as_first = fleet.hub.access(&first.hub_user).await?.client().await?;
         let exports = |namespace: &str| Api::<EndpointSliceExport>::namespaced(hub_as_first.clone(), namespace);
         exports(&first.hub_namespace).list(&ListParams::default()).await?;
-        refused(exports(&second.hub_namespace).list(&ListParams::default()).await)?;
+        is_forbidden(exports(&second.hub_namespace).list(&ListParams::default()).await)?;
         let as_hub_agent = fleet.hub.access(HUB_AGENT).await?.client().await?;
         Api::<EndpointSliceExport>::all(as_hub_agent.clone()).list(&ListParams::default()).await?;
-        refused(Api::<Secret>::all(as_hub_agent).list(&ListParams::default()).await)?;
+        is_forbidden(Api::<Secret>::all(as_hub_agent).list(&ListParams::default()).await)?;
         let in_its_cluster = first.control_plane.access(MEMBER_AGENT).await?.client().await?;
         Api::<Service>::all(in_its_cluster.clone()).list(&ListParams::default()).await?;
-        refused(Api::<Secret>::all(in_its_cluster).list(&ListParams::default()).await)
+        is_forbidden(Api::<Secret>::all(in_its_cluster).list(&ListParams::default()).await)
     })
 }
 
-fn refused<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
-    let error = outcome.err().context("it was not refused")?;
+fn is_forbidden<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
+    let error = outcome.err().context("it was not denied")?;
     assert!(matches!(&error, kube::Error::Api(status) if status.code == 403), "{error}");
     Ok(())
 }

@@ -138,11 +138,11 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         is_blocked(&waiting, &why).await?;
         users[2].set_endpoints("app-1", &["10.9.0.2"]).await?;
         users[2].delete::<fleetnet_api::crd::MultiClusterService>("db").await?;
-        let says_why = |line: &str| {
+        let has_reason = |line: &str| {
             let line = line.replace("\\\"", "\"");
             (line.contains("ClusterIdInUse") && why.iter().all(|part| line.contains(part))).then_some(())
         };
-        waiting.log().find("why it waits", says_why).await?;
+        waiting.log().find("why it waits", has_reason).await?;
         let in_default = User::new(second.control_plane.admin(), "default");
         let events = in_default.sees_event("Namespace", "ClusterIdInUse", &remedy).await?;
         ensure!(events == 1, "{events} Events");

@@ -43,9 +43,9 @@ fn a_real_quota_that_denies_the_new_slice_keeps_the_old_one_until_it_is_lifted()
         let mark = env.backend.mark().await?;
         recreate_slices(&env.user(0), "app-1", "app-2", "10.1.0.2", 8081).await?;
         let deadline = Deadline::start();
-        let is_refused = |ledger: &Ledger| ledger.of_agents().filter(|entry| entry.status == 403).count() > 0;
-        while !env.backend.since(&mark).await?.clusters().any(is_refused) {
-            deadline.check().context("nobody was refused")?;
+        let has_denied_write = |ledger: &Ledger| ledger.of_agents().filter(|entry| entry.status == 403).count() > 0;
+        while !env.backend.since(&mark).await?.clusters().any(has_denied_write) {
+            deadline.check().context("no write was denied")?;
             sleep(POLL).await;
         }
         routes.are(&["10.1.0.1:8080"]).await?;

@@ -40,7 +40,7 @@ async fn roll_back(client: &Client) -> anyhow::Result<()> {
     }
     let deadline = Deadline::start();
     while !forgets_the_type(client).await? {
-        deadline.check().context("the server does not heed the definitions")?;
+        deadline.check().context("the server does not use the definitions")?;
         sleep(POLL).await;
     }
     Ok(())

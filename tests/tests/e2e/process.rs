@@ -17,7 +17,7 @@ fn shell(script: &str) -> Spec {
     }
 }
 
-fn says(word: &str) -> impl FnMut(&str) -> Option<()> {
+fn is_line(word: &str) -> impl FnMut(&str) -> Option<()> {
     move |line| (line == word).then_some(())
 }
 
@@ -34,8 +34,8 @@ fn the_exit_code_and_all_output_of_a_process_are_known() -> anyhow::Result<()> {
 fn a_line_is_found_whether_it_came_before_or_comes_later() -> anyhow::Result<()> {
     run(async {
         let process = Process::start(shell("echo one; sleep 0.05; echo two >&2; exec sleep 1000")).await?;
-        process.log().find("two", says("two")).await?;
-        process.log().find("one", says("one")).await?;
+        process.log().find("two", is_line("two")).await?;
+        process.log().find("one", is_line("one")).await?;
         assert_eq!(process.log().lines(), ["one", "two"]);
         process.end().await
     })
@@ -45,7 +45,7 @@ fn a_line_is_found_whether_it_came_before_or_comes_later() -> anyhow::Result<()>
 fn a_line_that_never_comes_is_reported_as_soon_as_the_process_has_ended() -> anyhow::Result<()> {
     run(async {
         let process = Process::start(shell("echo something else")).await?;
-        let error = process.log().find("where it listens", says("x")).await.err().context("no error")?.to_string();
+        let error = process.log().find("where it listens", is_line("x")).await.err().context("no error")?.to_string();
         assert_eq!(error, "shell ended and did not say where it listens\n--- last lines of shell\n    something else");
         process.end().await
     })
@@ -56,10 +56,10 @@ fn a_termination_reaches_the_process_and_may_be_handled() -> anyhow::Result<()> 
     run(async {
         let script = "trap 'echo stopping; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
         let process = Process::start(shell(script)).await?;
-        process.log().find("ready", says("ready")).await?;
+        process.log().find("ready", is_line("ready")).await?;
         process.signal(Signal::Term).await?;
         assert_eq!(process.wait().await?, Ended::Exited(3));
-        process.log().find("stopping", says("stopping")).await?;
+        process.log().find("stopping", is_line("stopping")).await?;
         process.end().await
     })
 }
@@ -68,7 +68,7 @@ fn a_termination_reaches_the_process_and_may_be_handled() -> anyhow::Result<()> 
 fn a_frozen_process_continues_when_it_is_thawed() -> anyhow::Result<()> {
     run(async {
         let process = Process::start(shell("trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done")).await?;
-        process.log().find("ready", says("ready")).await?;
+        process.log().find("ready", is_line("ready")).await?;
         process.signal(Signal::Stop).await?;
         process.signal(Signal::Term).await?;
         assert_eq!(process.ended(), None);

@@ -8,7 +8,7 @@ use std::process::Stdio;
 const MEMBER: [(&str, &str); 3] =
     [("MEMBER_CLUSTER_NAME", "member-1"), ("HUB_SERVER_URL", "https://127.0.0.1:1"), ("CONFIG_PATH", "/nowhere/token")];
 
-async fn refused(
+async fn rejects(
     binary: &'static str,
     environment: &[(&str, &str)],
     arguments: &[&str],
@@ -32,9 +32,9 @@ async fn refused(
 fn a_missing_or_malformed_setting_of_the_member_agent_is_named() -> anyhow::Result<()> {
     run(async {
         let without = |name: &str| MEMBER.into_iter().filter(|(known, _)| *known != name).collect::<Vec<_>>();
-        refused("member-agent", &without("MEMBER_CLUSTER_NAME"), &[], "MEMBER_CLUSTER_NAME").await?;
-        refused("member-agent", &without("HUB_SERVER_URL"), &[], "HUB_SERVER_URL").await?;
-        refused("member-agent", &without("CONFIG_PATH"), &[], "CONFIG_PATH").await?;
+        rejects("member-agent", &without("MEMBER_CLUSTER_NAME"), &[], "MEMBER_CLUSTER_NAME").await?;
+        rejects("member-agent", &without("HUB_SERVER_URL"), &[], "HUB_SERVER_URL").await?;
+        rejects("member-agent", &without("CONFIG_PATH"), &[], "CONFIG_PATH").await?;
         let table = [
             (("HUB_CERTIFICATE_AUTHORITY", "&"), vec![], "HUB_CERTIFICATE_AUTHORITY"),
             (("HUB_KUBE_HEADER", "no header"), vec![], "HUB_KUBE_HEADER"),
@@ -67,7 +67,7 @@ fn a_missing_or_malformed_setting_of_the_member_agent_is_named() -> anyhow::Resu
             if !arguments.iter().any(|argument| argument.starts_with("--kubeconfig")) {
                 arguments.push(&kubeconfig);
             }
-            refused("member-agent", &environment, &arguments, named).await?;
+            rejects("member-agent", &environment, &arguments, named).await?;
         }
         Ok(())
     })
@@ -85,9 +85,9 @@ fn a_malformed_setting_of_the_hub_agent_is_named() -> anyhow::Result<()> {
             ("--kubeconfig=/nowhere/kubeconfig", "/nowhere/kubeconfig"),
         ];
         for (argument, named) in table {
-            refused("hub-agent", &[], &[argument], named).await?;
+            rejects("hub-agent", &[], &[argument], named).await?;
         }
-        refused("hub-agent", &[], &[], "no way to connect").await
+        rejects("hub-agent", &[], &[], "no way to connect").await
     })
 }
 

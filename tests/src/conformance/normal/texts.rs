@@ -19,7 +19,7 @@ pub(super) struct Patterns {
     pub(super) quoted: Regex,
     /// Generated name in the error message about a rejected create with generateName. No object has this name, so a list of known
     /// names cannot find it.
-    pub(super) refused_name: Regex,
+    pub(super) bad_name: Regex,
 }
 
 pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
@@ -30,7 +30,7 @@ pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
         version: pattern(r#"(in record \(|ResourceVersion in the precondition \(|resourceVersion\\*":\s*\\*")(\d+)"#),
         current: pattern(r#"(current: |resourceVersion: ")(\d+)"#),
         too_old: pattern(r"(too old resource version: )(\d+) \((\d+)\)"),
-        refused_name: pattern("Bad_[a-z0-9]{5}"),
+        bad_name: pattern("Bad_[a-z0-9]{5}"),
         quoted: pattern(r#"(?s)Invalid value: "?([\[{].*[\]}])"?: "#),
     }
 });

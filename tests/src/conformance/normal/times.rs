@@ -88,8 +88,8 @@ impl Times {
         }
         let created = self.created.get(uid).and_then(|created| seconds(created)).unwrap_or(self.began_seconds);
         match seconds(deleted).map(|at| at - grace_seconds) {
-            Some(asked) if asked < created.max(self.began_seconds) => "<deleted before the case>",
-            Some(asked) if asked > self.now_seconds + SLACK_SECONDS => "<deleted in time to come>",
+            Some(deleted) if deleted < created.max(self.began_seconds) => "<deleted before the case>",
+            Some(deleted) if deleted > self.now_seconds + SLACK_SECONDS => "<deleted in time to come>",
             Some(_) => "<deleted>",
             None => "<deleted at no time>",
         }

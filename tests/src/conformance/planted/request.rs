@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::task::{Context, Poll};
 
 /// Part of a request that a fault can change.
-pub(super) struct Asked {
+pub(super) struct ChangedRequest {
     method: http::Method,
     headers: http::HeaderMap,
     path: String,
@@ -20,41 +20,41 @@ pub(super) struct Asked {
 }
 
 /// Function that changes a request.
-pub(super) type Change = fn(&mut Asked);
+pub(super) type Change = fn(&mut ChangedRequest);
 
 /// Faults in decoding requests. Each entry has a description, the file in `table/` that should detect the fault, and the change.
 pub(super) const ALL: [(&str, &str, Change); 24] = [
-    ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
-    ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
-    ("watches do not heed label selectors", "watches", |asked| asked.forget_of_watches("labelSelector")),
-    ("watches do not heed field selectors", "watches", |asked| asked.forget_of_watches("fieldSelector")),
-    ("lists of all namespaces are of one", "everywhere", |asked| asked.take_one_namespace(false)),
-    ("watches of all namespaces are of one", "everywhere", |asked| asked.take_one_namespace(true)),
-    ("pages have no limit", "pages", |asked| asked.forget("limit")),
-    ("every page is the first", "pages", |asked| asked.forget("continue")),
-    ("dry runs take effect", "verbs", |asked| asked.forget("dryRun")),
-    ("unknown fields are never refused", "verbs", |asked| asked.forget("fieldValidation")),
-    ("watches begin with what is there", "watches", |asked| asked.forget_of_watches("resourceVersion")),
-    ("lists are always the newest", "pages", |asked| asked.forget("resourceVersion")),
-    ("how a resourceVersion is to match is not heeded", "pages", |asked| asked.forget("resourceVersionMatch")),
-    ("lists are never streamed", "watches", |asked| asked.forget("sendInitialEvents")),
-    ("watches have no bookmarks", "watches", |asked| asked.forget("allowWatchBookmarks")),
-    ("preconditions of deletes are not held", "deletion", |asked| asked.forget_member("/preconditions")),
-    ("propagation is not heeded", "deletion", |asked| asked.forget_member("/propagationPolicy")),
-    ("conflicts are not noticed", "verbs", |asked| asked.forget_member("/metadata/resourceVersion")),
-    ("finalizers are not kept", "deletion", |asked| asked.forget_member("/metadata/finalizers")),
-    ("names are not generated", "metadata", |asked| asked.forget_member("/metadata/generateName")),
-    ("merge patches remove nothing", "patches", |asked| without_nulls(&mut asked.body)),
-    ("JSON patches test nothing", "patches", Asked::forget_tests),
-    ("strategic merge patches are merge patches", "strategic", |asked| {
-        asked.content_type("application/strategic-merge-patch+json", "application/merge-patch+json");
+    ("label selectors are ignored", "selectors", |request| request.forget("labelSelector")),
+    ("field selectors are ignored", "selectors", |request| request.forget("fieldSelector")),
+    ("watches ignore label selectors", "watches", |request| request.forget_of_watches("labelSelector")),
+    ("watches ignore field selectors", "watches", |request| request.forget_of_watches("fieldSelector")),
+    ("lists of all namespaces are of one", "everywhere", |request| request.take_one_namespace(false)),
+    ("watches of all namespaces are of one", "everywhere", |request| request.take_one_namespace(true)),
+    ("pages have no limit", "pages", |request| request.forget("limit")),
+    ("every page is the first", "pages", |request| request.forget("continue")),
+    ("dry runs take effect", "verbs", |request| request.forget("dryRun")),
+    ("unknown fields are never rejected", "verbs", |request| request.forget("fieldValidation")),
+    ("watches begin with what is there", "watches", |request| request.forget_of_watches("resourceVersion")),
+    ("lists are always the newest", "pages", |request| request.forget("resourceVersion")),
+    ("how a resourceVersion is to match is ignored", "pages", |request| request.forget("resourceVersionMatch")),
+    ("lists are never streamed", "watches", |request| request.forget("sendInitialEvents")),
+    ("watches have no bookmarks", "watches", |request| request.forget("allowWatchBookmarks")),
+    ("preconditions of deletes are not checked", "deletion", |request| request.forget_member("/preconditions")),
+    ("propagation is ignored", "deletion", |request| request.forget_member("/propagationPolicy")),
+    ("conflicts are not noticed", "verbs", |request| request.forget_member("/metadata/resourceVersion")),
+    ("finalizers are not kept", "deletion", |request| request.forget_member("/metadata/finalizers")),
+    ("names are not generated", "metadata", |request| request.forget_member("/metadata/generateName")),
+    ("merge patches remove nothing", "patches", |request| without_nulls(&mut request.body)),
+    ("JSON patches test nothing", "patches", ChangedRequest::forget_tests),
+    ("strategic merge patches are merge patches", "strategic", |request| {
+        request.content_type("application/strategic-merge-patch+json", "application/merge-patch+json");
     }),
-    ("metadata alone is never answered", "forms", |asked| {
-        asked.headers.remove("accept");
+    ("metadata alone is never answered", "forms", |request| {
+        request.headers.remove("accept");
     }),
 ];
 
-impl Asked {
+impl ChangedRequest {
     fn forget(&mut self, parameter: &str) {
         self.query.retain(|pair| pair.split('=').next() != Some(parameter));
     }
@@ -119,19 +119,19 @@ impl FaultyRequests {
         let (mut parts, body) = request.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let query = parts.uri.query().unwrap_or_default();
-        let mut asked = Asked {
+        let mut request = ChangedRequest {
             method: parts.method.clone(),
             headers: parts.headers.clone(),
             path: parts.uri.path().to_owned(),
             query: query.split('&').filter(|pair| !pair.is_empty()).map(str::to_owned).collect(),
             body: serde_json::from_slice(&bytes).unwrap_or_default(),
         };
-        let body = asked.body.clone();
-        (self.change)(&mut asked);
+        let body = request.body.clone();
+        (self.change)(&mut request);
         // Forward an unchanged body byte by byte: encoding the body again would lose duplicate JSON members.
-        let bytes = if asked.body == body { bytes.to_vec() } else { serde_json::to_vec(&asked.body)? };
-        parts.uri = Uri::try_from(format!("{}?{}", asked.path, asked.query.join("&")))?;
-        (parts.method, parts.headers) = (asked.method, asked.headers);
+        let bytes = if request.body == body { bytes.to_vec() } else { serde_json::to_vec(&request.body)? };
+        parts.uri = Uri::try_from(format!("{}?{}", request.path, request.query.join("&")))?;
+        (parts.method, parts.headers) = (request.method, request.headers);
         let request = Request::from_parts(parts, kube::client::Body::from(bytes));
         tower::Service::call(&mut self.inner, request).await
     }

@@ -160,8 +160,8 @@ impl Strategy for FaultyRules {
         self.rules.returns_deleted() != self.has(RuleFault::ReturnsDeleted)
     }
 
-    fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
-        if self.has(RuleFault::Grace) { None } else { self.rules.grace_period_seconds(object, asked) }
+    fn grace_period_seconds(&self, object: &Object, requested: Option<i64>) -> Option<i64> {
+        if self.has(RuleFault::Grace) { None } else { self.rules.grace_period_seconds(object, requested) }
     }
 
     fn mark_deleting(&self, object: &mut Object) {

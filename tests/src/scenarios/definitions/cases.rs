@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(super) struct Case {
     pub(super) change: Change,
     /// Text that the server's error must contain.
-    pub(super) refusal: &'static str,
+    pub(super) error: &'static str,
 }
 
 pub(super) enum Change {
@@ -31,29 +31,29 @@ impl Case {
 }
 
 fn name_of(length: usize) -> Case {
-    Case { change: Change::Name("n".repeat(length)), refusal: "metadata.name max length is 63" }
+    Case { change: Change::Name("n".repeat(length)), error: "metadata.name max length is 63" }
 }
 
-fn object(patch: Value, refusal: &'static str) -> Case {
-    Case { change: Change::Object(patch), refusal }
+fn object(patch: Value, error: &'static str) -> Case {
+    Case { change: Change::Object(patch), error }
 }
 
-fn spec(patch: Value, refusal: &'static str) -> Case {
-    object(json!({"spec": patch}), refusal)
+fn spec(patch: Value, error: &'static str) -> Case {
+    object(json!({"spec": patch}), error)
 }
 
-fn status(patch: Value, refusal: &'static str) -> Case {
-    Case { change: Change::Status(patch), refusal }
+fn status(patch: Value, error: &'static str) -> Case {
+    Case { change: Change::Status(patch), error }
 }
 
 /// Returns a case whose status has one condition: a valid condition that `patch` makes invalid.
-fn condition(patch: Value, refusal: &'static str) -> Case {
+fn condition(patch: Value, error: &'static str) -> Case {
     let mut condition = good_condition();
     if let (Some(condition), Value::Object(patch)) = (condition.as_object_mut(), patch) {
         condition.extend(patch);
         condition.retain(|_, value| !value.is_null());
     }
-    status(json!({"conditions": [condition]}), refusal)
+    status(json!({"conditions": [condition]}), error)
 }
 
 fn good_condition() -> Value {

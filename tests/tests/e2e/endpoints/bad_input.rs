@@ -1,6 +1,6 @@
 //! Tests of malformed input and missing rights. Only a real server shows their effects.
 
-use super::{ON, says};
+use super::{ON, logs};
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::control_plane::ControlPlane;
 use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving, serves};
@@ -30,11 +30,11 @@ fn a_pod_with_an_address_that_slices_may_not_have_does_not_block_the_others() ->
         let mark = cluster.mark().await?;
         workload.service_with("web", json!({"ipFamilyPolicy": "RequireDualStack"})).await?;
         for (index, address) in FORBIDDEN.into_iter().enumerate() {
-            let refused = workload.user.create::<EndpointSlice>(json!({
+            let create = workload.user.create::<EndpointSlice>(json!({
                 "metadata": {"name": "by-hand"}, "endpoints": [{"addresses": [address]}], "ports": [],
                 "addressType": if address.contains(':') { "IPv6" } else { "IPv4" },
             }));
-            ensure!(refused.await.is_err(), "the server has nothing against {address}: it is no case");
+            ensure!(create.await.is_err(), "the server has nothing against {address}: it is no case");
             workload.pod(&PodSketch::new(&format!("bad-{index}"), "web", &[address])).await?;
         }
         workload.pod(&PodSketch::new("good", "web", &["10.1.0.1", "2001:db8::1"])).await?;
@@ -110,7 +110,7 @@ fn under_auto_an_edit_by_hand_counts_as_another_controller_and_is_repaired_later
         let edit = json!({"endpoints": [{"addresses": ["10.66.0.1"]}]});
         let edited = Instant::now();
         workload.user.merge::<EndpointSlice>(&name, edit).await?;
-        says(&agent, &["\"serves\":false", "another writer changed slices"]).await?;
+        logs(&agent, &["\"serves\":false", "another writer changed slices"]).await?;
         workload.sees("web", &published).await?;
         ensure!(edited.elapsed() >= Duration::from_secs(2), "after {:?} the other is not done", edited.elapsed());
         serves(&agent, true).await
@@ -182,7 +182,7 @@ fn without_its_rights_auto_stays_off_and_reports_why_and_is_ready() -> anyhow::R
         take_rights_away(cluster.control_plane).await?;
         let mark = cluster.mark().await?;
         let agent = cluster.serve(&[("--endpointslices-takeover-after", "1ms")]).await?;
-        says(&agent, &["the agent may not read kube-controller-manager's Lease", "deploy/endpointslices.yaml"]).await?;
+        logs(&agent, &["the agent may not read kube-controller-manager's Lease", "deploy/endpointslices.yaml"]).await?;
         workload.service("web").await?;
         ensure!(!is_serving(&agent).await?, "{}", agent.log().tail());
         agent.ready().await?;
@@ -203,9 +203,9 @@ fn without_its_rights_on_is_not_ready_and_reports_which_are_missing_and_serves_o
         let mark = cluster.mark().await?;
         let agent = cluster.agent(&[ON]).await?.start().await?;
         for kind in ["pods", "nodes"] {
-            says(&agent, &["WARN", "cannot watch", &format!("{kind} is forbidden"), "grant"]).await?;
-            let (status, said) = agent.get("/readyz").await?;
-            ensure!(status == 503 && said.contains(&format!("[-]member/{kind}: ")), "{status} {said}");
+            logs(&agent, &["WARN", "cannot watch", &format!("{kind} is forbidden"), "grant"]).await?;
+            let (status, readiness) = agent.get("/readyz").await?;
+            ensure!(status == 503 && readiness.contains(&format!("[-]member/{kind}: ")), "{status} {readiness}");
         }
         cluster.agent_wrote(mark, &[]).await?;
 

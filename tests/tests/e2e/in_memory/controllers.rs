@@ -46,7 +46,7 @@ impl Clusters {
     }
 
     /// Creates objects for which each part of the member agent must make writes.
-    async fn all_is_asked_for(&self) -> anyhow::Result<()> {
+    async fn all_is_requested(&self) -> anyhow::Result<()> {
         self.user.create_service("app").await?;
         self.user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
         self.user.export("app").await?;
@@ -92,9 +92,9 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
         let clusters = Clusters::start().await?;
         let (user, own, hub) = (&clusters.user, &clusters.own, &clusters.hub);
         let _hub_agent = hub_agent(hub).start_ready().await?;
-        clusters.all_is_asked_for().await?;
+        clusters.all_is_requested().await?;
         let distributed: Api<EndpointSliceImport> = Api::namespaced(hub.admin(), "fleet-member-member-1");
-        let given = async |count: usize| {
+        let are_distributed = async |count: usize| {
             let are_there = |objects: &BTreeMap<String, EndpointSliceImport>| objects.len() == count;
             eventually::objects(&distributed, &WatchParams::default(), "slices to be distributed", are_there).await
         };
@@ -111,18 +111,18 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
         assert_eq!(exported[1], [&in_hub[..], &["create memberagents", "patch memberagents"]].concat());
         assert_eq!(own.holders().await?.into_keys().collect::<Vec<_>>(), MEMBER_LEASES);
 
-        let asks = async || {
+        let sees_claim = async || {
             eventually::exists(&user.api::<ServiceImport>(), "app").await?;
             user.sees_import("app", "Unknown").await
         };
-        let asked = clusters.runs("multiclusterservice", asks).await?;
+        let writes = clusters.runs("multiclusterservice", sees_claim).await?;
         let mcs = ["1 create serviceimports", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
-        assert_eq!(asked, [owned(&mcs), vec![]]);
+        assert_eq!(writes, [owned(&mcs), vec![]]);
         let leases = [&MEMBER_LEASES[..], &MCS_LEASES].concat();
         assert!(own.holders().await?.into_keys().all(|name| leases.contains(&&*name)));
 
         let claims = async || {
-            given(1).await?;
+            are_distributed(1).await?;
             let shows = |import: &ServiceImport| {
                 import
                     .status

@@ -15,7 +15,7 @@ fn without_leader_election_an_agent_acts_and_takes_no_lease() -> anyhow::Result<
 }
 
 #[test]
-fn logs_are_text_where_that_is_asked_for_and_v_2_shows_each_write() -> anyhow::Result<()> {
+fn logs_are_text_on_request_and_v_2_shows_each_write() -> anyhow::Result<()> {
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let quiet = member_agent_of(&own, &hub).flag("--log-format", "text").flag("--v", "1").start().await?;

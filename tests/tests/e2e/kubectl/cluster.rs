@@ -65,8 +65,8 @@ impl Cluster {
 
     /// Runs steps, one after the other, and checks their results.
     pub(crate) async fn walk(&self, steps: &[Step<'_>]) -> anyhow::Result<()> {
-        for &(line, input, code, said) in steps {
-            let (out, err) = if code == 0 { (said, "") } else { ("", said) };
+        for &(line, input, code, output) in steps {
+            let (out, err) = if code == 0 { (output, "") } else { ("", output) };
             let expected = Outcome { code, out: out.to_owned(), err: err.to_owned() };
             let outcome = self.run(line, input).await?;
             ensure!(outcome == expected, "kubectl {line}\n  it said     {outcome:?}\n  expected was {expected:?}");

@@ -32,25 +32,25 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
         let cluster = Cluster::with_definitions().await?;
         let patch_status = format!("patch serviceexport web --subresource=status --type merge -p {VALID}");
         let name = "serviceexport.networking.fleet.azure.com/web";
-        let said = |what: &str| format!("{name} {what}\n");
+        let output = |what: &str| format!("{name} {what}\n");
         cluster
             .walk(&[
-                ("apply -f -", EXPORT, 0, &said("created")),
-                ("apply -f -", EXPORT, 0, &said("unchanged")),
+                ("apply -f -", EXPORT, 0, &output("created")),
+                ("apply -f -", EXPORT, 0, &output("unchanged")),
                 ("get svcexport -o name", "", 0, &format!("{name}\n")),
-                ("apply -f -", EXPORT_LABELLED, 0, &said("configured")),
+                ("apply -f -", EXPORT_LABELLED, 0, &output("configured")),
                 ("get serviceexports -l tier=front -o name", "", 0, &format!("{name}\n")),
-                ("apply -f -", EXPORT, 0, &said("configured")),
+                ("apply -f -", EXPORT, 0, &output("configured")),
                 ("get serviceexports -l tier=front -o name", "", 0, ""),
-                (&patch_status, "", 0, &said("patched")),
-                ("wait --for=condition=Valid serviceexport/web --timeout=30s", "", 0, &said("condition met")),
+                (&patch_status, "", 0, &output("patched")),
+                ("wait --for=condition=Valid serviceexport/web --timeout=30s", "", 0, &output("condition met")),
                 (
                     r#"patch svcexport web --type json -p [{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#,
                     "",
                     0,
-                    &said("patched"),
+                    &output("patched"),
                 ),
-                ("replace -f -", EXPORT_LABELLED, 0, &said("replaced")),
+                ("replace -f -", EXPORT_LABELLED, 0, &output("replaced")),
                 // `kubectl replace` does not change the status.
                 (
                     "get svcexport web -o jsonpath={.metadata.labels}:{.status.conditions[0].reason}",
@@ -102,7 +102,7 @@ fn a_bad_multi_cluster_service_is_rejected_with_the_reason() -> anyhow::Result<(
              string: \"integer\"",
         );
         let name = "multiclusterservice.networking.fleet.azure.com";
-        let said = |what: &str| format!("{name}/web {what}\n");
+        let output = |what: &str| format!("{name}/web {what}\n");
         let deleted = format!("{name} \"web\" deleted from default namespace\n");
         cluster
             .walk(&[
@@ -110,9 +110,9 @@ fn a_bad_multi_cluster_service_is_rejected_with_the_reason() -> anyhow::Result<(
                 ("create -f -", &unknown, 1, with_colour),
                 ("apply -f -", &typed, 1, &of_no_type),
                 ("get mcs -o name", "", 0, ""),
-                ("apply -f -", CLAIM, 0, &said("created")),
+                ("apply -f -", CLAIM, 0, &output("created")),
                 (r#"patch mcs web --type merge -p {"spec":{"serviceImport":{"name":7}}}"#, "", 1, &of_a_number),
-                (r#"patch mcs web --type merge -p {"spec":{"type":"ClusterIP"}}"#, "", 0, &said("patched")),
+                (r#"patch mcs web --type merge -p {"spec":{"type":"ClusterIP"}}"#, "", 0, &output("patched")),
                 ("get mcs web -o jsonpath={.spec}", "", 0, r#"{"serviceImport":{"name":"web"},"type":"ClusterIP"}"#),
                 ("delete -f -", CLAIM, 0, &deleted),
             ])
@@ -125,12 +125,12 @@ fn strategic_merge_patches_are_not_for_custom_kinds() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::with_definitions().await?;
         cluster.run("create -f -", EXPORT).await?;
-        let refused = cluster.run(r#"patch svcexport web -p {"metadata":{"labels":{"a":"b"}}}"#, "").await?;
+        let outcome = cluster.run(r#"patch svcexport web -p {"metadata":{"labels":{"a":"b"}}}"#, "").await?;
         let expected = "error: application/strategic-merge-patch+json is not supported by \
                         networking.fleet.azure.com/v1beta1, Kind=ServiceExport: the body of the request was in an \
                         unknown format - accepted media types include: application/json-patch+json, \
                         application/merge-patch+json";
-        ensure!(refused.code == 1 && refused.err.starts_with(expected), "{refused:?}");
+        ensure!(outcome.code == 1 && outcome.err.starts_with(expected), "{outcome:?}");
         Ok(())
     })
 }

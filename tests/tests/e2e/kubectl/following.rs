@@ -6,7 +6,7 @@ use fleetnet_tests::eventually::Deadline;
 use fleetnet_tests::limits::POLL;
 use fleetnet_tests::run;
 
-const HELD: &str =
+const WITH_FINALIZER: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["ex.io/hold"]}}"#;
 const EVENTS: &str = r#"--output-watch-events -o jsonpath={.type}:{.object.metadata.name}:{.object.data.a}{"\n"}"#;
 
@@ -90,7 +90,7 @@ fn delete_waits_for_the_finalizers() -> anyhow::Result<()> {
         let cluster = Cluster::start().await?;
         cluster
             .walk(&[
-                ("create -f -", HELD, 0, "configmap/held created\n"),
+                ("create -f -", WITH_FINALIZER, 0, "configmap/held created\n"),
                 ("delete cm held --wait=false", "", 0, "configmap \"held\" deleted from default namespace\n"),
                 ("get cm -o name", "", 0, "configmap/held\n"),
             ])
@@ -98,10 +98,10 @@ fn delete_waits_for_the_finalizers() -> anyhow::Result<()> {
         let deletion = cluster.follow("delete cm held")?;
         until_watched(&cluster).await?;
         cluster.print(r#"patch cm held --type merge -p {"metadata":{"finalizers":null}}"#).await?;
-        let (code, said) = deletion.end().await?;
+        let (code, lines) = deletion.end().await?;
         ensure!(
-            (code, said.as_slice()) == (0, &["configmap \"held\" deleted from default namespace".to_owned()][..]),
-            "{said:?}"
+            (code, lines.as_slice()) == (0, &["configmap \"held\" deleted from default namespace".to_owned()][..]),
+            "{lines:?}"
         );
         ensure!(cluster.print("get cm -o name").await?.is_empty());
         Ok(())

@@ -71,10 +71,10 @@ DESCRIPTION:
 fn server_side_apply_is_rejected_with_a_clear_message() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
-        let refused = cluster.run("apply --server-side -f -", CONF).await?;
+        let outcome = cluster.run("apply --server-side -f -", CONF).await?;
         let expected =
             "error: Server-side apply not available on the server: (server-side apply is not offered by this server";
-        ensure!(refused.code == 1 && refused.err.starts_with(expected), "{refused:?}");
+        ensure!(outcome.code == 1 && outcome.err.starts_with(expected), "{outcome:?}");
         Ok(())
     })
 }
@@ -107,7 +107,7 @@ fn a_request_without_the_right_gets_403() -> anyhow::Result<()> {
 fn an_unknown_token_gets_401() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::start().await?;
-        let refused = "error: You must be logged in to the server (Unauthorized)\n";
-        cluster.walk(&[("get --raw /api/v1/namespaces --token=nonsense", "", 1, refused)]).await
+        let error = "error: You must be logged in to the server (Unauthorized)\n";
+        cluster.walk(&[("get --raw /api/v1/namespaces --token=nonsense", "", 1, error)]).await
     })
 }
