@@ -100,8 +100,8 @@ impl Baseline {
         self.seen(Kind::ServiceExport, written.export).await?;
         self.mark(Kind::ServiceExport, name, 1).await?;
         self.status(Kind::ServiceExport, name, true).await?;
-        let offered = self.create(Kind::InternalServiceExport, name).await?;
-        self.seen(Kind::InternalServiceExport, offered).await?;
+        let created = self.create(Kind::InternalServiceExport, name).await?;
+        self.seen(Kind::InternalServiceExport, created).await?;
         self.mark(Kind::InternalServiceExport, name, 1).await?;
         self.create(Kind::HubServiceImport, name).await?;
         self.status(Kind::HubServiceImport, name, false).await?;

@@ -57,9 +57,9 @@ impl Report {
 pub fn table(targets: &[Target]) -> String {
     let mut table = String::from("target                                                  at most       value\n");
     for Target { name, at_most, value, met } in targets {
-        let verdict = if *met { "" } else { "  MISSED" };
+        let mark = if *met { "" } else { "  MISSED" };
         // Writing to a string cannot fail.
-        let _ = writeln!(table, "{name:<52} {at_most:>10.1} {value:>11.2}{verdict}");
+        let _ = writeln!(table, "{name:<52} {at_most:>10.1} {value:>11.2}{mark}");
     }
     table
 }

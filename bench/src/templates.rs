@@ -42,8 +42,8 @@ impl Templates {
         let mut body = Value::Object(body);
         if let Some(spec) = body.pointer_mut("/spec").and_then(Value::as_object_mut) {
             // Remove the fields that the API server assigns. Their values in the template belong to another object.
-            for given in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
-                spec.remove(given);
+            for assigned in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
+                spec.remove(assigned);
             }
             for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
                 port.as_object_mut().map(|port| port.remove("nodePort"));

@@ -148,7 +148,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             let _ = error.print();
             return Err(ExitCode::SUCCESS);
         }
-        Err(error) => return Err(exit_with_error(&told(&error))),
+        Err(error) => return Err(exit_with_error(&usage_message(&error))),
     };
     let Command::Sandbox(options) = &command;
     options.check().map_err(|why| exit_with_error(&why))?;
@@ -156,7 +156,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
 }
 
 /// Returns clap's error message on one line. clap itself prints the possible values in a separate paragraph.
-fn told(error: &clap::Error) -> String {
+fn usage_message(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::ValidValue)) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
@@ -184,7 +184,7 @@ mod tests {
 
     fn line(arguments: &str) -> Result<Options, String> {
         let all = std::iter::once("fleetnet").chain(arguments.split_whitespace());
-        let Command::Sandbox(options) = Arguments::try_parse_from(all).map_err(|error| told(&error))?.command;
+        let Command::Sandbox(options) = Arguments::try_parse_from(all).map_err(|error| usage_message(&error))?.command;
         options.check()?;
         Ok(options)
     }

@@ -13,7 +13,7 @@ pub(crate) const CHANGES_MAX: u32 = 10_000;
 /// agents.
 pub(crate) const WORKER_THREADS: usize = 2;
 /// Maximum number of events in the queue of the output (terminal, lines or JSON). Senders of events wait while the queue is full.
-pub(crate) const TOLD: usize = 1024;
+pub(crate) const EVENT_QUEUE: usize = 1024;
 /// Time between two frames of the terminal view.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
 /// Delay of events about changes of exports and imports, so that several quick changes lead to one event.
@@ -41,7 +41,7 @@ pub(crate) const SAMPLES: usize = 1000;
 /// sample.
 pub(crate) const PERCENTILE_SAMPLES: usize = 100;
 /// Maximum number of differences that a verdict lists. Of further differences, the verdict shows only the number.
-pub(crate) const DIFFERENCES_TOLD: usize = 20;
+pub(crate) const DIFFERENCES_MAX: usize = 20;
 /// Time limit for the fleet to reach the expected state after the last change has arrived.
 pub(crate) const SETTLES: Duration = Duration::from_secs(5);
 /// Maximum number of clusters that the terminal view lists by name. For more clusters, the view shows only their number.

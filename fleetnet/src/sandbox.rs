@@ -50,7 +50,7 @@ enum Ending {
     /// The user stopped the sandbox.
     Interrupted,
     /// The sandbox cannot run with these options. The reason was printed.
-    Refused,
+    UsageError,
 }
 
 /// Runs the sandbox and returns its exit code. If the sandbox cannot run with these options, it prints one line with the reason,
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Err(error) => Err(error),
     };
     match ended {
-        Ok(Ending::Refused) => ExitCode::from(USAGE_EXIT_CODE),
+        Ok(Ending::UsageError) => ExitCode::from(USAGE_EXIT_CODE),
         Ok(Ending::Passed) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::FAILURE,
         Ok(Ending::Interrupted) if options.once => ExitCode::from(INTERRUPTED),
@@ -82,14 +82,14 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 /// Prepares signals, files and output, runs the sandbox, and waits until all output is written. When this function returns, the
 /// terminal is restored.
 async fn perform(options: &Options) -> anyhow::Result<Ending> {
-    show_logs_if_asked()?;
+    show_logs_if_requested()?;
     // Install signal handlers before anything is created. From here on, a signal stops the sandbox only after its cleanup.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
     let kubeconfigs = match Kubeconfigs::prepare(options) {
         Ok(kubeconfigs) => kubeconfigs,
         Err(why) => {
             exit_with_error(&format!("{why:#}"));
-            return Ok(Ending::Refused);
+            return Ok(Ending::UsageError);
         }
     };
     let (stage, view) = view::open(options, &stop);
@@ -102,7 +102,7 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
 }
 
 async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: &Stop) -> anyhow::Result<Ending> {
-    stage.tell(Event::starting(options)).await;
+    stage.emit(Event::starting(options)).await;
     let Some(fleet) = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()? else {
         return Ok(Ending::Interrupted);
     };
@@ -161,7 +161,7 @@ async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Re
 
 /// Writes the agents' logs to standard error if `RUST_LOG` is set. By default there are no logs, because they disturb the
 /// terminal view.
-fn show_logs_if_asked() -> anyhow::Result<()> {
+fn show_logs_if_requested() -> anyhow::Result<()> {
     if std::env::var_os("RUST_LOG").is_none_or(|levels| levels.is_empty()) {
         return Ok(());
     }

@@ -34,7 +34,7 @@ mod tests {
     use super::command;
 
     #[test]
-    fn what_cargo_said_of_this_package_is_not_passed_on() {
+    fn variables_of_cargo_about_this_package_are_not_passed_on() {
         let call = command(&["--version"]);
         let removed: Vec<_> = call.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
         for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR"] {

@@ -84,7 +84,7 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     if !only_fast {
         played += end_to_end_suite(selection, times, &end_to_end)?;
     }
-    ensure!(played > 0, "no test is selected by {}", selection.told());
+    ensure!(played > 0, "no test is selected by {}", selection.description());
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub struct Cluster {
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// Time at which the bench sent the patch.
-    pub asked: Instant,
+    pub requested: Instant,
     /// Time at which the response of the server arrived.
     pub made: Instant,
 }
@@ -136,9 +136,9 @@ impl Cluster {
     /// Changes a pod's status to ready or unready. Returns the change with its time.
     pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Change> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());
-        let asked = Instant::now();
+        let requested = Instant::now();
         self.user.patch(&path, &pod.status(is_ready, TRANSITION)).await.context("a pod's status")?;
-        Ok(Change { asked, made: Instant::now() })
+        Ok(Change { requested, made: Instant::now() })
     }
 
     /// Returns the number of writes to EndpointSlices by any user since `mark`, which is a position in the audit log.

@@ -39,7 +39,7 @@ pub async fn both(controllers: &mut [Controller], size: Size) -> anyhow::Result<
     for (index, each) in controllers.iter_mut().enumerate() {
         each.figures.flap = Quantiles::of(flaps[index].clone());
         each.figures.rollout = Quantiles::of(rollouts[index].iter().map(|(made, _)| *made).collect());
-        each.figures.rollout_asked = Quantiles::of(rollouts[index].iter().map(|(_, asked)| *asked).collect());
+        each.figures.rollout_asked = Quantiles::of(rollouts[index].iter().map(|(_, requested)| *requested).collect());
         each.take_stock()?;
         each.restart(size).await?;
     }
@@ -120,7 +120,7 @@ impl Controller {
         let becomes_ready = self.toggle(pod);
         let expected = self.cluster.seen.expect(vec![(pod.address(), becomes_ready)]);
         let change = self.cluster.set_ready(pod, becomes_ready).await?;
-        Ok(expected.shown().await? - change.asked)
+        Ok(expected.shown().await? - change.requested)
     }
 
     /// Changes many pods of a Service. Returns two durations until slices show all changes: from the server's response to the
@@ -137,10 +137,10 @@ impl Controller {
             cluster.set_ready(*pod, *ready).await
         });
         let changes = try_join_all(changes).await?;
-        let asked = changes.iter().map(|change| change.asked).max().context("a rollout has pods")?;
+        let requested = changes.iter().map(|change| change.requested).max().context("a rollout has pods")?;
         let made = changes.iter().map(|change| change.made).max().context("a rollout has pods")?;
         let shown = expected.shown().await?;
-        Ok((shown.saturating_duration_since(made), shown.saturating_duration_since(asked)))
+        Ok((shown.saturating_duration_since(made), shown.saturating_duration_since(requested)))
     }
 
     fn toggle(&mut self, pod: Pod) -> bool {

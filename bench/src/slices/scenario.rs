@@ -72,10 +72,10 @@ impl Scenario {
 
 /// Returns the scenario files of `folder` whose name without extension matches `only`, sorted by name.
 pub fn files(folder: &Path, only: &Regex) -> anyhow::Result<Vec<PathBuf>> {
-    let unreadable = || format!("cannot read {}", folder.display());
+    let message = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(unreadable)? {
-        let path = entry.with_context(unreadable)?.path();
+    for entry in fs::read_dir(folder).with_context(message)? {
+        let path = entry.with_context(message)?.path();
         let is_scenario = path.extension().is_some_and(|ending| ending == "json");
         if is_scenario && path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| only.is_match(name)) {
             files.push(path);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_imported_slice_that_differs_in_anything_that_matters_says_something_else() {
+    fn an_imported_slice_that_differs_in_anything_that_matters_has_another_description() {
         let good = imported_slice_of("work-app", &["10.1.0.1".to_owned(), "10.1.0.2".to_owned()]);
         assert_eq!(slice(json!({})), good);
         assert!(good.ends_with(": IPv4 http 8080/TCP at 10.1.0.1, 10.1.0.2"), "{good}");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_service_says_its_type_its_ports_and_what_it_is_derived_from() {
+    fn the_description_of_a_derived_service_has_its_type_its_ports_and_its_origin() {
         let service = |port: u16| {
             let labels = json!({
                 labels::MULTI_CLUSTER_SERVICE_NAME: "app", labels::MULTI_CLUSTER_SERVICE_NAMESPACE: "work",

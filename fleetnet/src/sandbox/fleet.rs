@@ -64,7 +64,7 @@ impl Fleet {
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
-        stage.tell(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
+        stage.emit(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
         Ok(fleet)
     }
 
@@ -97,14 +97,14 @@ impl Fleet {
         if let Some(agent) = self.agents.lock().await.remove(&Some(member)) {
             let name = agent.name().to_owned();
             agent.kill().await;
-            self.stage.tell(Event::Agent { agent: name, state: AgentState::Killed, why: None }).await;
+            self.stage.emit(Event::Agent { agent: name, state: AgentState::Killed, why: None }).await;
         }
     }
 
     /// Starts a new agent of a member in place of a killed agent.
     pub(crate) async fn restart_agent(&self, member: usize) -> anyhow::Result<()> {
         let agent = self.member_agent(member).await?;
-        self.stage.tell(Event::Agent { agent: agent.name().to_owned(), state: AgentState::Restarted, why: None }).await;
+        self.stage.emit(Event::Agent { agent: agent.name().to_owned(), state: AgentState::Restarted, why: None }).await;
         self.agents.lock().await.insert(Some(member), agent);
         Ok(())
     }

@@ -47,8 +47,12 @@ async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
         ));
     }
     for import in list::<InternalServiceImport>(client).await? {
-        let (of, told) = (&import.spec.service_import_reference, resolved(import.status.as_ref()));
-        found.push(of_service(SERVICE_IMPORT, &import, format!("{} in {}: {told}", of.namespaced_name, of.cluster_id)));
+        let (of, outcome) = (&import.spec.service_import_reference, resolved(import.status.as_ref()));
+        found.push(of_service(
+            SERVICE_IMPORT,
+            &import,
+            format!("{} in {}: {outcome}", of.namespaced_name, of.cluster_id),
+        ));
     }
     for import in list::<ServiceImport>(client).await? {
         found.push(of_service(RESOLVED, &import, resolved(import.status.as_ref())));
@@ -93,7 +97,7 @@ fn resolved_to(clusters: impl Iterator<Item = String>, ports: &str) -> String {
 /// Returns all objects that the hub should have.
 fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
     let mut wanted = BTreeMap::new();
-    for (member, service) in expected.offers() {
+    for (member, service) in expected.accepted_exports() {
         let (cluster, port) = (&members[member], expected.port(member, service));
         let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
         let description = format!("{NAMESPACE}/{service} in {cluster}: {}", describe::sandbox_port(port));
@@ -112,19 +116,19 @@ fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
         }
     }
     for (importer, service) in &expected.imports {
-        let (cluster, told) = (&members[*importer], resolution(expected, service, members));
+        let (cluster, outcome) = (&members[*importer], resolution(expected, service, members));
         let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
-        wanted.insert((SERVICE_IMPORT, at), format!("{NAMESPACE}/{service} in {cluster}: {told}"));
+        wanted.insert((SERVICE_IMPORT, at), format!("{NAMESPACE}/{service} in {cluster}: {outcome}"));
     }
     wanted
 }
 
 fn resolution(expected: &Expected, service: &str, members: &[String]) -> String {
-    let exporters = expected.offers().filter(|(_, offered)| *offered == service);
+    let exporters = expected.accepted_exports().filter(|(_, exported)| *exported == service);
     let mut clusters: Vec<String> = exporters.map(|(member, _)| members[member].clone()).collect();
     clusters.sort_unstable();
     resolved_to(
         clusters.into_iter(),
-        &describe::list(expected.offered_port(service).map(describe::sandbox_port).into_iter()),
+        &describe::list(expected.exported_port(service).map(describe::sandbox_port).into_iter()),
     )
 }

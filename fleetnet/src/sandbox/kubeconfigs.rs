@@ -58,7 +58,7 @@ impl Kubeconfigs {
         let mut listeners = self.listeners.into_iter();
         for ((cluster, server), path) in fleet.servers().zip(self.folder.iter().flat_map(|folder| &folder.files)) {
             serving.extend(server.publish(cluster, listeners.next(), path)?);
-            stage.tell(Event::Kubeconfig { cluster: cluster.to_owned(), path: path.display().to_string() }).await;
+            stage.emit(Event::Kubeconfig { cluster: cluster.to_owned(), path: path.display().to_string() }).await;
         }
         Ok(Published { _folder: self.folder, _serving: serving })
     }

@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn percentiles_are_samples_that_were_seen_and_of_few_there_is_no_99th() {
         let of = |samples: &Samples| {
-            let told = samples.latency()?;
-            Some((told.samples, told.p50_milliseconds, told.p99_milliseconds, told.max_milliseconds))
+            let latency = samples.latency()?;
+            Some((latency.samples, latency.p50_milliseconds, latency.p99_milliseconds, latency.max_milliseconds))
         };
         let mut samples = Samples::default();
         assert_eq!(of(&samples), None);

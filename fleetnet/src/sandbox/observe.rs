@@ -187,7 +187,8 @@ impl World {
         let mut wrong = Vec::new();
         for ((_, service), export) in expected.exports.iter().filter(|((of, _), _)| *of == member) {
             if self.export(member, service) != Some(export) {
-                let description = self.export(member, service).map_or_else(|| "does not exist".to_owned(), told);
+                let description =
+                    self.export(member, service).map_or_else(|| "does not exist".to_owned(), export_state);
                 wrong.push(format!("export {} of {cluster} {description}", full_name(service)));
             }
         }
@@ -237,10 +238,10 @@ impl World {
 impl Expected {
     /// Returns the exports that should be valid and without conflict, by member and Service. Importers get only the endpoints of
     /// these exports.
-    pub(crate) fn offers(&self) -> impl Iterator<Item = (usize, &str)> {
-        let offered = Export { valid: Some(true), conflict: Some(false) };
-        let offers = self.exports.iter().filter(move |(_, export)| **export == offered);
-        offers.map(|((member, service), _)| (*member, service.as_str()))
+    pub(crate) fn accepted_exports(&self) -> impl Iterator<Item = (usize, &str)> {
+        let accepted = Export { valid: Some(true), conflict: Some(false) };
+        let exports = self.exports.iter().filter(move |(_, export)| **export == accepted);
+        exports.map(|((member, service), _)| (*member, service.as_str()))
     }
 
     pub(crate) fn importers(&self, service: &str) -> impl Iterator<Item = usize> {
@@ -254,8 +255,8 @@ impl Expected {
 
     /// Returns the port of an exported Service. `None` if every export of the Service is expected to be in conflict, or if there
     /// is no export.
-    pub(crate) fn offered_port(&self, service: &str) -> Option<u16> {
-        let (member, _) = self.offers().find(|(_, offered)| *offered == service)?;
+    pub(crate) fn exported_port(&self, service: &str) -> Option<u16> {
+        let (member, _) = self.accepted_exports().find(|(_, exported)| *exported == service)?;
         Some(self.port(member, service))
     }
 
@@ -271,10 +272,10 @@ impl Expected {
         let mut wanted = BTreeMap::new();
         for (_, service) in self.imports.iter().filter(|(importer, _)| *importer == member) {
             let derived = derived_name(service);
-            if let Some(port) = self.offered_port(service) {
+            if let Some(port) = self.exported_port(service) {
                 wanted.insert((SERVICE, derived.clone()), describe::derived_service_of(service, port));
             }
-            for (origin, _) in self.offers().filter(|(_, offered)| offered == service) {
+            for (origin, _) in self.accepted_exports().filter(|(_, exported)| exported == service) {
                 for (slice, addresses) in self.slices(origin, service) {
                     let key = (SLICE, format!("{}-{NAMESPACE}-{slice}", names[origin]));
                     wanted.insert(key, describe::imported_slice_of(&derived, addresses));
@@ -306,7 +307,7 @@ pub(crate) fn full_name(service: &str) -> String {
 }
 
 /// Describes the conditions of an export in words.
-pub(crate) fn told(export: &Export) -> String {
+pub(crate) fn export_state(export: &Export) -> String {
     match (export.valid, export.conflict) {
         (Some(true), Some(false)) => "is valid, without conflict".to_owned(),
         (Some(true), Some(true)) => "is valid, in conflict with another export".to_owned(),

@@ -67,9 +67,9 @@ fn objects_left_over_or_with_other_content_are_reported() {
     let check = |member, kind, name: &str, fact: Option<Fact>, expected_difference: &str| {
         let (mut world, expected) = settled();
         world.learn(member, kind, name, fact, now);
-        let told = differences(&world, &expected);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains(expected_difference), "{told:?}");
+        let found = differences(&world, &expected);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(expected_difference), "{found:?}");
     };
     let conflict = Export { valid: Some(true), conflict: Some(true) };
     check(0, Kind::Export, "app", Some(Fact::Export(conflict.clone())), "app of member-1 is valid, in conflict");

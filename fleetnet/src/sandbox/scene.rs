@@ -10,7 +10,7 @@ use super::observe::{Expected, World, address, full_name};
 use super::view::Stage;
 use super::watches::Watches;
 use crate::args::Options;
-use crate::limits::{ARRIVAL, DIFFERENCES_TOLD, PATIENCE, SET_UP, STEP, WATCH_AGAIN};
+use crate::limits::{ARRIVAL, DIFFERENCES_MAX, PATIENCE, SET_UP, STEP, WATCH_AGAIN};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
@@ -113,7 +113,7 @@ impl<'a> Scene<'a> {
     /// Sends the event about a step of a scenario, and pauses so that people can read about the step.
     pub(crate) async fn step(&self, scenario: &'static str, text: String) {
         self.watches.announce(self.stage).await;
-        self.stage.tell(Event::Step { scenario, text }).await;
+        self.stage.emit(Event::Step { scenario, text }).await;
         sleep(self.pause).await;
     }
 
@@ -211,7 +211,7 @@ impl<'a> Scene<'a> {
         loop {
             ticks.tick().await;
             if let Err(error) = self.make_change().await {
-                self.stage.tell(Event::Trouble { change: self.changes, why: user::told(&error) }).await;
+                self.stage.emit(Event::Trouble { change: self.changes, why: user::describe_error(&error) }).await;
             }
         }
     }
@@ -252,7 +252,7 @@ impl<'a> Scene<'a> {
         });
         let change =
             Change { change: self.changes, cluster, slice, address, arrived, importers, slowest_milliseconds, writes };
-        self.stage.tell(Event::Change(change)).await;
+        self.stage.emit(Event::Change(change)).await;
         Ok(wrong)
     }
 
@@ -317,16 +317,16 @@ impl<'a> Scene<'a> {
         for ((origin, destination), samples) in &self.pairs {
             let [origin, destination] = [*origin, *destination].map(|member| self.name(member).to_owned());
             if let Some(latency) = samples.latency() {
-                self.stage.tell(Event::Latency { origin, destination, latency }).await;
+                self.stage.emit(Event::Latency { origin, destination, latency }).await;
             }
         }
         if self.counted + self.lost > 0 {
             let (writes, details) = (self.cost.sums(), self.cost.lines());
-            self.stage.tell(Event::Cost { changes: self.counted, lost: self.lost, writes, details }).await;
+            self.stage.emit(Event::Cost { changes: self.counted, lost: self.lost, writes, details }).await;
         }
         self.watches.announce(self.stage).await;
         let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
-        self.stage.tell(Event::Verdict { passed, imported, wrong: wrong.to_vec() }).await;
+        self.stage.emit(Event::Verdict { passed, imported, wrong: wrong.to_vec() }).await;
     }
 
     async fn note_arrivals(&mut self, origin: usize, took: &BTreeMap<usize, f64>) {
@@ -334,7 +334,7 @@ impl<'a> Scene<'a> {
             self.pairs.entry((origin, *destination)).or_default().add(*milliseconds);
             let (change, milliseconds) = (self.changes, *milliseconds);
             let [origin, destination] = [origin, *destination].map(|member| self.name(member).to_owned());
-            self.stage.tell(Event::Arrival { change, origin, destination, milliseconds }).await;
+            self.stage.emit(Event::Arrival { change, origin, destination, milliseconds }).await;
         }
     }
 
@@ -345,9 +345,9 @@ impl<'a> Scene<'a> {
 
 /// Keeps only the first differences, and adds the number of omitted differences.
 fn shortened(mut wrong: Vec<String>) -> Vec<String> {
-    if wrong.len() > DIFFERENCES_TOLD {
-        let more = wrong.len() - DIFFERENCES_TOLD;
-        wrong.truncate(DIFFERENCES_TOLD);
+    if wrong.len() > DIFFERENCES_MAX {
+        let more = wrong.len() - DIFFERENCES_MAX;
+        wrong.truncate(DIFFERENCES_MAX);
         wrong.push(format!("and {more} differences more"));
     }
     wrong

@@ -28,10 +28,10 @@ fn options() -> Options {
 
 /// Returns a sender of events, and the receiver of its events.
 fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
-    let (stage, mut told) = Stage::recorded();
+    let (stage, mut recorded) = Stage::recorded();
     let (all, events) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        while let Some(event) = told.next().await {
+        while let Some(event) = recorded.next().await {
             if all.send(event).is_err() {
                 break;
             }
@@ -45,7 +45,7 @@ async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::Unbounde
     let mut seen = 0;
     while seen < times {
         let event = events.recv().await.unwrap();
-        seen += usize::from(matches!(event, Event::Agent { state: told, .. } if told == state));
+        seen += usize::from(matches!(event, Event::Agent { state: reported, .. } if reported == state));
     }
 }
 
@@ -128,7 +128,7 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_re
         derived.delete("work-app", &DeleteParams::default()).await?;
         scene.expected.exports.remove(&(0, SERVICE.to_owned()));
         scene.expected.imports.remove(&(0, SERVICE.to_owned()));
-        let told = scene.all_as_expected(Duration::from_secs(1)).await.join("\n");
+        let found = scene.all_as_expected(Duration::from_secs(1)).await.join("\n");
         for part in [
             "export work/app of member-1 should not be there",
             "import work/app in member-1 should not be there",
@@ -136,9 +136,9 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_re
             "fleet-system of member-1 has the Service work-app, which should not be there",
             "fleet-system of member-2 has no Service work-app",
         ] {
-            assert!(told.contains(part), "{part:?} is not in:\n{told}");
+            assert!(found.contains(part), "{part:?} is not in:\n{found}");
         }
-        let told = scene.hub_differences(SETTLES).await?.join("\n");
+        let found = scene.hub_differences(SETTLES).await?.join("\n");
         for part in [
             "the hub has the EndpointSliceExport fleet-member-member-1/member-1-work-app-1-",
             "the hub has the EndpointSliceImport fleet-member-member-1/member-2-work-app-1-",
@@ -147,7 +147,7 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_re
             "the hub has the InternalServiceImport fleet-member-member-1/work-app, which should not be there",
             "ServiceImport work/app in the hub says \"http 80/TCP to 8080 of member-1, member-2\", not \"http 80/TCP to 8080 of member-2\"",
         ] {
-            assert!(told.contains(part), "{part:?} is not in:\n{told}");
+            assert!(found.contains(part), "{part:?} is not in:\n{found}");
         }
         fleet.end().await
     })

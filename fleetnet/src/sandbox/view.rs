@@ -9,7 +9,7 @@ mod terminal;
 use super::event::Event;
 use super::stop::Stop;
 use crate::args::Options;
-use crate::limits::{FRAME, TOLD};
+use crate::limits::{EVENT_QUEUE, FRAME};
 use chrono::{DateTime, Local};
 use picture::Colours;
 use state::State;
@@ -21,33 +21,33 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Event and its time.
 #[derive(Clone, Debug)]
-struct Told {
+struct TimedEvent {
     at: DateTime<Local>,
     event: Event,
 }
 
 /// Sender of events to the view. Clones send to the same view.
 #[derive(Clone)]
-pub(crate) struct Stage(mpsc::Sender<Option<Told>>);
+pub(crate) struct Stage(mpsc::Sender<Option<TimedEvent>>);
 
 impl Stage {
     /// Sends an event to the view. Waits while the view's queue is full.
-    pub(crate) async fn tell(&self, event: Event) {
+    pub(crate) async fn emit(&self, event: Event) {
         // Sending fails if the view is closed. A closed view does not need the event.
-        let _ = self.0.send(Some(Told { at: Local::now(), event })).await;
+        let _ = self.0.send(Some(TimedEvent { at: Local::now(), event })).await;
     }
 }
 
 /// Receiver of the events of a [`Stage`], for tests.
 #[cfg(test)]
-pub(crate) struct Recorded(mpsc::Receiver<Option<Told>>);
+pub(crate) struct Recorded(mpsc::Receiver<Option<TimedEvent>>);
 
 #[cfg(test)]
 impl Stage {
     /// Returns a sender of events, and the receiver of its events in place of a view.
     pub(crate) fn recorded() -> (Self, Recorded) {
-        let (sender, told) = mpsc::channel(TOLD);
-        (Self(sender), Recorded(told))
+        let (sender, events) = mpsc::channel(EVENT_QUEUE);
+        (Self(sender), Recorded(events))
     }
 }
 
@@ -55,7 +55,7 @@ impl Stage {
 impl Recorded {
     /// Returns the next event.
     pub(crate) async fn next(&mut self) -> Option<Event> {
-        self.0.recv().await?.map(|told| told.event)
+        self.0.recv().await?.map(|timed| timed.event)
     }
 }
 
@@ -80,16 +80,16 @@ impl View {
 
 /// Opens the view that the options and the kind of standard output require. Requests a stop when standard output is closed.
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
-    let (sender, told) = mpsc::channel(TOLD);
+    let (sender, events) = mpsc::channel(EVENT_QUEUE);
     let (stop, json) = (stop.clone(), options.json);
     let live = !options.once && io::stdout().is_terminal() && variable("TERM") != Some("dumb".to_owned());
     let shown = async move {
         let shown = match (json, live) {
-            (true, _) => write_lines(told, |told| Some(json::line(told))).await,
+            (true, _) => write_lines(events, |timed| Some(json::line(timed))).await,
             (false, false) => {
-                write_lines(told, |told| lines::line(&told.event).map(|line| lines::at(told.at, &line))).await
+                write_lines(events, |timed| lines::line(&timed.event).map(|line| lines::at(timed.at, &line))).await
             }
-            (false, true) => draw(told).await,
+            (false, true) => draw(events).await,
         };
         if shown.is_err() {
             stop.request();
@@ -103,9 +103,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told) -> Option<String>) -> io::Result<()> {
-    while let Some(Some(told)) = told.recv().await {
-        if let Some(line) = line(&told) {
+async fn write_lines(
+    mut events: mpsc::Receiver<Option<TimedEvent>>,
+    line: impl Fn(&TimedEvent) -> Option<String>,
+) -> io::Result<()> {
+    while let Some(Some(timed)) = events.recv().await {
+        if let Some(line) = line(&timed) {
             let mut output = io::stdout().lock();
             writeln!(output, "{line}")?;
             output.flush()?;
@@ -116,7 +119,7 @@ async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told
 
 /// Draws a picture of the current state each time that the duration [`FRAME`] has passed, but only if there was a new event. At
 /// the end, prints a summary that stays on the terminal.
-async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
+async fn draw(mut events: mpsc::Receiver<Option<TimedEvent>>) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();
     let mut frames = interval(FRAME);
@@ -124,8 +127,8 @@ async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
     let screen = Screen::open()?;
     loop {
         tokio::select! {
-            next = told.recv() => match next {
-                Some(Some(Told { at, event })) => state.take(at, event),
+            next = events.recv() => match next {
+                Some(Some(TimedEvent { at, event })) => state.take(at, event),
                 Some(None) | None => break,
             },
             _ = frames.tick() => screen.show(&picture::draw(&state, Local::now(), terminal::size(), colours))?,

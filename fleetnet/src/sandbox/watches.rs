@@ -94,12 +94,12 @@ impl Watches {
 
     /// Calls `how` to change the observed state, for example to record arrivals of an endpoint. This change causes no event.
     pub(crate) fn instruct<T>(&self, how: impl FnOnce(&mut World) -> T) -> T {
-        let mut told = None;
+        let mut result = None;
         self.world.send_if_modified(|world| {
-            told = Some(how(world));
+            result = Some(how(world));
             false
         });
-        told.expect("the closure is called once, always")
+        result.expect("the closure is called once, always")
     }
 }
 
@@ -179,7 +179,7 @@ async fn announce(world: &Sender<World>, announced: &Mutex<Announced>, stage: &S
         (world.exports(), world.imports())
     };
     for event in announced.news(exports, imports) {
-        stage.tell(event).await;
+        stage.emit(event).await;
     }
 }
 

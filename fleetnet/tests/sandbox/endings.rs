@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 
 #[test]
 fn an_interrupt_ends_it_at_any_point() {
-    for told in ["\"starting\"", "\"running\"", "\"change\""] {
+    for event in ["\"starting\"", "\"running\"", "\"change\""] {
         let mut running = Running::start(&["--json", "--members", "3"]);
-        running.until(told);
-        assert_eq!(running.end(Signal::INT), (Some(0), String::new()), "after {told}");
+        running.until(event);
+        assert_eq!(running.end(Signal::INT), (Some(0), String::new()), "after {event}");
     }
     let mut running = Running::start(&["--json", "--once", "--scenario", "hub-down"]);
     running.until("the hub is disconnected");
@@ -23,17 +23,17 @@ fn an_interrupt_ends_it_at_any_point() {
 fn an_interrupt_takes_the_kubeconfigs_and_the_ports_with_it() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("configs");
-    for told in ["\"starting\"", "\"change\""] {
+    for event in ["\"starting\"", "\"change\""] {
         let mut running = Running::start(&["--json", "--kubeconfigs", folder.to_str().unwrap()]);
-        running.until(told);
+        running.until(event);
         assert_eq!(names(&folder), ["hub.kubeconfig", "member-1.kubeconfig", "member-2.kubeconfig"]);
         let kubeconfig = std::fs::read_to_string(folder.join("hub.kubeconfig")).unwrap();
         let address = kubeconfig.split_once("https://").and_then(|(_, rest)| rest.split(['"', '\n']).next());
         let address: Option<SocketAddr> = address.map(|address| address.parse().unwrap());
         let socket = address.and_then(listener);
-        assert!(socket.is_some() || told == "\"starting\"", "nobody listens at {address:?}");
-        assert_eq!(running.end(Signal::INT), (Some(0), String::new()), "after {told}");
-        assert_eq!(names(scratch.path()), Vec::<String>::new(), "after {told}");
+        assert!(socket.is_some() || event == "\"starting\"", "nobody listens at {address:?}");
+        assert_eq!(running.end(Signal::INT), (Some(0), String::new()), "after {event}");
+        assert_eq!(names(scratch.path()), Vec::<String>::new(), "after {event}");
         if let Some((address, socket)) = address.zip(socket) {
             assert_ne!(listener(address), Some(socket), "{address} is still open");
         }

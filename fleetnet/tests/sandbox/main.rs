@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod endings;
-mod refusals;
 mod terminal;
+mod usage_errors;
 mod verdict;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -98,7 +98,7 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
     let output = run(&["--once", "--changes", "4"]);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
-    for told in [
+    for part in [
         "starting a hub and 2 members on memkube",
         "3 clusters and 3 agents run",
         "export work/app of member-1 is valid, without conflict",
@@ -109,7 +109,7 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
         "latency member-2 -> itself: p50 ",
         "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be",
     ] {
-        assert!(shown.contains(told), "{told:?} is not in:\n{shown}");
+        assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
     }
     assert!(!shown.contains('\u{1b}'), "no terminal, no colours:\n{shown}");
     assert_eq!(text(&output.stderr), "");

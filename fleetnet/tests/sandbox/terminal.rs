@@ -26,13 +26,13 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
     let limit = Limit::of(&child);
     // The command object also has the terminal open. Without the drop, the terminal would stay open after the process has ended.
     drop(command);
-    let (mut written, mut piece, mut asked) = (Vec::new(), [0; 4096], false);
+    let (mut written, mut piece, mut is_interrupted) = (Vec::new(), [0; 4096], false);
     // A read fails when the last process that had the terminal open has ended.
     while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
         written.extend_from_slice(&piece[..bytes]);
-        if !asked && String::from_utf8_lossy(&written).contains(until) {
+        if !is_interrupted && String::from_utf8_lossy(&written).contains(until) {
             kill_process(pid(&child), Signal::INT).unwrap();
-            asked = true;
+            is_interrupted = true;
         }
     }
     let status = child.wait().unwrap();
@@ -42,7 +42,7 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_terminal_shows_a_live_picture_and_is_given_back() {
+fn a_terminal_shows_a_live_picture_and_is_restored() {
     let written = on_a_terminal("change 3:", &[]);
     let (before, after) = written.split_once("\u{1b}[?25h\u{1b}[?1049l").expect("the first screen comes back");
     assert!(before.starts_with("\u{1b}[?1049h\u{1b}[?25l"), "{before:?}");

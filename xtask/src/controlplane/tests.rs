@@ -70,7 +70,7 @@ fn a_build_that_fails_leaves_no_binary_and_is_tried_again() {
 }
 
 #[test]
-fn without_go_the_error_says_what_to_install() {
+fn without_go_the_error_names_what_to_install() {
     let folder = TempDir::new().expect("a folder");
     let mut build = build(&folder, WORKING_GO);
     build.go = OsString::from(folder.path().join("no-such-go"));

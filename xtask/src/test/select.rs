@@ -42,7 +42,7 @@ impl Selection {
     }
 
     /// Describes the selection for messages.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let only = self.only.as_ref().map(|only| format!("--only {only}"));
         let shard = self.shard.map(|Shard { index, count }| format!("--shard {}/{count}", index + 1));
         only.into_iter().chain(shard).collect::<Vec<_>>().join(" ")
@@ -94,7 +94,7 @@ mod tests {
             assert_eq!(parts.iter().filter(|part| part.has("rules", &test)).count(), 1, "{test}");
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
-        assert_eq!(parts[1].told(), "--shard 2/3");
+        assert_eq!(parts[1].description(), "--shard 2/3");
         // Value from the FNV reference: a test must belong to the same part on every machine.
         assert_eq!(Shard::hash("foobar"), 0x8594_4171_f739_67e8);
     }

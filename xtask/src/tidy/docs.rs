@@ -112,8 +112,8 @@ const UNMARKED: &str = "nothing right behind it says which test runs it, or why 
 /// Returns the error if `marker` is not a valid marker. A marker names the test that runs the commands, or the reason why no
 /// test runs them. The test must be one of `known`.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
-    let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
-    match (said(RUN_BY), said(NOT_RUN)) {
+    let text_after = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
+    match (text_after(RUN_BY), text_after(NOT_RUN)) {
         (Some(test), _) if known.contains_key(test) => None,
         (Some(test), _) => Some(format!("{test} is no test")),
         (None, Some(why)) if !why.is_empty() => None,

@@ -24,11 +24,11 @@ pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
     }
     let unknown = own.keys().filter(|reason| !defined.contains_key(*reason));
     places.extend(unknown.map(|reason| format!("{DOCUMENT}: {reason} is told nowhere")));
-    let is_said = |reason: &str| {
+    let is_emitted = |reason: &str| {
         let word = format!("\"{reason}\"");
         OF_SLICES.iter().flat_map(|folder| tree.sources(folder)).any(|file| file.uncommented.contains(&word))
     };
-    places.extend(of_slices.keys().filter(|it| !is_said(it)).map(|it| format!("{DOCUMENT}: {it} is told nowhere")));
+    places.extend(of_slices.keys().filter(|it| !is_emitted(it)).map(|it| format!("{DOCUMENT}: {it} is told nowhere")));
     places
 }
 

@@ -154,7 +154,7 @@ fn a_queue_without_a_named_limit_is_found() {
 }
 
 #[test]
-fn a_limit_outside_limits_rs_is_found_unless_a_mark_says_why_it_is_none() {
+fn a_limit_outside_limits_rs_is_found_unless_a_mark_explains_it() {
     let tree = tree(&[
         ("core/src/limits.rs", "pub const FEW: usize = 1;\n"),
         ("core/src/a.rs", "/// Most.\nconst MOST: usize = 1;\nconst NAME: &str = \"a\";\n"),

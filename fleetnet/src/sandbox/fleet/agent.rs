@@ -93,7 +93,7 @@ async fn keep(
         let Some(Ended::Failed(why)) = ended.await else { return };
         failures.note(format!("{name} ended by itself: {why}"));
         let (agent, state) = (name.clone(), AgentState::Failed);
-        stage.tell(Event::Agent { agent, state, why: Some(why) }).await;
+        stage.emit(Event::Agent { agent, state, why: Some(why) }).await;
         sleep(RESTART).await;
         let (state, why) = match start() {
             Ok(successor) => {
@@ -102,7 +102,7 @@ async fn keep(
             }
             Err(error) => (AgentState::Failed, Some(format!("{error:#}"))),
         };
-        stage.tell(Event::Agent { agent: name.clone(), state, why }).await;
+        stage.emit(Event::Agent { agent: name.clone(), state, why }).await;
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     /// Waits until the Lease is held by another holder than `other`. Returns the name of the Lease.
-    async fn held_by_another_than(leases: &Api<Lease>, other: &str) -> anyhow::Result<String> {
+    async fn lease_of_other_holder(leases: &Api<Lease>, other: &str) -> anyhow::Result<String> {
         loop {
             if let Some((lease, holder)) = holder(leases).await?
                 && holder != other
@@ -142,7 +142,7 @@ mod tests {
             let now = clock.clone();
             let options = memkube::Options::new(Arc::new(move || to_jiff(now.now())), 1);
             let server = sim::Server::start("hub", options).await?;
-            let (stage, mut told) = Stage::recorded();
+            let (stage, mut events) = Stage::recorded();
             let failures = Failures::default();
             let cluster = Arc::new(server.cluster("hub", "hub-agent"));
             let start = move || {
@@ -151,17 +151,19 @@ mod tests {
             };
             let agent = Agent::keep(start, stage, failures.clone())?;
             let leases: Api<Lease> = Api::namespaced(server.admin(), FLEET_SYSTEM);
-            let lease = held_by_another_than(&leases, "").await?;
+            let lease = lease_of_other_holder(&leases, "").await?;
 
             let robbed = serde_json::json!({"spec": {"holderIdentity": "somebody"}});
             leases.patch(&lease, &PatchParams::default(), &Patch::Merge(robbed)).await?;
 
             for expected in [AgentState::Failed, AgentState::Restarted] {
-                let Some(Event::Agent { agent, state, .. }) = told.next().await else { panic!("nothing is told") };
+                let Some(Event::Agent { agent, state, .. }) = events.next().await else {
+                    panic!("no event is emitted")
+                };
                 assert_eq!((agent.as_str(), state), ("hub-agent", expected));
             }
             assert!(failures.all()[0].starts_with("hub-agent ended by itself: leader election failed"), "{failures:?}");
-            held_by_another_than(&leases, "somebody").await?;
+            lease_of_other_holder(&leases, "somebody").await?;
             agent.stop().await;
             Ok(())
         })

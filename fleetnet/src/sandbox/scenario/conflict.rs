@@ -14,22 +14,22 @@ const FIRST: u16 = 50;
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let name = Scenario::Conflict.name();
     let (first, second) = (0, 1);
-    offer(scene, first, 80).await?;
+    export_service(scene, first, 80).await?;
     scene.import(second, SERVICE).await?;
     let mut wrong = scene.all_as_expected(ARRIVAL).await;
     scene
         .step(name, format!("{} exports {SERVICE} with port 80, {} imports it", scene.name(first), scene.name(second)))
         .await;
 
-    offer(scene, second, 81).await?;
-    let refused = Export { conflict: Some(true), ..WELL };
-    scene.expected.exports.insert((second, SERVICE.to_owned()), refused);
+    export_service(scene, second, 81).await?;
+    let conflicted = Export { conflict: Some(true), ..WELL };
+    scene.expected.exports.insert((second, SERVICE.to_owned()), conflicted);
     scene.step(name, format!("{} exports it with port 81", scene.name(second))).await;
     wrong.extend(scene.all_as_expected(ARRIVAL).await);
     if wrong.is_empty() {
-        let told =
+        let text =
             format!("{} has the condition Conflict, {} keeps the Service", scene.name(second), scene.name(first));
-        scene.step(name, told).await;
+        scene.step(name, text).await;
     }
 
     scene.set_port(second, SERVICE, 80).await?;
@@ -42,7 +42,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
-async fn offer(scene: &mut Scene<'_>, member: usize, port: u16) -> anyhow::Result<()> {
+async fn export_service(scene: &mut Scene<'_>, member: usize, port: u16) -> anyhow::Result<()> {
     scene.create_service(member, SERVICE, port).await?;
     scene.create_slice(member, SERVICE, "shop-1", vec![address(member, FIRST)]).await?;
     scene.export(member, SERVICE).await

@@ -29,8 +29,8 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     }
     let kept = scene.watches.look(World::imports) == before;
     if kept {
-        let told = format!("{CHANGES} changes were made in {DOWN:?}; none arrived, and all imports stay as they were");
-        scene.step(name, told).await;
+        let text = format!("{CHANGES} changes were made in {DOWN:?}; none arrived, and all imports stay as they were");
+        scene.step(name, text).await;
     } else {
         wrong.push("imports changed while the hub was down".to_owned());
     }
@@ -39,8 +39,8 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let begun = Instant::now();
     wrong.extend(scene.all_as_expected(SET_UP).await);
     if wrong.is_empty() {
-        let told = format!("all changes are everywhere {:.0} ms later", milliseconds(begun.elapsed()));
-        scene.step(name, told).await;
+        let text = format!("all changes are everywhere {:.0} ms later", milliseconds(begun.elapsed()));
+        scene.step(name, text).await;
     }
     scene.watches.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
     Ok(wrong)

@@ -48,10 +48,10 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     }
     if wrong.is_empty() {
         let (made, took) = (milliseconds(made), milliseconds(took));
-        let told = format!(
+        let text = format!(
             "{changes} changes in {made:.0} ms are all everywhere after {took:.0} ms, for {cost} writes of {most} one by one"
         );
-        scene.step(name, told).await;
+        scene.step(name, text).await;
     }
     Ok(wrong)
 }

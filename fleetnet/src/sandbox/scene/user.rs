@@ -73,7 +73,7 @@ impl User {
 }
 
 /// Returns an error as a sentence. For an error response of a server, returns only the message.
-pub(super) fn told(error: &anyhow::Error) -> String {
+pub(super) fn describe_error(error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.clone(),
         _ => format!("{error:#}"),

@@ -1,6 +1,6 @@
 //! View for machines: one JSON object per line.
 
-use super::Told;
+use super::TimedEvent;
 use crate::sandbox::event::Event;
 use chrono::SecondsFormat;
 use serde::Serialize;
@@ -13,9 +13,9 @@ struct Line<'a> {
 }
 
 /// Returns an event with its time as one line of JSON, without a newline.
-pub(super) fn line(told: &Told) -> String {
-    let at = told.at.to_rfc3339_opts(SecondsFormat::Millis, false);
-    serde_json::to_string(&Line { at, event: &told.event })
+pub(super) fn line(timed: &TimedEvent) -> String {
+    let at = timed.at.to_rfc3339_opts(SecondsFormat::Millis, false);
+    serde_json::to_string(&Line { at, event: &timed.event })
         .expect("events are of strings, numbers and lists of these, and so are JSON")
 }
 

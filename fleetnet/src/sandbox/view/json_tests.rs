@@ -11,11 +11,11 @@ const DESCRIPTION: &str = include_str!("../../../../docs/sandbox.md");
 
 fn shown(event: Event) -> Value {
     let at: DateTime<Local> = DateTime::parse_from_rfc3339("2026-03-01T10:00:00.25Z").unwrap().into();
-    let line = line(&Told { at, event });
+    let line = line(&TimedEvent { at, event });
     assert!(!line.contains('\n'));
     let mut value: Value = serde_json::from_str(&line).unwrap();
-    let told = value.as_object_mut().unwrap().remove("at").unwrap();
-    assert_eq!(DateTime::parse_from_rfc3339(told.as_str().unwrap()).unwrap(), at);
+    let at_text = value.as_object_mut().unwrap().remove("at").unwrap();
+    assert_eq!(DateTime::parse_from_rfc3339(at_text.as_str().unwrap()).unwrap(), at);
     value
 }
 

@@ -1,7 +1,7 @@
 //! View for people without a terminal: one line for each event with new information.
 
 use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
-use crate::sandbox::observe::told;
+use crate::sandbox::observe::export_state;
 use chrono::{DateTime, Local};
 
 /// Expected cost of a change, as text.
@@ -31,7 +31,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
             };
             format!("{agent} {state}{}", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
         }
-        Event::Export { cluster, service, export } => format!("export {service} of {cluster} {}", told(export)),
+        Event::Export { cluster, service, export } => format!("export {service} of {cluster} {}", export_state(export)),
         Event::Import { cluster, service, import } => format!("import {service} in {cluster} {}", imported(import)),
         Event::Gone { what, cluster, service } => format!("{what} {service} of {cluster} was deleted"),
         Event::Arrival { .. } => return None,

@@ -133,10 +133,10 @@ fn exports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), export) in &state.exports {
         let well = *export == Export { valid: Some(true), conflict: Some(false) };
-        let told = crate::sandbox::observe::told(export);
-        alike.entry((service, told)).or_insert((well, Vec::new())).1.push(cluster);
+        let description = crate::sandbox::observe::export_state(export);
+        alike.entry((service, description)).or_insert((well, Vec::new())).1.push(cluster);
     }
-    Part { lines: headed("EXPORTS", told_together(alike, "of")), headed: true, newest_last: false, rank: Rank::Exports }
+    Part { lines: headed("EXPORTS", grouped(alike, "of")), headed: true, newest_last: false, rank: Rank::Exports }
 }
 
 /// Returns the part about imports: a line for each Service and state of its imports. Clusters with the same state share a line.
@@ -144,24 +144,24 @@ fn imports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), import) in &state.imports {
         let from: Vec<&str> = import.from.iter().map(String::as_str).collect();
-        let told = lines::imported_from(import, &clusters(&from));
+        let description = lines::imported_from(import, &clusters(&from));
         let well = import.valid && import.slices > 0;
-        alike.entry((service, told)).or_insert((well, Vec::new())).1.push(cluster);
+        alike.entry((service, description)).or_insert((well, Vec::new())).1.push(cluster);
     }
-    Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
+    Part { lines: headed("IMPORTS", grouped(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
 /// Clusters that have the same state of a Service, to describe them on one line. The key is the Service and the state in words.
 /// The bool is true for a good state, and the list has the names of the clusters.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
-fn told_together(alike: Alike<'_>, word: &str) -> Lines {
+fn grouped(alike: Alike<'_>, word: &str) -> Lines {
     // Sort problems first, so that they are not cut when room is scarce.
     let mut all: Vec<_> = alike.into_iter().collect();
     all.sort_by_key(|(_, (well, _))| *well);
-    let line = |((service, told), (well, members)): ((&str, String), (bool, Vec<&str>))| {
+    let line = |((service, description), (well, members)): ((&str, String), (bool, Vec<&str>))| {
         let look = if well { Look::Good } else { Look::Bad };
-        (look, format!("{service} {word} {} {told}", clusters(&members)))
+        (look, format!("{service} {word} {} {description}", clusters(&members)))
     };
     all.into_iter().map(line).collect()
 }

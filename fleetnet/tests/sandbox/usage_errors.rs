@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
 /// Runs the sandbox with options that it must reject: one line on standard error that contains `named`, and exit code 2.
-fn refuses(arguments: &[&str], named: &str) {
+fn rejects(arguments: &[&str], named: &str) {
     let output = run(arguments);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
@@ -19,17 +19,17 @@ fn refuses(arguments: &[&str], named: &str) {
 
 #[test]
 fn an_impossible_option_is_rejected_on_one_line() {
-    refuses(&["--members", "0"], "--members");
-    refuses(&["--members", "10000"], "--members");
-    refuses(&["--scenario", "flood"], "hub-down, agent-killed, conflict, slice-storm");
-    refuses(&["--scenario", "conflict", "--members", "1"], "at least 2");
-    refuses(&["--port", "8001"], "--kubeconfigs");
-    refuses(&["--changes-per-second", "-1"], "--changes-per-second");
-    refuses(&["--once", "--changes", "-1"], "--changes");
-    refuses(&["--changes", "5"], "--once");
-    refuses(&["--once", "--scenario", "conflict", "--changes", "5"], "--scenario");
-    refuses(&["--kubeconfigs", ""], "--kubeconfigs");
-    refuses(&["--kubeconfigs", "a\nb/c"], "control characters");
+    rejects(&["--members", "0"], "--members");
+    rejects(&["--members", "10000"], "--members");
+    rejects(&["--scenario", "flood"], "hub-down, agent-killed, conflict, slice-storm");
+    rejects(&["--scenario", "conflict", "--members", "1"], "at least 2");
+    rejects(&["--port", "8001"], "--kubeconfigs");
+    rejects(&["--changes-per-second", "-1"], "--changes-per-second");
+    rejects(&["--once", "--changes", "-1"], "--changes");
+    rejects(&["--changes", "5"], "--once");
+    rejects(&["--once", "--scenario", "conflict", "--changes", "5"], "--scenario");
+    rejects(&["--kubeconfigs", ""], "--kubeconfigs");
+    rejects(&["--kubeconfigs", "a\nb/c"], "control characters");
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_folder_that_cannot_be_written_is_rejected_and_nothing_is_left() {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("file");
     std::fs::write(&file, "").unwrap();
-    refuses(&["--kubeconfigs", file.to_str().unwrap()], "cannot make this folder");
-    refuses(&["--kubeconfigs", file.join("below").to_str().unwrap()], "cannot make this folder");
-    refuses(&["--kubeconfigs", scratch.path().join("no/parent").to_str().unwrap()], "cannot make this folder");
+    rejects(&["--kubeconfigs", file.to_str().unwrap()], "cannot make this folder");
+    rejects(&["--kubeconfigs", file.join("below").to_str().unwrap()], "cannot make this folder");
+    rejects(&["--kubeconfigs", scratch.path().join("no/parent").to_str().unwrap()], "cannot make this folder");
     assert_eq!(names(scratch.path()), ["file"]);
 }
 
@@ -67,7 +67,7 @@ fn a_folder_that_cannot_be_written_is_rejected_and_nothing_is_left() {
 fn a_kubeconfig_that_is_there_already_is_not_touched() {
     let scratch = tempfile::tempdir().unwrap();
     std::fs::write(scratch.path().join("member-2.kubeconfig"), "mine").unwrap();
-    refuses(&["--kubeconfigs", scratch.path().to_str().unwrap()], "member-2.kubeconfig already exists");
+    rejects(&["--kubeconfigs", scratch.path().to_str().unwrap()], "member-2.kubeconfig already exists");
     assert_eq!(names(scratch.path()), ["member-2.kubeconfig"]);
     assert_eq!(std::fs::read_to_string(scratch.path().join("member-2.kubeconfig")).unwrap(), "mine");
 }
@@ -78,6 +78,6 @@ fn a_port_that_is_taken_is_rejected_and_nothing_is_left() {
     let port = taken.local_addr().unwrap().port().to_string();
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("configs");
-    refuses(&["--kubeconfigs", folder.to_str().unwrap(), "--port", &port], &format!("127.0.0.1:{port}"));
+    rejects(&["--kubeconfigs", folder.to_str().unwrap(), "--port", &port], &format!("127.0.0.1:{port}"));
     assert_eq!(names(scratch.path()), Vec::<String>::new());
 }
