@@ -1,7 +1,8 @@
 //! Admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, with the same content on every listen address.
 //!
 //! Every client in the pod network can connect, without authentication. A probe must get its response even if other clients open
-//! many connections. So the server accepts every connection, and at a limit closes an older one ([`Connections`]).
+//! many connections. So the server accepts every connection, but above a limit each new connection closes an older one
+//! ([`Connections`]).
 
 use std::{
     collections::BTreeMap,

@@ -96,8 +96,8 @@ mod tests {
         assert!(late <= Duration::from_secs(300) && late >= Duration::from_secs(225));
     }
 
-    /// Returns a strategy for numbers of failures in a row. Most of these numbers are so low that one more failure lengthens the
-    /// wait.
+    /// Returns a proptest strategy that generates numbers of failures in a row. Most of these numbers are so low that one more
+    /// failure lengthens the wait.
     fn failures() -> impl Strategy<Value = u32> {
         prop_oneof![3 => 0_u32..14, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }

@@ -79,10 +79,9 @@ impl Clock {
         Self(Arc::new(Inner { origin: Instant::now(), offset: AtomicI64::new(start.0), next_rebase: None }))
     }
 
-    /// Moves a virtual clock, forwards or backwards, by this many microseconds.
+    /// Moves a virtual clock, forwards or backwards, by this many microseconds. Simulates somebody who sets the system clock.
     ///
-    /// Has the same effect as somebody who sets the system clock: [`Clock::system`] follows such a change within
-    /// [`CLOCK_REBASE_SECONDS`]. Tokio's clock does not change.
+    /// Tokio's clock does not change. A clock of [`Clock::system`] shows such a change within [`CLOCK_REBASE_SECONDS`].
     pub fn set_by(&self, microseconds: i64) {
         self.0.offset.fetch_add(microseconds, Ordering::Relaxed);
     }

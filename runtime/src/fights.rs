@@ -70,9 +70,11 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Returns the summary of a write to an object that the agent knows in the state `present`.
+    /// Returns the summary of a write to an object that the agent knows in the state `present`. `timeless` is the hash of the
+    /// write's content without timestamps.
     ///
-    /// The hash covers the object's UID. So if the object was created again, the same change counts as new and not as a repair.
+    /// The summary depends on the object's UID. So if the object was created again, the same change counts as new and not as a
+    /// repair.
     pub(crate) fn by(verb: &Verb, timeless: u64, present: &State) -> Self {
         let content = match verb {
             Verb::Create { .. } => timeless,

@@ -264,7 +264,8 @@ impl Fixture {
         }
     }
 
-    /// Responds with this revision to the request before a resumed watch, which checks that the server is not behind the watch.
+    /// Responds with `revision` to the check that a watch makes before it resumes. The check compares the server's revision with
+    /// the watch's version.
     async fn check_finds(&mut self, revision: u64) {
         let request = self.next_request().await;
         assert_eq!(request.query, "limit=1", "most recent, so without a resourceVersion");

@@ -23,8 +23,8 @@ struct Metadata {
     labels: Value,
 }
 
-/// Returns 0 if the owned fields contain only what the agents write for the content `of`. Otherwise returns a hash of these
-/// fields.
+/// Returns 0 if the fields that the agents own have only values that the agents write for the content `of`. Otherwise returns a
+/// hash of these fields.
 pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
     // fault P11.3: leave_out_empty(&mut endpoints) ~>

@@ -139,7 +139,7 @@ records!(
 );
 
 impl Field<RawReference> {
-    /// False if the field `namespacedName` disagrees with the fields `namespace` and `name`.
+    /// False if `namespacedName` names another object than the fields `namespace` and `name`.
     pub(super) fn is_named_once(&self) -> bool {
         let Self::Value(raw) = self else { return true };
         is_named_once(&raw.namespace, &raw.name, &raw.namespaced_name)
@@ -147,7 +147,7 @@ impl Field<RawReference> {
 }
 
 impl Field<RawOwnerService> {
-    /// False if the field `namespacedName` disagrees with the fields `namespace` and `name`.
+    /// False if `namespacedName` names another object than the fields `namespace` and `name`.
     pub(super) fn is_named_once(&self) -> bool {
         let Self::Value(raw) = self else { return true };
         is_named_once(&raw.namespace, &raw.name, &raw.namespaced_name)
