@@ -29,7 +29,6 @@ pub struct PathEntry {
 /// Key of [`Audit::counts`]. Requests with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// Name of the user.
     pub user: Arc<str>,
     pub verb: Verb,
     /// Resource and group, for example `services` or `leases.coordination.k8s.io`. A subresource follows after a slash.

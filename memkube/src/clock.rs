@@ -19,7 +19,6 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// Returns a clock whose time is `began` at this call.
     #[must_use]
     pub fn starting_at(began: Timestamp) -> Self {
         Self { began, origin: Instant::now() }

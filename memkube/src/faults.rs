@@ -82,7 +82,6 @@ pub enum Answer {
 /// - Writes always apply to the newest state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// The newest state.
     #[default]
     Newest,
     /// State at this resourceVersion. If the event log starts later, the oldest state in the event log.
@@ -98,7 +97,6 @@ pub struct WatchedEvent {
     pub kind: ChangeKind,
     /// Namespace of the object. Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name of the object.
     pub name: Arc<str>,
     /// resourceVersion of the change.
     pub revision: u64,

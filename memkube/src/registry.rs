@@ -108,28 +108,24 @@ impl Definition {
         }
     }
 
-    /// Sets the short names.
     #[must_use]
     pub fn short(mut self, names: &[&str]) -> Self {
         self.short_names = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// Sets the categories.
     #[must_use]
     pub fn in_categories(mut self, names: &[&str]) -> Self {
         self.categories = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// Sets the subresources.
     #[must_use]
     pub fn with(mut self, subresources: &[Subresource]) -> Self {
         self.subresources = subresources.to_vec();
         self
     }
 
-    /// Sets the supported verbs.
     #[must_use]
     pub fn only(mut self, verbs: &[Verb]) -> Self {
         self.verbs = verbs.to_vec();

@@ -96,7 +96,6 @@ pub(crate) struct State {
     pub(crate) registry: Registry,
     pub(crate) random: Random,
     pub(crate) ledger: Ledger,
-    /// Number of open watches.
     pub(crate) watches: usize,
     /// See [`Options::garbage_collector`].
     pub(crate) collects_garbage: bool,
@@ -192,7 +191,6 @@ impl MemKube {
         self.0.state.lock().store.compact();
     }
 
-    /// Returns the number of open watches.
     #[must_use]
     pub fn open_watches(&self) -> usize {
         self.0.state.lock().watches

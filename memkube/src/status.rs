@@ -150,7 +150,6 @@ pub struct Named<'a> {
     pub group: &'a str,
     /// Plural name or kind.
     pub kind: &'a str,
-    /// Name of the object.
     pub name: &'a str,
 }
 

@@ -109,7 +109,6 @@ pub enum ChangeKind {
 /// Change of an object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// resourceVersion of the change.
     pub revision: u64,
     pub kind: ChangeKind,
     /// State before the change. `None` for a new object.

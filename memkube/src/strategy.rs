@@ -42,13 +42,11 @@ use std::collections::BTreeMap;
 /// Context of a call: the request and the state of the server.
 #[allow(missing_debug_implementations, reason = "it is made for one call")]
 pub struct Context<'a> {
-    /// Definition of the resource.
     pub definition: &'a Definition,
     /// Version of the request. Objects have the form of this version.
     pub version: &'a str,
     /// All stored objects.
     pub store: &'a Store,
-    /// User of the request.
     pub user: &'a User,
     pub now: Timestamp,
     /// Random numbers from the server's seed.
@@ -177,7 +175,6 @@ pub trait Strategy: Send + 'static {
         Ok(())
     }
 
-    /// Validates a new object.
     fn validate(&self, context: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
         let _ = (context, object);
         Vec::new()
@@ -189,7 +186,6 @@ pub trait Strategy: Send + 'static {
         self.validate(context, object)
     }
 
-    /// Validates an update of the status.
     fn validate_status_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
         self.validate_update(context, object, old)
     }

@@ -109,7 +109,6 @@ impl ControlPlane {
         Ok(started)
     }
 
-    /// Returns the control plane's name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -153,12 +152,10 @@ impl ControlPlane {
         self.access.first().context("the first user is the admin")?.write_kubeconfig(&self.folder)
     }
 
-    /// Returns a kubeconfig file for `user`.
     pub async fn kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
         self.access(user).await?.write_kubeconfig(&self.folder)
     }
 
-    /// Returns a file with the bearer token of `user`.
     pub async fn token_file(&self, user: &str) -> anyhow::Result<PathBuf> {
         self.access(user).await?.write_token(&self.folder)
     }

@@ -107,7 +107,6 @@ pub struct Member {
 
 /// Running fleet, with a namespace for its users.
 pub struct Environment<B> {
-    /// Backend that runs the fleet.
     pub backend: B,
     /// Namespace of the users, in every cluster.
     pub namespace: String,

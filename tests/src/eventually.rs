@@ -20,7 +20,6 @@ use tokio::time::Instant;
 /// Annotation of the bookmark that ends the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// Deadline of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     at: Instant,
@@ -35,7 +34,6 @@ impl Deadline {
         Self::after(EVENTUALLY)
     }
 
-    /// Returns a deadline after this duration.
     #[must_use]
     #[track_caller]
     pub fn after(after: Duration) -> Self {
@@ -78,12 +76,10 @@ pub async fn object<K: Shown>(
     found.into_values().next().context("the condition holds for an object that is there")
 }
 
-/// Waits until an object exists.
 pub async fn exists<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<K> {
     object(api, name, &format!("{name} to be there"), |_| true).await
 }
 
-/// Waits until an object does not exist.
 pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
     objects(api, &named(name), &format!("{name} to be gone"), BTreeMap::is_empty).await.map(drop)
 }

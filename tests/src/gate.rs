@@ -51,7 +51,6 @@ impl GateProxy {
         Ok(Self { server_url, state, task })
     }
 
-    /// Changes the state of the gate.
     pub fn set_state(&self, state: Gate) {
         self.state.send_replace(state);
     }

@@ -107,7 +107,6 @@ impl Process {
         }
     }
 
-    /// Returns the name of the process in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

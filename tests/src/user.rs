@@ -76,7 +76,6 @@ impl User {
         self.create(slice).await
     }
 
-    /// Replaces the endpoints of a slice.
     pub async fn set_endpoints(&self, slice: &str, addresses: &[&str]) -> anyhow::Result<()> {
         self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
     }

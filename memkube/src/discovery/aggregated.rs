@@ -58,7 +58,8 @@ fn group(group: &Group) -> Value {
 
 fn resource(definition: &Definition, version: &str) -> Value {
     let Definition { group, kind, plural, singular, short_names, categories, .. } = definition;
-    // The `responseKind` of a built-in kind has neither group nor version: clients take them from the enclosing list.
+    // As in kube-apiserver, the `responseKind` of a built-in kind has no group and no version. Clients know both from the group
+    // that contains the resource.
     let response_kind = match definition.custom {
         true => json!({"group": group, "version": version, "kind": kind}),
         false => json!({"group": "", "version": "", "kind": kind}),

@@ -12,7 +12,6 @@ pub(super) struct Group {
     pub(super) versions: Vec<GroupVersion>,
 }
 
-/// A version of a group with its resources.
 pub(super) struct GroupVersion {
     pub(super) name: String,
     pub(super) resources: Vec<Arc<Definition>>,

@@ -113,7 +113,6 @@ fn qualified_rule() -> &'static str {
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 }
 
-/// Returns the errors of the value of a label.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();

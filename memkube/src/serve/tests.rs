@@ -129,7 +129,7 @@ fn listener(address: SocketAddr) -> Option<u64> {
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // Column 4 of the file is the state (0A is LISTEN), and column 10 is the inode.
+    // In a line of `/proc/net/tcp`, column 2 is the address, column 4 the state (0A is LISTEN), and column 10 the inode.
     sockets.filter(|socket| socket[1] == local && socket[3] == "0A").find_map(|socket| socket[9].parse().ok())
 }
 

@@ -40,7 +40,6 @@ impl Users {
         self.tokens.get(user).map(String::as_str)
     }
 
-    /// Returns the user of a request.
     pub(super) fn authenticate<B>(&self, request: &Request<B>) -> Result<User, Status> {
         let given = request.headers().get(AUTHORIZATION);
         if given.is_none() && PUBLIC.contains(&request.uri().path()) {

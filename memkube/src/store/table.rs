@@ -37,7 +37,6 @@ impl Ended {
     }
 }
 
-/// Limits of an event log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogLimits {
     pub(super) changes: usize,

@@ -11,7 +11,6 @@ use std::sync::Arc;
 /// Finalizers of the garbage collector, which have no domain.
 const OF_THE_COLLECTOR: [&str; 2] = ["orphan", "foregroundDeletion"];
 
-/// One version of a custom resource.
 #[derive(Clone, Debug)]
 pub(super) struct CustomVersion {
     pub(super) name: String,
@@ -25,7 +24,6 @@ pub(super) struct CustomVersion {
     pub(super) deprecation: Option<String>,
 }
 
-/// Strategy of one custom resource.
 #[derive(Debug)]
 pub(super) struct CustomResource {
     pub(super) versions: Vec<CustomVersion>,

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Strategy of CustomResourceDefinitions.
 #[derive(Debug, Default)]
 pub(super) struct CustomResourceDefinition {
     /// Resources whose schema has changed since their creation. Stored objects of these resources may be in the form of an

@@ -26,7 +26,6 @@ const SELECTABLE: [&str; 11] = [
     "type",
 ];
 
-/// Strategy of Events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// Events of `v1`.

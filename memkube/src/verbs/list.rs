@@ -105,7 +105,6 @@ impl Work<'_> {
         }
     }
 
-    /// Encodes a list of objects.
     pub(super) fn listed(&self, metadata: &Object, items: &[Arc<Stored>]) -> Result<Vec<Bytes>, Status> {
         let encoder = self.encoder()?;
         let registered = self.state.registry.get(&self.request.resource());

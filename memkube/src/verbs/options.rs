@@ -15,7 +15,6 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
-/// Options of create, replace and patch.
 pub(super) struct WriteOptions {
     pub(super) dry_run: bool,
     pub(super) field_validation: FieldValidation,
@@ -75,7 +74,6 @@ pub(super) enum Wanted {
     Exactly(u64),
 }
 
-/// Options of list and watch.
 #[derive(Clone, Debug)]
 pub(super) struct ListOptions {
     pub(super) wanted: Wanted,

@@ -90,7 +90,8 @@ impl Work<'_> {
     fn complete_type(&self, patch: &Patch, object: &mut Object) {
         let definition = &self.request.definition;
         object.entry("kind").or_insert_with(|| definition.kind.as_str().into());
-        // A strategic merge patch is applied to an object that has `apiVersion` with the request's version.
+        // The patch was applied to an object that already had `apiVersion`, so only a patch that removes the field can make it
+        // absent.
         if matches!(patch, Patch::Strategic(_)) {
             object.entry("apiVersion").or_insert_with(|| definition.api_version(self.request.version()).into());
         }

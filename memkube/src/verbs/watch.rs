@@ -126,8 +126,8 @@ impl Watch {
                     return Some((Ok(chunk), self));
                 }
                 Some(Step::Wait(duration)) => {
-                    // A time beyond the range of `Instant` is after the deadline. So wait until the deadline, at which the
-                    // watch ends.
+                    // If the end of the wait is too late for an `Instant`, it is after the deadline. Then wait until the
+                    // deadline, at which the watch ends.
                     let until = Instant::now().checked_add(duration).unwrap_or(self.deadline);
                     self.steps.push_front(Step::WaitUntil(until));
                 }
@@ -241,8 +241,7 @@ impl Watch {
         let server = self.server.clone();
         let state = server.0.state.lock();
         let ended = self.ended.get().is_some();
-        // If the watched resource was removed, a resource that is now registered under its name is another one. Do not use the
-        // strategy of that other resource.
+        // If the watched resource was removed, another resource may have its name now. Do not use the strategy of that resource.
         let registered = state.registry.get(&self.resource).filter(|_| !ended);
         if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);
@@ -291,7 +290,7 @@ impl Watch {
         if more {
             return Read::Some;
         }
-        // The changes after the last change in the log are of other kinds, so skip their revisions.
+        // The log has no later changes of this kind, so continue after the last change of any kind.
         self.cursor = self.cursor.max(state.store.revision());
         if over { Read::AllThereWillBe } else { Read::All }
     }

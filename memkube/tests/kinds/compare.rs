@@ -12,7 +12,6 @@ const OWN: [&str; 8] =
 pub(crate) struct Expected {
     /// Expected status code; 0 if the file contains no expected response.
     code: u16,
-    /// Reason of an error.
     reason: String,
     /// Message of an error without causes.
     message: String,

@@ -199,7 +199,7 @@ async fn access_is_reviewed_for_verbs_that_no_request_has() {
         ("reader", "get", true),
         ("reader", "*", false),
         ("all", "*", true),
-        // The policy decides only about verbs of requests. No request has the verb `impersonate`, so the policy denies it.
+        // This policy allows the user `all` every verb in [`Verb`]. `impersonate` is not in [`Verb`], so by default it is denied.
         ("all", "impersonate", false),
     ] {
         let attributes = json!({"verb": verb, "resource": "users"});

@@ -126,7 +126,6 @@ impl Server {
     }
 }
 
-/// An open watch.
 pub(crate) struct Watch {
     body: Body,
     read: Vec<u8>,

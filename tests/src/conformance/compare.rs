@@ -24,9 +24,7 @@ pub struct Report {
 pub struct Mark {
     /// Name of the file in `table/` with the case, without extension.
     pub theme: String,
-    /// Title of the case.
     pub title: String,
-    /// Namespace of the case.
     pub namespace: String,
     /// Number of the call in the case, from 1.
     pub step: usize,

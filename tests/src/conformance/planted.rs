@@ -16,7 +16,6 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Fault that the tests plant, to check that the cases in `table/` detect it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedFault {
-    /// Description of the fault.
     pub name: &'static str,
     /// File in `table/` that should detect the fault. The cases of this file run first.
     pub theme: &'static str,

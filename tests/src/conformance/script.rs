@@ -53,7 +53,6 @@ pub struct Difference {
     pub code: Option<u16>,
 }
 
-/// Action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Sends a request with one response.

@@ -42,7 +42,7 @@ pub struct Cluster {
     pub control_plane: &'static ControlPlane,
     /// Namespace in the cluster that no other test uses.
     pub namespace: String,
-    // Must be the last field. Rust drops the fields in order, so the next test gets the cluster only after the other fields are
+    // Must be the last field: Rust drops the fields in order. So the next test gets the cluster only after all other fields are
     // dropped.
     turn: Turn,
 }

@@ -26,7 +26,6 @@ pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)
 }
 
-/// Returns the objects in a manifest.
 pub fn objects(manifest: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let documents = manifest.split("\n---\n");
     documents.map(|document| serde_saphyr::from_str(document).with_context(|| document.to_owned())).collect()

@@ -65,8 +65,7 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
         assert_eq!((reason, message), ("WritesUndone", &*expected));
         assert_eq!(importer.sees_event("MultiClusterService", "WritesUndone", &expected).await?, 1);
 
-        // The test makes no more changes. A minute after its last repair, the agent repairs the slice again, and the slice
-        // keeps this content.
+        // The test makes no more changes. So the agent's next repair, a minute after its last one, stays.
         let repaired = |slice: &EndpointSlice| !has_hints(slice);
         eventually::object(&slices, &name, "the hints to be gone", repaired).await.map(drop)
     })

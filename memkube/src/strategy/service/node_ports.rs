@@ -157,7 +157,6 @@ pub(super) fn same(object: &Object, old: &Object) -> bool {
     numbers(object) == numbers(old)
 }
 
-/// Removes all node ports.
 pub(super) fn clear(object: &mut Object) {
     let ports = spec_mut(object).get_mut("ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {

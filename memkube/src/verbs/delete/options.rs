@@ -10,7 +10,6 @@ use crate::wire::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Options of a delete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,

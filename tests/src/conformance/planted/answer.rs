@@ -13,7 +13,6 @@ use std::task::{Context, Poll};
 
 /// Part of memkube's response that a fault can change.
 pub(super) struct Answered {
-    /// Method of the request.
     method: Method,
     headers: HeaderMap,
     /// Whole body of the response, or one event of a watch.

@@ -4,7 +4,6 @@ use memkube::Call;
 use memkube::faults::{Fate, Fault, Faults, State, WatchFaults, WatchedEvent};
 use memkube::store::ChangeKind;
 
-/// Fault in reads or watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchFault {
     /// Watches omit deletions.

@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use tokio::time::sleep;
 
-/// Names of the Leases of a member agent with all parts.
+/// Names of all Leases of a member agent that runs all controllers.
 const LEASES: [&str; 5] = [
     "2bf2b407.hub.networking.fleet.azure.com",
     "2bf2b407.mcs.hub.networking.fleet.azure.com",

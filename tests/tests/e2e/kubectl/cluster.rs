@@ -22,7 +22,6 @@ pub(crate) struct Cluster {
     pub(crate) server: MemKube,
     https: Https,
     kubectl: Kubectl,
-    /// Folder with the kubeconfig.
     _folder: TempDir,
 }
 
