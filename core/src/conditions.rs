@@ -12,8 +12,8 @@ use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Condition type `Valid`.
 ///
-/// - On a ServiceExport: the Service may be exported, and can be.
-/// - On an InternalServiceExport: the cluster may export the Service; absent if the right was never denied.
+/// - On a ServiceExport: the Service can be exported, and its cluster has the right to export it.
+/// - On an InternalServiceExport: the cluster has the right to export the Service; absent if the right was never denied.
 /// - On a MultiClusterService: its ServiceImport was found, and can be used.
 pub const VALID: &str = "Valid";
 /// Condition type `Conflict` of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's

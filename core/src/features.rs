@@ -24,7 +24,7 @@ impl Feature {
         [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::Headless, Self::SessionAffinity];
     /// Features of slices, announced by agents that import slices.
     pub const OF_SLICES: [Self; 3] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails];
-    /// Features of Services, announced by agents that derive Services.
+    /// Features of Services, announced by agents that create derived Services.
     pub const OF_SERVICES: [Self; 2] = [Self::Headless, Self::SessionAffinity];
 
     /// Returns the feature's name in announcements.

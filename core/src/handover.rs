@@ -1,10 +1,9 @@
 //! Handover: make-before-break between two slices of a Service. Endpoints of a Service can move to another slice: Kubernetes
 //! replaces slices if the ports change, and moves endpoints between slices. During the move no endpoint may be missing.
 //!
-//! So an agent removes a slice only after the other slices of the same Service and source are written in the same cluster. If
-//! a server rejects these writes, the old slice stays.
-//! The agents of exporter, hub and importer each apply this rule independently. Only removals wait, and they wait only for
-//! additions, so there is no deadlock.
+//! So an agent removes a slice only after the other slices of the same Service and exporter are written in the same cluster. If
+//! a server rejects these writes, the old slice stays. The agents of exporter, hub and importer each apply this rule
+//! independently. Only removals wait, and they wait only for additions, so there is no deadlock.
 
 use crate::model::{Address, Endpoint, SliceContent};
 use crate::work;

@@ -94,7 +94,8 @@ impl<T: Stored> Table<T> {
         }
     }
 
-    /// Removes the object with this name and UID. If the object with this name has another UID, it was created again and stays.
+    /// Removes and returns the object with this name and UID. If the object with this name has another UID, it was created
+    /// again and stays.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
         let same = self.0.get(name).is_some_and(|present| &*present.meta().uid == uid);
         if same { self.0.remove(name) } else { None }

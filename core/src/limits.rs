@@ -24,8 +24,8 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 /// need this time to write their exports again.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
-/// Maximum number of ports of a Service or slice that the hub accepts. A Service with more ports is not exported, because the
-/// hub agent compares its ports with the ports of all other exports.
+/// Maximum number of ports of a Service or slice that the hub accepts. The limit is needed because the hub agent compares the
+/// ports of all exports of a Service. A Service with more ports is not exported.
 pub const PORTS_MAX: usize = 1_000;
 
 /// Maximum number of endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
@@ -58,8 +58,8 @@ pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
 /// Time that a cluster keeps its id after its agent announced a planned stop: 30 s, longer than a rolling restart.
 pub const RESTART_MICROS: i64 = 30_000_000;
 
-/// Time for which the agent reports that two leaders of one cluster alternate, counted from the last time they did: 60 s,
-/// longer than a few renewals.
+/// Time for which the agent still reports two leaders of one cluster after they last renewed in turn: 60 s, longer than a few
+/// renewals.
 pub const TWO_LEADERS_MICROS: i64 = 60_000_000;
 
 /// Maximum latency that the agent observes, in milliseconds. A longer latency counts as this value, so that averages stay

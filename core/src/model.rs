@@ -279,9 +279,9 @@ pub struct MultiClusterService {
     pub consumer_type: ConsumerType,
     /// True if the user requests an internal load balancer for the derived Service.
     pub internal_load_balancer: bool,
-    /// Value of the label with the name of the ServiceImport.
+    /// Value of the label that contains the name of the ServiceImport; `None` without the label.
     pub import_label: Option<Text>,
-    /// Value of the label with the name of the derived Service.
+    /// Value of the label that contains the name of the derived Service; `None` without the label.
     pub derived_label: Option<Text>,
     /// All conditions, in their order.
     pub conditions: Vec<Condition>,

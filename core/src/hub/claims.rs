@@ -199,8 +199,8 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
-/// Answer to the question: does a Service have exports? `Some` if an export takes part in conflict resolution, or may do so
-/// because the right of its cluster is unknown.
+/// State of the exports of a Service. `Some` means that an export takes part in conflict resolution, or may do so because the
+/// right of its cluster is unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exports {
     Some,

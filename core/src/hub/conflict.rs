@@ -1,9 +1,8 @@
 //! Conflict resolution: merges the accepted exports of a Service into one ServiceImport.
 //!
 //! The export with the oldest port set wins. Another export is accepted too if it has the same port set, and if both Services
-//! are headless or neither is. All other exports are in conflict.
-//! The hub agent stamps the start time of the port set on each export. So the outcome depends only on the objects, not on the
-//! order of events or on restarts.
+//! are headless or neither is. All other exports are in conflict. The hub agent stores the start time of the port set in each
+//! export: the stamp. So the outcome depends only on the objects, not on the order of events or on restarts.
 
 mod outcome;
 
@@ -249,9 +248,9 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
         })
 }
 
-/// True if an update of the ServiceImport would drop a cluster that a Go hub agent accepted. The ServiceImport is the only
-/// record of this acceptance until the export has a stamp. Exports without our finalizer do not count: otherwise a member could
-/// block every update by removing the finalizer and the stamp.
+/// True if an update of the ServiceImport would drop a cluster that a Go hub agent accepted. Until this export has a stamp
+/// (start time of its port set), only the ServiceImport shows that it was accepted. Exports without our finalizer do not count:
+/// otherwise a member could block every update by removing the finalizer and the stamp.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>

@@ -37,8 +37,8 @@ pub(crate) enum Right {
     Unknown,
 }
 
-/// Returns the right of a cluster to export a Service. While the policy of the namespace is unknown, exporters that are
-/// already accepted keep the right.
+/// Returns the right of a cluster to export a Service: granted, denied or unknown. While the policy of the namespace is
+/// unknown, exporters that are already accepted keep the right.
 pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
@@ -51,7 +51,7 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId
     }
 }
 
-/// Returns the right of a cluster to import a Service.
+/// Returns the right of a cluster to import a Service: granted, denied or unknown.
 pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.importers.as_ref(), cluster),

@@ -28,7 +28,7 @@ use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Key of the hub agent: identifies the objects of one plan.
+/// Key of the hub agent. A key names what one plan is for, such as an exported Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// Exported Service: its ServiceImport, the conditions of its exports, and its claims.

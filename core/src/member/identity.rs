@@ -18,7 +18,7 @@ use fleetnet_types::{Timestamp, Uid};
 /// Ownership of this cluster's id, which decides whether the cluster may write to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// This cluster owns the id, or the check is off. This cluster may write to the hub.
+    /// This cluster may write to the hub: it owns the id, or its agent cannot check who owns the id.
     Own,
     /// This cluster owns the id, but its last renewal is too old. This cluster must renew its MemberAgent before it makes
     /// other writes.
@@ -40,7 +40,7 @@ pub enum Ownership {
 pub enum ClusterUid {
     /// The namespace `kube-system` is not read yet.
     NotRead,
-    /// This agent has no right to read the namespace `kube-system`, so the check is off.
+    /// This agent has no right to read the namespace `kube-system`, so it cannot check who owns the id.
     NotReadable,
     Known(Uid),
 }
@@ -77,7 +77,7 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
         ClusterUid::Known(own) => own,
     };
     match &record.owner {
-        // The hub cannot store an owner, so the check is not possible, and this cluster writes without it.
+        // The hub cannot store an owner, so this cluster cannot check who owns the id, and writes without the check.
         None if !record.renewable => Ownership::Own,
         // fault O5.1: Vacant ~> Own
         None => Ownership::Vacant,

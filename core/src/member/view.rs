@@ -60,7 +60,7 @@ pub struct Settings {
     pub takeover_after_micros: i64,
 }
 
-/// Key of the member agent: identifies the objects of one plan.
+/// Key of the member agent. A key names what one plan is for, such as the export of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// Export of the Service with this name.

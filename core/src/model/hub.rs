@@ -27,7 +27,7 @@ pub struct Reference {
 pub struct PortsOffered {
     /// Start time of the port set, on the hub agent's clock.
     pub since: Timestamp,
-    /// Fingerprint of the stamped ports ([`crate::names::ports_fingerprint`]).
+    /// Fingerprint of the ports to which the start time applies ([`crate::names::ports_fingerprint`]).
     pub ports: Text,
 }
 
@@ -80,7 +80,8 @@ pub struct InternalServiceImport {
 pub struct HubSlice {
     pub meta: Meta,
     pub spec: HubSliceSpec,
-    /// Newest generation of the source slice of which a Go agent observed the latency. Always `None` on an EndpointSliceExport.
+    /// Generation of the source slice that a Go agent recorded, because it has observed the latency of this generation. Always
+    /// `None` on an EndpointSliceExport.
     pub observed_generation: Option<i64>,
     /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer edited
     /// it. The agents repair `namespacedName`, because Go agents read it.

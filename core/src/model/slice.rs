@@ -63,6 +63,7 @@ pub struct EndpointSlice {
     /// Examples are a hint, or an endpoint that is not ready. Another writer added the excess, or a webhook changed the
     /// agent's write.
     pub excess: u64,
-    /// Newest generation of the source slice of which the agent observed the latency. Always `None` on a source slice.
+    /// Generation of the source slice in the last write of the agent. The agent has observed the latency of this generation.
+    /// `None` if there is no record, and always on a source slice.
     pub observed_generation: Option<i64>,
 }

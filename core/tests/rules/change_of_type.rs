@@ -265,8 +265,8 @@ fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     claims.filter(|claim| *claim.meta.name.namespace == *namespace).collect()
 }
 
-/// Runs the fleet until it settles, and calls `check` after each step. The previous version's rule for claims replaces the rule
-/// of our hub agent.
+/// Runs the fleet until no step is possible, and calls `check` after each step. The previous version's rule for claims replaces
+/// the rule of our hub agent.
 fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
     for _ in 0..STEPS_MAX {
         world.hub_agent.in_flight.retain(|(write, _)| {

@@ -1,10 +1,10 @@
-//! Tests that conflict resolution depends on the objects alone. The same exports with the same annotations `ports-offered-since`
-//! have the same winner, order of exporters, outcomes and ServiceImport. The order of watch events, duplicate events and restarts
-//! of the hub agent do not matter.
+//! Tests that conflict resolution depends on the objects alone. The same exports with the same annotations
+//! `ports-offered-since` have the same winner, order of exporters, outcomes and ServiceImport. The order of watch events,
+//! duplicate events and restarts of the hub agent do not matter.
 //!
-//! The generator draws the objects in the hub at the start of the hub agent: several exports of one Service and a ServiceImport,
-//! as our hub agent, a Go hub agent or a crash leaves them. It also draws up to three later events. [`classes`] names the
-//! situations that a case covers. The test counts these classes and fails if a class is rare.
+//! Each test case is random. It has the objects in the hub at the start of the hub agent: several exports of one Service and a
+//! ServiceImport, as our hub agent, a Go hub agent or a crash leaves them. It also has up to three later events. The test
+//! counts the situations that its cases cover ([`classes`]), and fails if one of them is rare.
 
 use crate::conflict_cases::{
     CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
@@ -173,7 +173,7 @@ fn play(case: &Case, seed: u64) -> World {
     }
 }
 
-/// Returns one line for each object, without UIDs, versions and transition times. These lines must not depend on the order of
+/// Returns a text for each object, without UIDs, versions and transition times. These texts must not depend on the order of
 /// events.
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {

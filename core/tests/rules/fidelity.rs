@@ -305,7 +305,7 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
     Some(SliceContent { endpoints: reduced(&content.endpoints), draining, ..content.clone() })
 }
 
-/// Returns a settled fleet in which member-1 exports `work/app` with this slice, and member-2 imports it.
+/// Returns a fleet after its last step. In this fleet, member-1 exports `work/app` with this slice, and member-2 imports it.
 fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
     let mut world = World::new(2);
     world.run();

@@ -442,7 +442,7 @@ fn a_whole_life() -> Vec<Event> {
     ]
 }
 
-/// Runs the fleet until it settles, and returns all objects.
+/// Runs the fleet until no step is possible, also after one more day. Returns all objects.
 fn state_at_rest(mut world: World) -> BTreeMap<String, Object> {
     world.run_for(LONG_MICROS);
     state(&world)

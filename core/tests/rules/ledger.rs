@@ -10,7 +10,8 @@ use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
 use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 
-/// Returns the distinct lines, sorted. A line that occurs more than once has its count at the end.
+/// Returns the different lines, sorted. Each line names a write, and a write that occurs more than once has its count at the
+/// end of the line.
 fn sorted(lines: Vec<String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {

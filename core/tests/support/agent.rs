@@ -170,7 +170,7 @@ pub(crate) enum News {
     Listed,
 }
 
-/// Agent with its watches and its writes in flight.
+/// Agent with its watches, and with its writes that are sent but not executed.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent<V: View> {
     pub(crate) view: V,
@@ -273,7 +273,8 @@ impl<V: View> Agent<V> {
         self.requeue.extend(requeue);
     }
 
-    /// Plans a key. The writes of the plan are in flight afterwards.
+    /// Plans a key and sends the writes of the plan. The server executes them later. If another write to the same object is not
+    /// executed yet, the key is planned again later.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.requeue.remove(key);
         let plan = self.view.decide(key, now);

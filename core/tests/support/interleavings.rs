@@ -126,7 +126,8 @@ impl Exploration {
         steps
     }
 
-    /// Returns the writes that the plans of all keys have now, without writes to an object that already has a write in flight.
+    /// Returns the writes that the plans of all keys have now, without writes to an object that has a write in flight: sent,
+    /// but not executed.
     fn planned(&self, state: &State) -> Vec<Write> {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };

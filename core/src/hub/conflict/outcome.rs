@@ -53,7 +53,7 @@ pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option
         // fault H6.1: if !has_stamp ~> if false && !has_stamp
         // fault H9.4: has_stamp && counting ~> has_stamp || ! counting
         if !has_stamp && counting.contains(&&export.meta.name) {
-            continue; // the export needs finalizer and stamp before it gets an outcome
+            continue; // the export first needs our finalizer and the start time of its port set
         }
         let was_denied = conditions::find_denial(&export.conditions).is_some();
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);

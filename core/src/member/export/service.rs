@@ -393,8 +393,8 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
 }
 
 /// Returns the message for a Service that cannot be exported, because other exports use all possible names of its
-/// InternalServiceExport. The condition `Valid` shows the message; it also marks the export, so that the agent retries when a
-/// name becomes free.
+/// InternalServiceExport. The condition `Valid` shows the message. The agent retries exports with this condition when a name
+/// becomes free.
 fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])

@@ -78,8 +78,8 @@ fn admit<'a>(content: &'a SliceContent, ranges: Option<&[IpNet]>) -> Admitted<'a
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
         work::step();
-        // The endpoints of a slice share a few zones. A zone in the same allocation as the previous endpoint's zone is valid
-        // too, so it is not validated again.
+        // The endpoints of a slice share the texts of a few zones. If an endpoint shares the text of the previous endpoint, its
+        // zone was just validated.
         let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
         zone = if zone_fits { endpoint.zone.as_ref() } else { None };

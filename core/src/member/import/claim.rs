@@ -110,8 +110,9 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
 /// Claims of a ServiceImport that are not being deleted.
 struct OwnClaims<'a> {
     current: Option<&'a InternalServiceImport>,
-    /// Claim of the type before, which the claim `current` replaces. The agent deletes it when `current` is granted, even if
-    /// the requested type changed since. It is always the older of the two claims, so successive plans cannot delete both.
+    /// Older claim with the type that was requested before; the claim `current` replaces it. The agent deletes this claim when
+    /// `current` is granted, even if the requested type changed since. Only the older of two claims is deleted, so successive
+    /// plans cannot delete both.
     previous: Option<&'a InternalServiceImport>,
     /// Claims to delete: those of an earlier ServiceImport with this name, and those with a name that the agent would not
     /// choose. If no claim has a name that the agent would choose, one claim stays as `current`.
@@ -195,8 +196,8 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
 }
 
 /// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
-/// claim (B3 in docs/behaviour.md). The condition `Valid` of the MultiClusterService shows the message; it also marks the
-/// import, so that the agent retries when a name becomes free.
+/// claim (B3 in docs/behaviour.md). The condition `Valid` of the MultiClusterService shows the message. The agent retries
+/// imports with this condition when a name becomes free.
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true

@@ -35,7 +35,7 @@ impl View {
         is_known.then(|| self.hub_feature_set(now))
     }
 
-    /// Returns the hub's feature set; the Go form until the MemberAgents are listed.
+    /// Returns the hub's feature set. Until the MemberAgents are listed, returns an assumed set without features (the Go form).
     pub(super) fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
         let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
         FeatureSet::at(now, self.hub_announced, state, since)

@@ -300,8 +300,8 @@ impl View {
         self.note_pending(&source, at);
         let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
         if !is_named_after {
-            // Another writer edited the reference in the export that is gone: the reference named another slice than the
-            // export's name does. So the free name may be of use to the slice with the UID in the reference.
+            // Another writer edited the reference in the export that is gone: the export had the name of one slice, and its
+            // reference named another slice. So the slice with the UID in the reference may have waited for the name.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             // fault A6.4: requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
             requeue.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
@@ -371,8 +371,8 @@ impl View {
         }
     }
 
-    /// Records since when a requested or existing ServiceImport has no exporters. The grace period of the derived Service
-    /// starts at this time.
+    /// Records the time since which a ServiceImport has no exporters, if it exists or is requested. The grace period of the
+    /// derived Service starts at this time.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.mcs_of_import.get(import).next().is_none() {
             self.stamps.unresolved.end(import);
@@ -408,7 +408,7 @@ impl View {
         self.claims_of.shift(import_before.clone(), Some(import.clone()), &name);
         for import in import_before.iter().chain([&import]) {
             self.note_fulfilled(import, at);
-            // The granted claim decides the type of the derived Service, and the key of the MultiClusterService plans this
+            // The granted claim decides the type of the derived Service. The plan of the MultiClusterService writes this
             // Service.
             requeue.extend(self.mcs_of_import.get(import).cloned().map(Key::MultiClusterService));
         }
@@ -421,8 +421,8 @@ impl View {
         let Some(before) = self.claims.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            // Another writer edited the reference in the claim that is gone: the reference named another ServiceImport than the
-            // claim's name does. So the free name may be of use to any ServiceImport.
+            // Another writer edited the reference in the claim that is gone: the claim had the name of one ServiceImport, and
+            // its reference named another. So any ServiceImport may have waited for the name.
             // fault A6.5: requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             requeue.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }

@@ -268,8 +268,8 @@ impl View {
     }
 }
 
-/// Removes writes from the plan of a cluster that does not own its id: all writes to the hub, and all deletes in the cluster
-/// itself.
+/// Removes from a plan the writes that a cluster must not make if it does not own its id: all writes to the hub, and all
+/// deletes in the cluster itself.
 pub(super) fn restricted(mut plan: Plan) -> Plan {
     // fault O1.1: !is_in_hub(write.kind()) && ~> is_in_hub(write.kind()) ||
     // fault O1.2: && !matches ~> || write.kind() == Kind::Namespace && matches

@@ -54,7 +54,7 @@ impl<K> Default for Since<K> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
-    /// For each source slice: generation and time of the content changes that may not be in the hub yet, oldest first.
+    /// For each source slice: generation and time of the content changes that the hub perhaps does not have yet, oldest first.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
     /// Services whose slices are exportable.
     pub(crate) exportable: Since<ObjectName>,
