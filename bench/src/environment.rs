@@ -181,7 +181,7 @@ pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let mut sum = Duration::ZERO;
     for thread in std::fs::read_dir(&folder).with_context(|| folder.clone())? {
         let path = thread?.path().join("schedstat");
-        // Skip a thread that ended after `read_dir`: its file no longer exists. Such a thread takes no part in the measured work.
+        // Skip a thread that has ended, so that its file no longer exists. Such a thread takes no part in the measured work.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
         sum += Duration::from_nanos(nanoseconds.with_context(|| format!("{}: {text}", path.display()))?);

@@ -18,7 +18,7 @@ pub struct Summary {
     pub count: f64,
     pub p50_microseconds: f64,
     pub p99_microseconds: f64,
-    /// Percentage of observations that certainly took less than 500 µs.
+    /// Percentage of observations in buckets whose upper bound is at most 500 µs.
     pub below_500_microseconds_percent: f64,
 }
 

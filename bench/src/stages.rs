@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 /// Time of each step of the measured changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stages {
-    /// Steps of changes through the agents.
+    /// Durations of the steps of changes that the agents distribute.
     pub agents: Hops,
-    /// Steps of the same changes in the baseline, without agents.
+    /// Durations of the steps of the same changes, made by the bench without agents.
     pub baseline: Hops,
     /// Times that each agent measured itself.
     pub own: BTreeMap<Role, Own>,

@@ -1,5 +1,5 @@
-//! Fleet half of the member agent ([`Fleet`]): exports and imports. Adds latency samples, Events and blocking reasons to the view
-//! and the plans of core.
+//! Fleet half of the member agent ([`Fleet`]): exports and imports. Uses the view and the plans of the crate `fleetnet_core`.
+//! Adds latency metrics, Events and blocking reasons.
 
 use crate::identity::IdentityReport;
 use crate::latency::Latencies;
@@ -380,8 +380,8 @@ mod tests {
         fleet.observe(kind, change, NOON, &mut Vec::new());
     }
 
-    /// Delivers a distributed slice to `fleet`, and an imported slice of the same name. The annotation of the imported slice says
-    /// that the latency of source generation 2 was measured.
+    /// Delivers a distributed slice to `fleet`, and an imported slice of the same name. The annotation of the imported slice
+    /// says that the latency was measured for generation 2 of the source slice.
     fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
         let reference = json!({ "namespace": "work", "name": "app-1" });
         let distributed_slice = json!({

@@ -127,7 +127,7 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
     }
 }
 
-/// Object in the form for the EndpointSlice controller.
+/// Object in the form in which the EndpointSlice controller reads it.
 enum Local {
     Endpoints(Box<endpoints::Object>),
     Lease(LeaseSeen),

@@ -48,7 +48,8 @@ impl Parts {
     /// All parts run.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
-    /// Returns the announcement of this process to the hub. `None` if the process writes nothing in the hub.
+    /// Returns the version and the features that this process announces to the hub agent. `None` if the process writes nothing
+    /// in the hub.
     pub fn announcement(self) -> Option<Announcement> {
         // fault A14.2 (settings::who_exports_or_imports_announces_what_its_parts_understand): self.import ~> true
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
@@ -92,7 +93,7 @@ pub enum Hub {
 /// Checked settings of the member agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Settings for the rules of core.
+    /// Settings of the rules for exports and imports, which are in the crate `fleetnet_core`.
     pub member: member::Settings,
     /// Connection to the hub. `None` if the agent only makes this cluster's EndpointSlices.
     pub hub: Option<Hub>,

@@ -44,7 +44,7 @@ impl Program {
     }
 }
 
-/// Executable of a control plane program, and the argument before the program's own.
+/// Executable of a control plane program, and its first argument if the executable needs one to select the program.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Invocation {
     pub file: PathBuf,

@@ -59,7 +59,8 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let (on_their_own, together): (Vec<&Planned>, Vec<&Planned>) =
         due.into_iter().partition(|one| alone.contains(&numbers[&one.fault.id]));
 
-    // A fault with a switch needs no build, so all processors plant such faults in parallel.
+    // A fault with a switch (an environment variable that turns the fault on) needs no build. So all processors test such
+    // faults in parallel.
     let next = AtomicUsize::new(0);
     let (sender, outcomes) = mpsc::sync_channel(limits::OUTCOMES);
     let plant_some = |sender: mpsc::SyncSender<_>| {
@@ -191,8 +192,8 @@ fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Res
     }
 }
 
-/// Returns the files that have faults, with switches for all faults that are not in `alone`. Adds to `alone` the faults that
-/// cannot have a switch.
+/// Returns the text of each file that has faults, with a switch for each fault that is not in `alone`. A switch is code that
+/// turns the fault on if an environment variable names the fault. Adds to `alone` the faults that cannot have a switch.
 fn with_switches(all: &[Planned], alone: &mut BTreeSet<u32>) -> anyhow::Result<BTreeMap<String, Switched>> {
     let mut by_file: BTreeMap<&str, Vec<(u32, &Fault)>> = BTreeMap::new();
     for (number, one) in (1..).zip(all) {

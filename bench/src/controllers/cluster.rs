@@ -20,7 +20,7 @@ const AT_ONCE: usize = 16;
 /// Number of pod addresses with the same first three octets. The last octet is from 1 to 250.
 const ADDRESSES: usize = 250;
 
-/// Control plane with Services and pods, but without a controller that creates slices.
+/// Control plane with Services and pods. Only the compared controller (`contender`) creates slices in it.
 pub struct Cluster {
     /// EndpointSlice controller that runs in this cluster.
     pub contender: Contender,

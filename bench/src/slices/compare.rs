@@ -77,7 +77,8 @@ pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     Ok(Comparison(rows))
 }
 
-/// Compares the endpoints that both programs published, and the numbers of endpoints in their slices.
+/// Returns two flags. The first is true if both programs published the same endpoints. The second is true if the slices of both
+/// programs have the same numbers of endpoints. `None` if there are no slices to compare.
 fn same_slices(line: &Line, folders: &[PathBuf]) -> anyhow::Result<Option<[bool; 2]>> {
     let ([theirs, ours], true) = (folders, line.plans_slices()) else { return Ok(None) };
     let (theirs, ours) = (outcome::read(theirs, &line.name)?, outcome::read(ours, &line.name)?);
@@ -176,7 +177,7 @@ impl Comparison {
     }
 }
 
-/// Formats a number with three significant digits, or without decimals if it is larger.
+/// Formats a number with two decimals if it is below 10, with one decimal below 100, and otherwise without decimals.
 fn short(value: f64) -> String {
     let decimals = match value {
         100.0.. => 0,

@@ -84,7 +84,7 @@ pub(crate) enum Event {
         /// Message of the server.
         why: String,
     },
-    /// A scenario took a step.
+    /// A scenario has reached its next step, for example an interruption of the hub.
     Step {
         /// Name of the scenario.
         scenario: &'static str,

@@ -72,7 +72,8 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
 fn processor_milliseconds(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
-    // Fields of /proc/PID/stat from the third on. The 14th and 15th are user and system time in ticks of 10 ms.
+    // `fields` begins with the third field of /proc/PID/stat, so 11 fields are skipped. Fields 14 and 15 are user and system
+    // time in ticks of 10 ms.
     let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
     ticks.sum::<u64>() * 10
 }

@@ -44,8 +44,8 @@ impl Fingerprint {
     }
 }
 
-/// True if a plan reads the same data from two states of a slice. Plans read its address type, endpoints, ports, labels,
-/// deletion state and owner references.
+/// True if a plan reads the same data from two states of a slice. Plans read the address type, endpoints, ports, labels,
+/// deletion state and owner references of slices.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     // fault Y11.2: && old.metadata.owner_references == new.metadata.owner_references ~>
     has_same_content(old, new) && old.metadata.owner_references == new.metadata.owner_references

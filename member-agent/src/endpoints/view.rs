@@ -77,7 +77,7 @@ struct Namespace {
     /// Slices of this namespace. The value is `None` for a slice of another manager, because only its name matters: no new slice
     /// can have this name.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
-    /// Names of this manager's slices, by Service of this namespace.
+    /// Names of the slices of each Service in this namespace. Slices of other managers are not included.
     slices_of: BTreeMap<Text, BTreeSet<Text>>,
 }
 

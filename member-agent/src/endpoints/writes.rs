@@ -40,7 +40,7 @@ pub struct SliceReceipt {
     pub pods: Arc<[Text]>,
 }
 
-/// Writes of the next phase of a plan.
+/// Phase of a plan: writes that do not wait for each other. For each address type, these are creates, updates or deletes.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,

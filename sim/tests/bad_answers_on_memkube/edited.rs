@@ -161,7 +161,7 @@ fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Resu
     })
 }
 
-/// Asserts that agents repair an edit that changes the identity of an object: the name or UID in its reference. Agents create the
+/// Asserts that agents repair an edit of the name or the UID with which an object refers to another object. Agents create the
 /// correct object again, if necessary with another name. Users notice nothing else.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     run_settled(async |trial| {

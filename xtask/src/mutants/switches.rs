@@ -45,7 +45,7 @@ impl Switched {
     /// Adds switches to a source text. `faults` are the faults of the file with their numbers.
     ///
     /// # Errors
-    /// If the text is not Rust, or a fault is not at its mark.
+    /// If the text is not Rust, or the code of a fault is not below the comment that describes the fault.
     pub(super) fn new(text: &str, faults: &[(u32, &Fault)]) -> anyhow::Result<Self> {
         let file = syn::parse_file(text).context("cannot parse it")?;
         let mut blocks = Blocks::default();

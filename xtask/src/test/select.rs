@@ -95,7 +95,8 @@ mod tests {
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
         assert_eq!(parts[1].description(), "--shard 2/3");
-        // Value from the FNV reference: a test must belong to the same part on every machine.
+        // Known value from the FNV reference. The hash must never change, because a test must belong to the same part on every
+        // machine.
         assert_eq!(Shard::hash("foobar"), 0x8594_4171_f739_67e8);
     }
 

@@ -48,7 +48,8 @@ fn opens(tree: &Tree, from: &File, target: &str) -> bool {
     heading.is_none_or(|heading| headings(&file.text).contains(heading))
 }
 
-/// Returns the path of a link from the root. `None` if the link leaves the repository. An empty link means the document itself.
+/// Returns the path, from the root, of the file that a link in `document` names. `None` if the link leaves the repository. An
+/// empty link means the document itself.
 fn joined(document: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(document.to_owned());

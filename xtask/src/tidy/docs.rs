@@ -4,9 +4,10 @@ use super::behaviour::{Tests, tests_of};
 use super::source::{File, HISTORY, Tree};
 use std::collections::BTreeSet;
 
-/// Marker in a document before a block of commands: the test that runs the block, as `file::test`.
+/// Beginning of a marker: a comment before a block of commands. This marker names the test that runs the block, as
+/// `file::test`.
 const RUN_BY: &str = "<!-- run by ";
-/// Marker before a block of commands that no test runs. The reason follows.
+/// Beginning of the marker before a block of commands that no test runs. The reason follows.
 const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
 /// Languages of code blocks whose commands people type.

@@ -71,7 +71,7 @@ pub(super) fn limits_without_reason(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the name of the constant that a line declares, if its type can be that of a limit.
+/// Returns the name of the constant that a line declares, if its type contains a number or a duration.
 fn constant(line: &str) -> Option<&str> {
     let (visibility, rest) = line.split_once("const ")?;
     let (name, rest) = rest.split_once(": ")?;

@@ -33,7 +33,8 @@ struct Sync {
     outstanding: BTreeSet<Arc<str>>,
 }
 
-/// First plan of a sync, with its time.
+/// Plan that started a sync, and the time of this plan. A sync is the writes of one plan, and of later plans until another
+/// change.
 #[derive(Debug)]
 pub(super) struct Begun {
     /// Plan that started the sync.
