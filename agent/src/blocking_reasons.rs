@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_said_once_and_again_when_it_is_something_else() {
+    fn a_blocking_reason_is_logged_once_and_again_when_it_changes() {
         let mut blocking_reasons = BlockingReasons::new(&Registry::new()).expect("a new registry");
         let mut says = |why: &[&str]| {
             let why = why.iter().map(|why| blocking_reason(Reason::NameHeldByAnother, why)).collect();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_tells_how_much_stands_in_the_way_under_the_same_reason() {
+    fn a_metric_counts_blocked_objects_by_the_same_reason() {
         let registry = Registry::new();
         let mut blocking_reasons = BlockingReasons::new(&registry).expect("a new registry");
         let name = || vec![blocking_reason(Reason::NameHeldByAnother, "a name")];

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_flag_given_twice_the_last_counts_as_in_go() {
+    fn of_a_repeated_flag_the_last_value_counts_as_in_go() {
         let common = flags(&["--v=2", "-v=4", "--leader-elect=false", "--leader-elect"]).expect("valid");
         assert_eq!((common.v, common.leader_elect), (4, true));
     }

@@ -7,7 +7,7 @@ use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, HubSlice, ImportStatus,
     InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus, Meta, MultiClusterService, Namespace,
-    Object, Owner, PortsOffered, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
+    Object, Owner, PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
@@ -182,7 +182,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         headless: false,
         session_affinity: SessionAffinity::None,
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
-        offered: None,
+        stamp: None,
     };
     let found = read(Kind::InternalServiceExport, &fixture("InternalServiceExport"));
     assert_eq!(found, Object::InternalServiceExport(export));
@@ -241,7 +241,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
 }
 
 #[test]
-fn endpoints_that_are_ready_or_say_nothing_are_kept_and_those_that_only_serve_apart() {
+fn endpoints_that_are_ready_or_have_no_conditions_are_kept_and_draining_ones_apart() {
     let mut slice = fixture("EndpointSlice of a user");
     let with = |conditions: Value, address: &str| json!({ "addresses": [address], "conditions": conditions });
     slice["endpoints"] = json!([
@@ -320,7 +320,7 @@ fn session_affinity_is_read_as_an_api_server_completes_it() {
 }
 
 #[test]
-fn both_address_families_are_asked_for_by_a_policy_and_headless_exports_by_an_annotation() {
+fn both_address_families_are_requested_by_a_policy_and_headless_exports_by_an_annotation() {
     let mut json = fixture("Service of a user");
     for (policy, expected) in [("SingleStack", false), ("PreferDualStack", true), ("RequireDualStack", true)] {
         json["spec"]["ipFamilyPolicy"] = policy.into();
@@ -336,7 +336,7 @@ fn both_address_families_are_asked_for_by_a_policy_and_headless_exports_by_an_an
 }
 
 #[test]
-fn a_member_agent_is_read_whatever_it_says() {
+fn a_member_agent_decodes_whatever_its_content() {
     let mut json = least("fleet-member-a", "a");
     for nonsense in [
         Value::Null,
@@ -407,10 +407,10 @@ fn annotations_of_ours_are_read_and_what_cannot_be_is_as_if_it_were_absent() {
         let mut json = fixture("InternalServiceExport");
         json["metadata"]["annotations"]["networking.fleet.azure.com/ports-offered-since"] = annotation.into();
         let Object::InternalServiceExport(found) = read(Kind::InternalServiceExport, &json) else { panic!() };
-        found.offered
+        found.stamp
     };
     let since = Timestamp(MADE.0 + 250_000);
-    let expected = Some(PortsOffered { since, ports: text("1f0c9a77e2") });
+    let expected = Some(PortSetStamp { since, ports: text("1f0c9a77e2") });
     assert_eq!(export("2026-11-21T03:46:06.250000Z 1f0c9a77e2"), expected);
     for undecodable in ["", "2026-11-21T03:46:06Z", "soon 1f0c9a77e2", "1f0c9a77e2 2026-11-21T03:46:06Z"] {
         assert_eq!(export(undecodable), None, "{undecodable:?}");
@@ -461,7 +461,7 @@ fn finalizers_of_others_are_kept_apart_from_ours() {
 }
 
 #[test]
-fn an_object_that_is_to_go_is_readable_whatever_it_says() {
+fn an_object_that_is_being_deleted_decodes_whatever_its_content() {
     for (name, kind) in FIXTURES {
         let whole = fixture(name);
         for nonsense in [json!(7), json!({}), json!({ "conditions": 7, "clusters": 7, "ports": 7, "endpoints": 7 })] {
@@ -476,7 +476,7 @@ fn an_object_that_is_to_go_is_readable_whatever_it_says() {
 }
 
 #[test]
-fn what_is_no_object_is_undecodable_and_says_so() {
+fn what_is_no_object_is_undecodable_with_a_reason() {
     for json in ["", "{", "[]", "null", "7", "{\"metadata\":{\"name\":\"a\"}"] {
         let refused = decode(Kind::EndpointSlice, json.as_bytes()).unwrap_err();
         assert_eq!((&*refused.name.name, &*refused.uid, refused.resource_version), ("", "", 0), "{json}");

@@ -6,7 +6,7 @@ mod support;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort,
-    LoadBalancerStatus, MemberCounts, Meta, Owner, PortsOffered, Renewal, ServicePort, SessionAffinity, SliceContent,
+    LoadBalancerStatus, MemberCounts, Meta, Owner, PortSetStamp, Renewal, ServicePort, SessionAffinity, SliceContent,
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
@@ -61,7 +61,7 @@ fn dns() -> ServicePort {
 }
 
 #[test]
-fn a_deletion_is_the_uid_held() {
+fn a_deletion_contains_only_the_uid_precondition() {
     assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &held())), Body::Delete { uid: Uid::from("uid-1") });
 }
 
@@ -173,7 +173,7 @@ fn service_imports_are_made_in_a_member_and_on_the_hub() {
 }
 
 #[test]
-fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
+fn a_claim_contains_its_type_unless_it_is_load_balancer() {
     let of = reference("importer0", "app", "uid-7", "242", 1, MADE);
     let claim = |consumer_type| Desired::InternalServiceImport { reference: of.clone(), consumer_type };
     let mut expected = json!({
@@ -292,7 +292,7 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
 }
 
 #[test]
-fn a_member_says_that_it_is_there_and_the_hub_answers() {
+fn member_agents_are_announced_and_answered() {
     let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
     let renewal = Renewal {
         announcement: announcement.clone(),
@@ -388,7 +388,7 @@ fn detailed() -> SliceContent {
 }
 
 #[test]
-fn an_imported_slice_says_in_conditions_what_drains() {
+fn an_imported_slice_shows_draining_endpoints_in_conditions() {
     let imported = ImportedSlice { service: text("work-mcs"), content: detailed(), observed_generation: 3 };
     let patch = patched(Kind::EndpointSlice, Patch::ImportedSlice(imported));
     let draining = json!({ "ready": false, "serving": true, "terminating": true });
@@ -400,7 +400,7 @@ fn an_imported_slice_says_in_conditions_what_drains() {
 }
 
 #[test]
-fn a_slice_of_the_hub_says_in_a_list_of_its_own_what_drains() {
+fn a_slice_of_the_hub_lists_draining_endpoints_apart() {
     let spec = HubSliceSpec { content: detailed(), ..exported_slice() };
     let patch = patched(Kind::EndpointSliceExport, Patch::EndpointSliceExport(spec));
     let ready = json!([{ "addresses": ["10.1.0.13"], "hostname": "db-0", "zone": "zone-1" }]);
@@ -480,7 +480,7 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
 }
 
 #[test]
-fn the_export_of_a_service_says_what_is_added_to_the_go_form() {
+fn the_export_of_a_service_contains_the_additions_to_the_go_form() {
     let of = reference("exporter", "app", "uid-9", "234", 0, MADE);
     let session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
     let content = ExportContent { ports: Vec::new(), headless: true, session_affinity };
@@ -497,8 +497,8 @@ fn the_export_of_a_service_says_what_is_added_to_the_go_form() {
 
 #[test]
 fn an_export_is_stamped_in_the_write_of_its_finalizer() {
-    let offered = PortsOffered { since: Timestamp(MADE.0 + 250_000), ports: text("1f0c9a77e2") };
-    let patch = Patch::InternalServiceExportStamp { finalizers: with_others(true), offered };
+    let stamp = PortSetStamp { since: Timestamp(MADE.0 + 250_000), ports: text("1f0c9a77e2") };
+    let patch = Patch::InternalServiceExportStamp { finalizers: with_others(true), stamp };
     let stamp = "2026-11-21T03:46:06.250000Z 1f0c9a77e2";
     let expected = json!({
         "metadata": {

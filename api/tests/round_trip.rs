@@ -12,7 +12,7 @@ use fleetnet_core::model::{
     Address, AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice,
     Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
-    Object, Owner, PortNumber, PortsOffered, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
+    Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
     ServiceType, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
@@ -373,18 +373,18 @@ fn internal_service_exports() {
             headless: first.1.headless,
             session_affinity: first.1.session_affinity,
             conditions: Vec::new(),
-            offered: None,
+            stamp: None,
         };
         assert_eq!(server.read(), Object::InternalServiceExport(expected.clone()));
         expected.meta = meta(4, finalizers.clone());
         (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
         (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
         expected.conditions = conditions.clone();
-        let offered = PortsOffered { since, ports: fingerprint.into() };
-        expected.offered = Some(offered.clone());
+        let stamp = PortSetStamp { since, ports: fingerprint.into() };
+        expected.stamp = Some(stamp.clone());
         let server = server
             .patched(Patch::InternalServiceExport { reference: second.0, content: second.1 })
-            .patched(Patch::InternalServiceExportStamp { finalizers, offered })
+            .patched(Patch::InternalServiceExportStamp { finalizers, stamp })
             .patched(Patch::InternalServiceExportConditions(conditions));
         assert_eq!(server.read(), Object::InternalServiceExport(expected));
         classes

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_generation_does_not_speak_for_a_newer_one() {
+    fn a_condition_of_an_older_generation_does_not_apply_to_a_newer_one() {
         let service = ObjectName::new("work", "app");
         let list = set(&[], CONFLICT, &ConditionValue::no_conflict(&service), 2, NOW);
         assert!(has_value(find(&list, CONFLICT), &ConditionValue::no_conflict(&service), 2));

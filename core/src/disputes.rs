@@ -2,7 +2,7 @@
 //! finds the other writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it lasts.
 
 use crate::conditions::{self, ConditionValue, DISPUTED, DesiredCondition};
-use crate::limits::NAMES_TOLD_MAX;
+use crate::limits::REPORTED_NAMES_MAX;
 use crate::model::{Condition, Kind};
 use crate::work;
 use fleetnet_types::{ConditionStatus, ObjectName};
@@ -68,8 +68,8 @@ impl<K: Clone + Ord> Disputes<K> {
         work::step();
         let messages = self.messages.get(about)?;
         let named: Vec<&str> =
-            // fault R15.5: NAMES_TOLD_MAX) ~> NAMES_TOLD_MAX.max(usize::MAX))
-            messages.values().inspect(|_| work::step()).take(NAMES_TOLD_MAX).map(String::as_str).collect();
+            // fault R15.5: REPORTED_NAMES_MAX) ~> REPORTED_NAMES_MAX.max(usize::MAX))
+            messages.values().inspect(|_| work::step()).take(REPORTED_NAMES_MAX).map(String::as_str).collect();
         let more = match messages.len() - named.len() {
             0 => String::new(),
             more => format!("; and {more} more"),

@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_the_same_whatever_is_said_of_it_beside_its_addresses() {
+    fn endpoints_are_equal_if_their_addresses_are_equal() {
         let mut moving = content(&["a", "b"]);
         moving.endpoints[0].zone = Some("zone-1".into());
         assert!(replacement_pending(Some(&content(&["b"])), &moving, &content(&["a"])));
     }
 
     #[test]
-    fn a_slice_is_awaited_until_it_has_taken_over() {
+    fn a_replacement_is_pending_until_it_has_the_endpoints() {
         type Case<'a> = (Option<&'a [&'a str]>, &'a [&'a str], &'a [&'a str], bool, &'a str);
         let table: [Case<'_>; 8] = [
             (None, &["b"], &["a"], true, "it does not stand yet"),

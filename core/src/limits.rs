@@ -36,7 +36,7 @@ pub const ADDRESSES_MAX: usize = 100;
 
 /// Maximum number of names that a message lists. For further names, the message has only their number. Messages must be
 /// readable, and an Event has at most 1024 characters.
-pub const NAMES_TOLD_MAX: usize = 3;
+pub const REPORTED_NAMES_MAX: usize = 3;
 
 /// Maximum weight of a ServiceExport. The minimum is 0.
 // fault S6.1: 1000 ~> 1001

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use address::Address;
 pub use hub::{
     Announcement, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, MemberAgent, MemberCounts,
-    PortsOffered, Reference, Renewal,
+    PortSetStamp, Reference, Renewal,
 };
 pub use object::Object;
 pub use port::PortNumber;

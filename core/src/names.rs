@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(first, "member-1-work-app-x7k2p-2e6cd");
         assert_eq!(first, name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short));
         assert_ne!(first, name("member-1", "app-x7k2p", "uid-2", SuffixLength::Short));
-        let anew = slice_export_name("member-1", "work", "app-x7k2p", "uid-1", "other", SuffixLength::Short);
-        assert_ne!(first, &*anew);
+        let next = slice_export_name("member-1", "work", "app-x7k2p", "uid-1", "other", SuffixLength::Short);
+        assert_ne!(first, &*next);
         assert!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Long).starts_with(&first));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::model::{
     Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
-    MemberCounts, Meta, Owner, PortsOffered, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
+    MemberCounts, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -39,7 +39,7 @@ impl Plan {
 
     /// Returns the plan of an object that is being deleted and keeps its finalizer: `undecodable` may be the object that the
     /// agent created for it. The plan has no writes, only a blocking reason.
-    pub(crate) fn held_by_undecodable(kind: Kind, name: &ObjectName, by: Kind, undecodable: &ObjectName) -> Self {
+    pub(crate) fn blocked_by_undecodable(kind: Kind, name: &ObjectName, by: Kind, undecodable: &ObjectName) -> Self {
         let message = format!(
             "{kind:?} {name} is being deleted and keeps its finalizer, because {by:?} {undecodable} was created for \
              it and is undecodable. Repair or delete that object"
@@ -266,7 +266,7 @@ pub enum Patch {
     InternalServiceExportStamp {
         /// Finalizers to set, ours included.
         finalizers: Finalizers,
-        offered: PortsOffered,
+        stamp: PortSetStamp,
     },
     /// `status.conditions` of an InternalServiceExport.
     InternalServiceExportConditions(Vec<Condition>),

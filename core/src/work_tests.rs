@@ -61,7 +61,7 @@ fn many(from: usize, endpoints: usize) -> SliceContent {
 }
 
 #[test]
-fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
+fn replacement_pending_takes_linear_time_in_the_endpoints() {
     assert_linear("disjoint endpoints", |endpoints| {
         let (present, removed) = (many(0, endpoints), many(endpoints, endpoints));
         let wanted = many(0, endpoints - 1);
@@ -137,15 +137,15 @@ fn the_exports_of_one_source_cost_no_more_than_linear_time_together() {
     });
     assert_linear("accepting their member as an exporter", |exports| {
         let mut view = rivals(exports);
-        let refused = service_import("work/app").version(2).showing(resolved(&["member-1"]));
-        let (steps, requeue) = steps_of(|| apply(&mut view, applied(refused.object())));
+        let resolved_again = service_import("work/app").version(2).showing(resolved(&["member-1"]));
+        let (steps, requeue) = steps_of(|| apply(&mut view, applied(resolved_again.object())));
         assert!(requeue.len() <= 3 * exports, "{} keys for {exports} exports", requeue.len());
         steps
     });
 }
 
 #[test]
-fn a_change_of_an_export_that_does_not_hold_its_source_plans_no_other() {
+fn a_change_of_an_export_that_is_not_the_holder_plans_no_other() {
     assert_constant("a change of the last one", |exports| {
         let mut view = rivals(exports);
         let Object::EndpointSliceExport(last) = rival(exports - 1) else { unreachable!("a slice") };
@@ -238,7 +238,7 @@ fn importer(slices: usize) -> member::View {
 }
 
 #[test]
-fn the_slices_that_one_exporter_gives_cost_linear_time_together() {
+fn the_slices_of_one_exporter_cost_linear_time_together() {
     assert_linear("taking them in", |slices| steps_of(|| importer(slices)).0);
     assert_constant("a change of one", |slices| {
         let mut view = importer(slices);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fight_over_a_slice_disputes_the_service_that_owns_it_and_tells_the_exporter() {
+    fn a_fight_over_a_slice_disputes_its_service_and_is_reported_to_the_exporter() {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
         let now = Timestamp::EPOCH;
         let (slice, service) = (slice_export(), Key::Service(ObjectName::new("work", "app")));

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_sends_no_whole_head_is_given_up_after_10_s() {
+    async fn a_client_that_sends_no_complete_head_is_disconnected_after_10_s() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
         let begun = Instant::now();
         let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();

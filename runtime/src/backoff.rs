@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_never_asked_again_before_the_time_it_named() {
+    fn no_request_is_sent_before_the_retry_after_of_the_server() {
         let seconds = prop_oneof![1 => Just(0_u64), 5 => 1_u64..300];
         for_any(cases(256), 10, &(seconds, any::<u64>()), |(seconds, seed)| {
             let wait = wait_as_asked(Duration::from_secs(seconds), &mut Jitter::new(seed));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_asks_for_an_hour_is_asked_again_after_five_minutes() {
+    fn a_retry_after_of_an_hour_is_cut_to_five_minutes() {
         let wait = wait_as_asked(Duration::from_secs(3_600), &mut Jitter::new(1));
         assert!(wait >= Duration::from_secs(300) && wait <= Duration::from_secs(330), "{wait:?}");
     }

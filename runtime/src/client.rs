@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kubeconfig_of_the_hub_that_names_plain_http_is_taken_only_where_that_is_asked_for() {
+    async fn a_kubeconfig_of_the_hub_with_plain_http_is_accepted_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let path = kubeconfig_of(folder.path(), "{server: 'http://hub:8080'}");
         let error = Cluster::from_kubeconfig("hub", &path, false, "agent/1.0").await.unwrap_err().to_string();

@@ -21,8 +21,8 @@ const TEN_MINUTES: u64 = 600_000;
 async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     let mut world = World::start(Leadership::Waiting { held_by: None });
     world.complete().await;
-    world.wish("a", "1").await;
-    world.wish("a", "2").await;
+    world.claim("a", "1").await;
+    world.claim("a", "2").await;
     world.pass(TEN_MINUTES).await;
     assert!(world.hub.log().is_empty());
 
@@ -45,8 +45,8 @@ fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
 async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
     let mut world = World::start(Leadership::Waiting { held_by: None });
     world.complete().await;
-    world.wish("a", "1").await;
-    world.wish("b", "1").await;
+    world.claim("a", "1").await;
+    world.claim("b", "1").await;
     world.pass(1).await;
     assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 2.0]);
     world.hub.put(Source::Copy, "a", "1");
@@ -67,14 +67,14 @@ async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
 async fn a_new_leader_is_notified_once_before_any_plan_is_executed() {
     let mut world = World::start(Leadership::Waiting { held_by: None });
     world.complete().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     assert!(world.record().led_after_plans.is_empty());
     world.record().to_plan_when_it_leads = Some("led".to_owned());
     let plans = world.record().plans.len();
     world.leadership.send_replace(Leadership::Leading);
     world.pass(1).await;
-    world.wish("b", "1").await;
+    world.claim("b", "1").await;
     world.pass(1).await;
     assert_eq!(world.record().led_after_plans, [plans]);
     assert!(world.record().plans.contains(&"led".to_owned()), "what it then asks for is planned");
@@ -91,7 +91,7 @@ fn observed(world: &World, name: &str) -> (u64, f64) {
 #[tokio::test(start_paused = true)]
 async fn a_reaction_ends_with_the_write_and_an_echo_is_none() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1_000).await;
     world.bring_events().await;
     world.pass(1_000).await;
@@ -103,12 +103,12 @@ async fn a_reaction_ends_with_the_write_and_an_echo_is_none() {
 #[tokio::test(start_paused = true)]
 async fn a_settled_world_costs_no_writes_and_no_plans() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.bring_events().await;
     world.pass(1).await;
     let plans = world.plans();
-    assert_eq!(plans, 2, "one for the wish and one for the outcome, none for the echo");
+    assert_eq!(plans, 2, "one for the claim and one for the outcome, none for the echo");
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     assert_eq!(world.plans(), plans);
@@ -126,8 +126,8 @@ async fn a_plan_that_breaks_an_invariant_is_dropped_logged_counted_and_made_agai
         Some((metric.get_label()[0].value().to_owned(), metric.get_counter().get_value()))
     };
     assert_eq!(broken(&world), None);
-    world.wish("a", WRITTEN_TWICE).await;
-    world.wish("b", "1").await;
+    world.claim("a", WRITTEN_TWICE).await;
+    world.claim("b", "1").await;
     world.pass(1_000).await;
     assert_eq!(world.hub.log(), ["POST copies/b = 1"], "other keys go on");
     assert_eq!(broken(&world), Some(("one_write_to_an_object".to_owned(), 1.0)));
@@ -137,7 +137,7 @@ async fn a_plan_that_breaks_an_invariant_is_dropped_logged_counted_and_made_agai
     world.pass(30_000).await;
     assert_eq!(broken(&world).map(|(_, times)| times), Some(2.0), "planned again after half a minute");
 
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1_000).await;
     assert_eq!(world.hub.log(), ["POST copies/b = 1", "POST copies/a = 2"]);
     IN_PRODUCTION.set(false);
@@ -148,7 +148,7 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
     let (hub, member) = {
         let mut world = World::new().await;
         for name in ["a", "b", "c"] {
-            world.wish(name, "1").await;
+            world.claim(name, "1").await;
         }
         world.pass(1).await;
         (world.hub.clone(), world.member.clone())
@@ -160,7 +160,7 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
     }
     world.bring_events().await;
     for name in ["a", "b", "c"] {
-        world.wish(name, "1").await;
+        world.claim(name, "1").await;
     }
     for source in Source::ALL {
         world.send(source, WatchEvent::ListEnded { resource_version: 1_000 }).await;
@@ -174,10 +174,10 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
 async fn one_write_is_in_flight_per_target_and_churn_behind_it_becomes_one_write() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(100).await;
     for value in ["2", "3", "4"] {
-        world.wish("a", value).await;
+        world.claim("a", value).await;
         world.pass(100).await;
     }
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
@@ -189,9 +189,9 @@ async fn one_write_is_in_flight_per_target_and_churn_behind_it_becomes_one_write
 async fn two_keys_that_want_one_target_take_turns() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/shared", 1, Fault::Late(Duration::from_secs(1)));
-    let wish = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, "same") };
-    world.wish_thing(wish("a")).await;
-    world.wish_thing(wish("b")).await;
+    let claim = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::claim(name, "same") };
+    world.claim_thing(claim("a")).await;
+    world.claim_thing(claim("b")).await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/shared = same"]);
 }
@@ -200,10 +200,10 @@ async fn two_keys_that_want_one_target_take_turns() {
 async fn a_key_is_not_planned_while_it_is_making_an_object() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
-    let wish = |value| Thing { local: true, ..Thing::wish("a", value) };
-    world.wish_thing(wish("1")).await;
+    let claim = |value| Thing { local: true, ..Thing::claim("a", value) };
+    world.claim_thing(claim("1")).await;
     world.pass(1).await;
-    world.wish_thing(wish("2")).await;
+    world.claim_thing(claim("2")).await;
     world.pass(1).await;
     assert_eq!(world.member.log(), ["POST locals/a = 1"], "what the hub makes of the first plan is not known yet");
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
@@ -213,15 +213,15 @@ async fn a_key_is_not_planned_while_it_is_making_an_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_hangs_in_one_cluster_does_not_hold_up_the_same_keys_writes_to_another() {
+async fn a_write_that_hangs_in_one_cluster_does_not_delay_the_same_keys_writes_to_another() {
     let mut world = World::new().await;
-    let wish = |value| Thing { local: true, ..Thing::wish("a", value) };
-    world.wish_thing(wish("1")).await;
+    let claim = |value| Thing { local: true, ..Thing::claim("a", value) };
+    world.claim_thing(claim("1")).await;
     world.pass(100).await;
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
-    world.wish_thing(wish("2")).await;
+    world.claim_thing(claim("2")).await;
     world.pass(1).await;
-    world.wish_thing(wish("3")).await;
+    world.claim_thing(claim("3")).await;
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
     assert_eq!(world.member.log(), ["POST locals/a = 1", "PATCH locals/a@101 = 2", "PATCH locals/a@102 = 3"]);
@@ -236,12 +236,12 @@ async fn a_cluster_that_is_down_never_starves_writes_to_the_other() {
     world.hub.fault(Method::POST, "copies", usize::MAX, Fault::Hang);
     world.hub.fault(Method::GET, "copies", usize::MAX, Fault::Hang);
     for number in 0..100 {
-        world.wish_thing(Thing { local: true, ..Thing::wish(&format!("w-{number}"), "1") }).await;
+        world.claim_thing(Thing { local: true, ..Thing::claim(&format!("w-{number}"), "1") }).await;
     }
     world.pass(100).await;
     assert_eq!(world.hub.log().len(), IN_FLIGHT_PER_CLUSTER);
     assert_eq!(world.member.log().len(), 100);
-    world.wish_thing(Thing { local: true, ..Thing::wish("late", "1") }).await;
+    world.claim_thing(Thing { local: true, ..Thing::claim("late", "1") }).await;
     world.pass(1).await;
     assert_eq!(world.member.log().len(), 101);
 }
@@ -251,7 +251,7 @@ async fn a_key_that_found_its_cluster_full_goes_on_when_a_slot_is_free() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies", IN_FLIGHT_PER_CLUSTER, Fault::Late(Duration::from_secs(1)));
     for number in 0..100 {
-        world.wish(&format!("w-{number}"), "1").await;
+        world.claim(&format!("w-{number}"), "1").await;
     }
     world.pass(500).await;
     assert_eq!(world.hub.log().len(), IN_FLIGHT_PER_CLUSTER);
@@ -267,13 +267,13 @@ async fn a_slot_that_its_key_needs_no_more_goes_to_the_next_at_once() {
     world.hub.fault(Method::POST, "copies/w-0", 1, Fault::Late(Duration::from_secs(1)));
     world.hub.fault(Method::POST, "copies/w-", IN_FLIGHT_PER_CLUSTER - 1, Fault::Hang);
     for number in 0..IN_FLIGHT_PER_CLUSTER {
-        world.wish(&format!("w-{number}"), "1").await;
+        world.claim(&format!("w-{number}"), "1").await;
     }
     world.pass(1).await;
-    world.wish("x-given-up", "1").await;
-    world.wish("x-next", "1").await;
+    world.claim("x-given-up", "1").await;
+    world.claim("x-next", "1").await;
     world.pass(1).await;
-    world.unwish("x-given-up").await;
+    world.unclaim("x-given-up").await;
     world.pass(1_100).await;
     assert_eq!(world.hub.log()[IN_FLIGHT_PER_CLUSTER..], ["POST copies/x-next = 1"]);
 }
@@ -281,17 +281,17 @@ async fn a_slot_that_its_key_needs_no_more_goes_to_the_next_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_its_key_cannot_use_while_it_makes_an_object_elsewhere_goes_to_the_next_at_once() {
     let mut world = World::new().await;
-    let wish = |name: &str| Thing { local: true, ..Thing::wish(name, "1") };
+    let claim = |name: &str| Thing { local: true, ..Thing::claim(name, "1") };
     world.member.fault(Method::POST, "locals/w-0", 1, Fault::Late(Duration::from_secs(1)));
     world.member.fault(Method::POST, "locals/w-", IN_FLIGHT_PER_CLUSTER - 1, Fault::Hang);
     for number in 0..IN_FLIGHT_PER_CLUSTER {
-        world.wish_thing(wish(&format!("w-{number}"))).await;
+        world.claim_thing(claim(&format!("w-{number}"))).await;
     }
     world.pass(1).await;
     world.hub.fault(Method::POST, "copies/x-busy", 1, Fault::Late(Duration::from_secs(8)));
-    world.wish_thing(wish("x-busy")).await;
+    world.claim_thing(claim("x-busy")).await;
     world.pass(1).await;
-    world.wish_thing(wish("x-next")).await;
+    world.claim_thing(claim("x-next")).await;
     world.pass(1_100).await;
     assert_eq!(world.member.log()[IN_FLIGHT_PER_CLUSTER..], ["POST locals/x-next = 1"]);
     world.pass(8_000).await;
@@ -302,9 +302,9 @@ async fn a_slot_that_its_key_cannot_use_while_it_makes_an_object_elsewhere_goes_
 async fn a_key_that_waits_for_a_target_is_requeued_by_a_failure_too() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/shared", 1, Fault::Hang);
-    let wish = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, "same") };
-    world.wish_thing(wish("a")).await;
-    world.wish_thing(wish("b")).await;
+    let claim = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::claim(name, "same") };
+    world.claim_thing(claim("a")).await;
+    world.claim_thing(claim("b")).await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/shared = same", "GET copies/shared", "POST copies/shared = same"]);
     let times = world.hub.times();
@@ -316,10 +316,10 @@ async fn a_noisy_flow_does_not_starve_another_where_slots_are_short() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies", usize::MAX, Fault::Late(Duration::from_millis(100)));
     for number in 0..500 {
-        world.wish(&format!("noisy-{number}"), "1").await;
+        world.claim(&format!("noisy-{number}"), "1").await;
     }
     world.pass(50).await;
-    world.wish("quiet-1", "1").await;
+    world.claim("quiet-1", "1").await;
     world.pass(100).await;
     let log = world.hub.log();
     assert_eq!(log.len(), 2 * IN_FLIGHT_PER_CLUSTER);
@@ -329,11 +329,11 @@ async fn a_noisy_flow_does_not_starve_another_where_slots_are_short() {
 #[tokio::test(start_paused = true)]
 async fn own_writes_are_seen_before_the_watch_shows_them() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
-    world.unwish("a").await;
+    world.unclaim("a").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2", "DELETE copies/a uid-1"]);
     assert_eq!(world.receipts(), ["a=1", "a=2"]);
@@ -342,9 +342,9 @@ async fn own_writes_are_seen_before_the_watch_shows_them() {
 #[tokio::test(start_paused = true)]
 async fn late_watch_events_of_own_writes_change_nothing() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
     world.bring_events().await;
     world.pass(TEN_MINUTES).await;
@@ -355,7 +355,7 @@ async fn late_watch_events_of_own_writes_change_nothing() {
 async fn an_answer_that_the_watch_has_passed_is_dropped() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(100).await;
     world.hub.put(Source::Copy, "a", "other");
     world.bring_events().await;
@@ -367,7 +367,7 @@ async fn an_answer_that_the_watch_has_passed_is_dropped() {
 async fn an_answer_does_not_bring_back_what_was_deleted_before_it_came() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(100).await;
     world.hub.delete(Source::Copy, "a");
     world.bring_events().await;
@@ -379,33 +379,33 @@ async fn an_answer_does_not_bring_back_what_was_deleted_before_it_came() {
 #[tokio::test(start_paused = true)]
 async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.hub.put(Source::Copy, "a", "1 again");
-    world.unwish("a").await;
+    world.unclaim("a").await;
     world.pass(1).await;
     // Deliver the watch events only now, after the delete. The first two events show the object, the third shows its deletion.
     world.bring_events().await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
-    assert_eq!(world.record().removed, ["wish-a", "uid-1"]);
+    assert_eq!(world.record().removed, ["claim-a", "uid-1"]);
 
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
     assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_that_a_finalizer_holds_up_is_not_repeated() {
+async fn a_delete_that_a_finalizer_delays_is_not_repeated() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.hub.fault(Method::DELETE, "copies/a", 1, Fault::Linger);
-    world.unwish("a").await;
+    world.unclaim("a").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
 
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), 2, "the name is taken until the finalizer is gone");
     world.hub.delete(Source::Copy, "a");
@@ -417,11 +417,11 @@ async fn a_delete_that_a_finalizer_holds_up_is_not_repeated() {
 #[tokio::test(start_paused = true)]
 async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.hub.delete(Source::Copy, "a");
     world.hub.put(Source::Copy, "a", "stranger");
-    world.unwish("a").await;
+    world.unclaim("a").await;
     world.pass(1).await;
     // The first DELETE has the UID of an object that no longer exists, so it fails. The second DELETE has the UID of the object
     // that exists now.
@@ -429,7 +429,7 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
         world.hub.log(),
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
     );
-    assert_eq!(world.record().removed, ["wish-a", "uid-1", "uid-2"]);
+    assert_eq!(world.record().removed, ["claim-a", "uid-1", "uid-2"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -437,7 +437,7 @@ async fn a_list_under_way_does_not_undo_an_own_write() {
     let mut world = World::new().await;
     world.send(Source::Copy, WatchEvent::ListStarted).await;
     let list_version = world.hub.revision();
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: list_version }).await;
     world.bring_events().await;
@@ -449,7 +449,7 @@ async fn a_list_under_way_does_not_undo_an_own_write() {
 #[tokio::test(start_paused = true)]
 async fn what_a_later_list_does_not_have_is_made_again() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.hub.delete(Source::Copy, "a");
     let _missed = world.hub.take_events();
@@ -464,7 +464,7 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Prune);
     world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Prune);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(TEN_MINUTES).await;
     let first = ["POST copies/a = 1", "PATCH copies/a@101 = 1"];
     assert_eq!(world.hub.log(), first, "the patch is another write than the create, and is tried once");
@@ -473,7 +473,7 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), first, "the echo is no new input");
 
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log()[2..], ["PATCH copies/a@101 = 2"]);
 
@@ -488,9 +488,9 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
 async fn failures_back_off_per_key_and_a_success_resets() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(100).await;
-    world.wish("b", "1").await;
+    world.claim("b", "1").await;
     world.pass(1).await;
     assert!(world.hub.log().contains(&"POST copies/b = 1".to_owned()), "the failures of one key do not slow another");
     world.pass(TEN_MINUTES).await;
@@ -502,7 +502,7 @@ async fn failures_back_off_per_key_and_a_success_resets() {
     }
 
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(TEN_MINUTES).await;
     let times = of(&world.hub, "PATCH copies/a@102 = 2");
     assert_eq!(times.len(), 2);
@@ -515,9 +515,9 @@ async fn a_success_resets_the_back_off_also_where_the_next_write_follows_at_once
     world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(3_000).await;
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(TEN_MINUTES).await;
     let times = of(&world.hub, "PATCH copies/a@101 = 2");
     assert_eq!(times.len(), 2);
@@ -530,10 +530,10 @@ fn of(server: &Server, line: &str) -> Vec<u128> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b19_a_server_that_stays_down_is_asked_every_30_seconds_in_the_end() {
+async fn b19_requests_to_a_server_that_stays_down_slow_to_one_in_30_seconds() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(TEN_MINUTES).await;
     let times = world.hub.times();
     let last_waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).skip(11).collect();
@@ -545,10 +545,10 @@ async fn b19_a_server_that_stays_down_is_asked_every_30_seconds_in_the_end() {
 async fn other_content_waits_as_what_failed_before_it_does() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(20_000).await;
     let before = world.hub.log().len();
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
     assert_eq!(world.hub.log().len(), before);
     world.pass(TEN_MINUTES).await;
@@ -562,12 +562,12 @@ async fn other_content_waits_as_what_failed_before_it_does() {
 async fn views_that_change_do_not_shorten_a_back_off() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(20_000).await;
     let before = world.hub.log().len();
     for number in 0..50 {
         world
-            .wish_thing(Thing { again: Some(START + Duration::from_secs(10_000 + number)), ..Thing::wish("a", "1") })
+            .claim_thing(Thing { again: Some(START + Duration::from_secs(10_000 + number)), ..Thing::claim("a", "1") })
             .await;
         world.pass(10).await;
     }
@@ -581,9 +581,9 @@ async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
         let (status, mut body) = failure(429, "TooManyRequests", "slow down", ("", ""));
         body["details"]["retryAfterSeconds"] = json!(seconds_in_body);
         world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(status, headers, body));
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(1).await;
-        world.wish_thing(Thing { local: true, ..Thing::wish("b", "1") }).await;
+        world.claim_thing(Thing { local: true, ..Thing::claim("b", "1") }).await;
         world.pass(2_990).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
         assert_eq!(world.member.log(), ["POST locals/b = 1"]);
@@ -595,12 +595,12 @@ async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_no_patience_is_not_asked_again_without_any() {
+async fn a_retry_after_of_zero_still_backs_off() {
     let mut world = World::new().await;
     let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
     let fault = Fault::Answer(status, &[("retry-after", "0")], body);
     world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(150).await;
     // The back-off doubles: waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150 ms. The
     // test accepts one attempt more or less.
@@ -608,11 +608,11 @@ async fn a_server_that_asks_for_no_patience_is_not_asked_again_without_any() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_an_hour_gets_a_write_after_six_minutes() {
+async fn a_server_that_requests_an_hour_gets_a_write_after_six_minutes() {
     let mut world = World::new().await;
     let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(status, &[("retry-after", "3600")], body));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(290_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     world.pass(70_000).await;
@@ -620,11 +620,11 @@ async fn a_server_that_asks_for_an_hour_gets_a_write_after_six_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plans_that_fight_each_other_are_held_at_the_ceiling() {
+async fn plans_that_fight_each_other_are_limited_by_the_ceiling() {
     let mut world = World::new().await;
-    let wish = |name: &str, value: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, value) };
-    world.wish_thing(wish("a", "1")).await;
-    world.wish_thing(wish("b", "2")).await;
+    let claim = |name: &str, value: &str| Thing { into: Some("shared".to_owned()), ..Thing::claim(name, value) };
+    world.claim_thing(claim("a", "1")).await;
+    world.claim_thing(claim("b", "2")).await;
     world.pass(3_000).await;
     let writes = world.hub.log().len();
     assert!((7_900..=8_100).contains(&writes), "a second's worth at once and three more: {writes}");
@@ -667,7 +667,7 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
     ];
     for (how, stamped, undo, by) in table {
         let mut world = World::new().await;
-        world.wish_thing(Thing { stamped, ..Thing::wish("a", "1") }).await;
+        world.claim_thing(Thing { stamped, ..Thing::claim("a", "1") }).await;
         let times = fight(&mut world, 300, undo).await;
         // Twelve writes if the object was changed: the create, the first patch, and ten repairs. The first patch is no repair,
         // because the agent has not patched this object before. Eleven writes if the object was deleted: the create and ten
@@ -680,20 +680,20 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
 
         // The other writer still undoes each write. A write with new content is sent at once all the same.
         let before = world.hub.log().len();
-        world.wish_thing(Thing { stamped, ..Thing::wish("a", "2") }).await;
+        world.claim_thing(Thing { stamped, ..Thing::claim("a", "2") }).await;
         world.pass(10).await;
         assert_eq!(world.hub.log().len(), before + 1, "{how}");
     }
 }
 
 /// Simulates another writer that undoes the agent's writes to this many objects, every second, for this many seconds.
-async fn fight_over(world: &mut World, wishes: usize, seconds: u64) {
-    for number in 0..wishes {
-        world.wish(&format!("a{number:03}"), "1").await;
+async fn fight_over(world: &mut World, claims: usize, seconds: u64) {
+    for number in 0..claims {
+        world.claim(&format!("a{number:03}"), "1").await;
     }
     for _ in 0..seconds {
         world.pass(1_000).await;
-        for number in 0..wishes {
+        for number in 0..claims {
             world.hub.put(Source::Copy, &format!("a{number:03}"), "theirs");
         }
         world.bring_events().await;
@@ -707,7 +707,7 @@ fn gets(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end() {
+async fn of_two_hundred_fights_four_send_their_get_at_once_and_all_in_the_end() {
     let mut world = World::new().await;
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Late(Duration::from_millis(100)));
     fight_over(&mut world, 200, 30).await;
@@ -737,7 +737,7 @@ async fn a_fight_that_is_over_before_its_get_is_not_reported() {
 #[tokio::test(start_paused = true)]
 async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     let undo = |hub: &Server| {
         hub.put(Source::Copy, "a", "theirs");
     };
@@ -759,7 +759,7 @@ async fn sources_that_change_often_beside_other_writers_are_no_fight() {
         // The Wish changes its value in each pass of this loop. After each write of the agent, another client also writes to the
         // copy.
         let value = if round % 2 == 0 { "1" } else { "2" };
-        world.wish("a", value).await;
+        world.claim("a", value).await;
         world.pass(25).await;
         world.hub.put(Source::Copy, "a", value);
         world.bring_events().await;
@@ -772,7 +772,7 @@ async fn sources_that_change_often_beside_other_writers_are_no_fight() {
 #[tokio::test(start_paused = true)]
 async fn renewals_are_no_repairs_after_writes_of_others() {
     let mut world = World::new().await;
-    world.wish_thing(Thing { stamped: true, ..Thing::wish("beat", "1") }).await;
+    world.claim_thing(Thing { stamped: true, ..Thing::claim("beat", "1") }).await;
     world.hub.forget_log();
     for _ in 0..100 {
         world.hub.put(Source::Copy, "beat", "theirs");
@@ -787,9 +787,9 @@ async fn renewals_are_no_repairs_after_writes_of_others() {
 async fn an_object_that_is_made_and_deleted_often_is_no_fight() {
     let mut world = World::new().await;
     for _ in 0..100 {
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(50).await;
-        world.unwish("a").await;
+        world.unclaim("a").await;
         world.pass(50).await;
     }
     assert_eq!(world.hub.log().len(), 200);
@@ -801,7 +801,7 @@ async fn a_429_without_a_time_backs_off_as_any_failure() {
     let mut world = World::new().await;
     let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
     world.hub.fault(Method::POST, "copies/a", 2, Fault::Answer(status, &[], body));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(200).await;
     assert_eq!(world.hub.log().len(), 3);
 }
@@ -812,9 +812,9 @@ async fn what_is_rejected_is_tried_again_every_ten_minutes_and_once_its_content_
         let mut world = World::new().await;
         let (status, body) = failure(code, "Invalid", "spec.value: must be short", ("copies", "a"));
         world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(TEN_MINUTES - 151_000).await;
-        world.wish_thing(Thing { again: Some(START), ..Thing::wish("a", "1") }).await;
+        world.claim_thing(Thing { again: Some(START), ..Thing::claim("a", "1") }).await;
         world.pass(1_000).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1"], "{code}");
         assert_eq!(world.member.log(), [format!("POST event CopyRefused: {code} spec.value: must be short")]);
@@ -823,7 +823,7 @@ async fn what_is_rejected_is_tried_again_every_ten_minutes_and_once_its_content_
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"], "{code}");
         assert_eq!(world.record().rejected.len(), 1, "its user knows");
 
-        world.wish("a", "2").await;
+        world.claim("a", "2").await;
         world.pass(100).await;
         assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"], "{code}");
         assert_eq!(world.record().rejected.len(), 2);
@@ -835,12 +835,12 @@ async fn what_was_rejected_once_is_written_ten_minutes_later() {
     for method in [Method::POST, Method::PATCH] {
         let mut world = World::new().await;
         if method == Method::PATCH {
-            world.wish("a", "0").await;
+            world.claim("a", "0").await;
             world.pass(1).await;
         }
         let (status, body) = failure(422, "Invalid", "denied by a policy", ("copies", "a"));
         world.hub.fault(method.clone(), "copies/a", 1, Fault::Answer(status, &[], body));
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -855,15 +855,15 @@ async fn a_rejected_body_that_differs_by_the_time_only_is_the_same() {
     let mut world = World::new().await;
     let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    let wish = |value: &str| Thing { stamped: true, ..Thing::wish("a", value) };
-    world.wish_thing(wish("1")).await;
+    let claim = |value: &str| Thing { stamped: true, ..Thing::claim("a", value) };
+    world.claim_thing(claim("1")).await;
     for _ in 0..400 {
         world.pass(1_000).await;
-        world.wish_thing(Thing { again: Some(START), ..wish("1") }).await;
-        world.wish_thing(wish("1")).await;
+        world.claim_thing(Thing { again: Some(START), ..claim("1") }).await;
+        world.claim_thing(claim("1")).await;
     }
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
-    world.wish_thing(wish("2")).await;
+    world.claim_thing(claim("2")).await;
     world.pass(100).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"], "what was wrong may be repaired");
 }
@@ -874,7 +874,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
     let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
     for number in 0..6_000 {
-        world.wish("a", &number.to_string()).await;
+        world.claim("a", &number.to_string()).await;
         world.pass(100).await;
     }
     let writes = world.hub.log().len();
@@ -909,16 +909,16 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
     for method in [Method::POST, Method::PATCH] {
         for (name, fault) in failures() {
             let mut world = World::new().await;
-            let wish = |value: &str| Thing { stamped: true, ..Thing::wish("a", value) };
+            let claim = |value: &str| Thing { stamped: true, ..Thing::claim("a", value) };
             if method == Method::PATCH {
-                world.wish_thing(wish("0")).await;
+                world.claim_thing(claim("0")).await;
                 world.pass(10).await;
             }
             world.hub.forget_log();
             // A 404 to a patch means that the object is gone, so the next plan creates the object. This create must fail too.
             world.hub.fault(Method::POST, "copies/a", usize::MAX, fault.clone());
             world.hub.fault(method.clone(), "copies/a", usize::MAX, fault);
-            world.wish_thing(wish("1")).await;
+            world.claim_thing(claim("1")).await;
             world.pass(TEN_MINUTES).await;
             let log = world.hub.log();
             let writes = log.iter().filter(|line| !line.starts_with("GET")).count();
@@ -934,12 +934,12 @@ async fn each_failed_try_is_reported_to_the_agent_and_the_first_in_a_row_to_user
     let mut world = World::new().await;
     let (status, body) = failure(500, "InternalError", "no space left", ("copies", "a"));
     world.hub.fault(Method::POST, "copies/a", 3, Fault::Answer(status, &[], body));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.record().not_done, ["a create: 0", "a create: 0", "a create: 0"]);
     assert_eq!(world.record().failed, ["a create: 0"]);
     world.hub.put(Source::Copy, "a", "meddled");
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
     assert_eq!(world.record().not_done[3..], ["a patch: 409"], "a conflict is no failure for users");
     assert_eq!(world.record().failed.len(), 1);
@@ -952,7 +952,7 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     for verbosity in [1, 2, 4] {
         let mut world = World::new().await;
         let log = Captured::at(verbosity, &[]);
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(1).await;
         found.push(log.take());
     }
@@ -963,7 +963,7 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     assert_eq!(
         found[2],
         [
-            r#"TRACE read from a watch source=Wish read="present" namespace="ns" name="a""#,
+            r#"TRACE read from a watch source=Claim read="present" namespace="ns" name="a""#,
             r#"TRACE queued key="a""#,
             r#"TRACE planning key="a""#,
             r#"TRACE planned key="a" writes=1 took=0ns"#,
@@ -978,11 +978,11 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
 #[tokio::test(start_paused = true)]
 async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     let (status, body) = failure(422, "Invalid", "immutable while locked", ("copies", "a"));
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Answer(status, &[], body));
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(400_000).await;
     assert_eq!(world.hub.log()[1..], ["PATCH copies/a@101 = 2"]);
     world.hub.put(Source::Copy, "a", "unlocked");
@@ -997,7 +997,7 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
         let mut world = World::new().await;
         let (status, body) = failure(code, reason, "no", about);
         world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -1017,7 +1017,7 @@ async fn a_created_namespace_requeues_what_waits_for_it() {
     let mut world = World::new().await;
     let (status, body) = failure(404, "NotFound", "namespaces \"ns\" not found", ("namespaces", "ns"));
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(100_000).await;
     let before = world.hub.log().len();
     world.hub.heal();
@@ -1034,9 +1034,9 @@ async fn other_content_waits_for_a_forbidden_target_too() {
     let mut world = World::new().await;
     let (status, body) = failure(403, "Forbidden", "no", ("copies", "a"));
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(100).await;
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(100).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     world.pass(1_000).await;
@@ -1048,7 +1048,7 @@ async fn an_unknown_outcome_that_was_carried_out_is_settled_by_one_get() {
     for (fault, milliseconds) in [(Fault::DoAndHang, 10_010), (Fault::DoAndCut, 1), (Fault::DoAndFail, 1)] {
         let mut world = World::new().await;
         world.hub.fault(Method::POST, "copies/a", 1, fault);
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(milliseconds).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a"]);
         assert_eq!(world.receipts(), ["a=1"]);
@@ -1062,7 +1062,7 @@ async fn an_unknown_outcome_that_was_not_carried_out_is_tried_again() {
     for (fault, milliseconds) in [(Fault::Hang, 10_000), (Fault::Cut, 0)] {
         let mut world = World::new().await;
         world.hub.fault(Method::POST, "copies/a", 1, fault);
-        world.wish("a", "1").await;
+        world.claim("a", "1").await;
         world.pass(TEN_MINUTES).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "POST copies/a = 1"]);
         assert_eq!(world.receipts(), ["a=1"]);
@@ -1075,27 +1075,27 @@ async fn an_unknown_outcome_that_was_not_carried_out_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn an_unknown_patch_and_an_unknown_delete_are_settled_by_one_get_each() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::DoAndCut);
     world.hub.fault(Method::DELETE, "copies/a", 1, Fault::DoAndCut);
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
-    world.unwish("a").await;
+    world.unclaim("a").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(
         world.hub.log()[1..],
         ["PATCH copies/a@101 = 2", "GET copies/a", "DELETE copies/a uid-1", "GET copies/a"]
     );
     assert_eq!(world.receipts(), ["a=1", "a=2"]);
-    assert_eq!(world.record().removed, ["wish-a", "uid-1"]);
+    assert_eq!(world.record().removed, ["claim-a", "uid-1"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_connection_needs_no_get() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Refuse);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
 }
@@ -1103,10 +1103,10 @@ async fn a_refused_connection_needs_no_get() {
 #[tokio::test(start_paused = true)]
 async fn after_a_conflict_there_is_one_get_and_then_a_plan_at_once() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.hub.put(Source::Copy, "a", "other");
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
     assert_eq!(
         world.hub.log(),
@@ -1121,7 +1121,7 @@ async fn after_a_conflict_there_is_one_get_and_then_a_plan_at_once() {
 async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
     let mut world = World::new().await;
     world.hub.put(Source::Copy, "a", "other");
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "PATCH copies/a@101 = 1"]);
 }
@@ -1129,24 +1129,24 @@ async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
 #[tokio::test(start_paused = true)]
 async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_view_has_the_answer() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     let made = WriteEnd::Done { version: Some(101) };
-    assert_eq!(world.record().ended, [("create a".to_owned(), made, 2)], "the wish and its copy had been told");
+    assert_eq!(world.record().ended, [("create a".to_owned(), made, 2)], "the claim and its copy had been told");
 
     world.hub.put(Source::Copy, "a", "meddled");
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(1).await;
     let changed = WriteEnd::Done { version: Some(103) };
     let ends = |world: &World| world.record().ended[1..].iter().map(|(_, end, _)| *end).collect::<Vec<_>>();
     assert_eq!(ends(&world), [WriteEnd::NotDone, changed], "the first met what another had made of it");
 
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
-    world.wish("a", "3").await;
+    world.claim("a", "3").await;
     world.pass(1).await;
     assert_eq!(ends(&world)[2], WriteEnd::Unknown);
     world.pass(TEN_MINUTES).await;
-    world.unwish("a").await;
+    world.unclaim("a").await;
     world.pass(1).await;
     assert_eq!(ends(&world).last(), Some(&WriteEnd::Done { version: None }));
     let ended: Vec<String> = world.record().ended.iter().map(|(write, _, _)| write.clone()).collect();
@@ -1156,11 +1156,11 @@ async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_v
 #[tokio::test(start_paused = true)]
 async fn a_conflict_that_nothing_explains_backs_off() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     let (status, body) = failure(409, "Conflict", "always", ("copies", "a"));
     world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    world.wish("a", "2").await;
+    world.claim("a", "2").await;
     world.pass(10).await;
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert_eq!(patches, 1, "the GET showed nothing new, so the first retry waits too");
@@ -1176,13 +1176,13 @@ async fn a_conflict_that_nothing_explains_backs_off() {
 async fn a_key_is_planned_again_at_the_time_that_its_last_plan_named() {
     let mut world = World::new().await;
     let at = |seconds| Some(START + Duration::from_secs(seconds));
-    world.wish_thing(Thing { again: at(100), ..Thing::wish("a", "1") }).await;
+    world.claim_thing(Thing { again: at(100), ..Thing::claim("a", "1") }).await;
     world.pass(1).await;
-    world.wish_thing(Thing { again: at(60), ..Thing::wish("a", "1") }).await;
+    world.claim_thing(Thing { again: at(60), ..Thing::claim("a", "1") }).await;
     world.pass(50_000).await;
     let plans = world.plans();
     world.pass(9_999).await;
-    assert_eq!(world.plans(), plans + 1, "at 60 s: the newer wish replaces the older");
+    assert_eq!(world.plans(), plans + 1, "at 60 s: the newer claim replaces the older");
 }
 
 #[tokio::test(start_paused = true)]
@@ -1190,7 +1190,7 @@ async fn a_wall_clock_that_is_set_moves_no_timer_and_is_reported_once() {
     const HOUR: i64 = 3_600_000_000;
     for by in [HOUR, -HOUR] {
         let mut world = World::new().await;
-        world.wish_thing(Thing { again: Some(START + Duration::from_secs(40)), ..Thing::wish("a", "1") }).await;
+        world.claim_thing(Thing { again: Some(START + Duration::from_secs(40)), ..Thing::claim("a", "1") }).await;
         world.pass(10_000).await;
         let plans = world.plans();
         world.clock.set_by(by);
@@ -1207,7 +1207,7 @@ async fn writes_and_their_failures_go_on_as_ever_while_the_wall_clock_is_set() {
     for by in [3_600_000_000, -3_600_000_000] {
         let mut world = World::new().await;
         world.hub.fault(Method::POST, "copies/a", 8, Fault::Refuse);
-        world.wish_thing(Thing { stamped: true, ..Thing::wish("a", "1") }).await;
+        world.claim_thing(Thing { stamped: true, ..Thing::claim("a", "1") }).await;
         for _ in 0..5 {
             world.pass(1_000).await;
             world.clock.set_by(by);
@@ -1221,9 +1221,9 @@ async fn writes_and_their_failures_go_on_as_ever_while_the_wall_clock_is_set() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_time_is_not_planned() {
     let mut world = World::new().await;
-    world.wish_thing(Thing { again: Some(START + Duration::from_secs(60)), ..Thing::wish("a", "1") }).await;
+    world.claim_thing(Thing { again: Some(START + Duration::from_secs(60)), ..Thing::claim("a", "1") }).await;
     world.pass(1).await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     let plans = world.plans();
     world.pass(TEN_MINUTES).await;
@@ -1233,17 +1233,17 @@ async fn a_cancelled_time_is_not_planned() {
 #[tokio::test(start_paused = true)]
 async fn a_time_that_has_passed_does_not_spin() {
     let mut world = World::new().await;
-    world.wish_thing(Thing { again: Some(START), ..Thing::wish("a", "1") }).await;
+    world.claim_thing(Thing { again: Some(START), ..Thing::claim("a", "1") }).await;
     world.pass(1_000).await;
     assert!(world.plans() <= 202, "{}", world.plans());
     assert!(world.plans() >= 160, "{}", world.plans());
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_to_stop_has_a_last_word_when_all_else_is_written() {
+async fn an_agent_that_stops_makes_its_last_plan_after_all_other_writes() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(3)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.record().last_word = Some("goodbye");
     world.trigger.request();
@@ -1254,7 +1254,7 @@ async fn who_is_asked_to_stop_has_a_last_word_when_all_else_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_last_word_that_nobody_takes_holds_nobody_up() {
+async fn a_last_plan_that_fails_does_not_delay_the_stop() {
     let world = World::new().await;
     world.record().last_word = Some("goodbye");
     world.hub.fault(Method::POST, "copies/last", 1, Fault::Late(Duration::from_secs(60)));
@@ -1266,7 +1266,7 @@ async fn a_last_word_that_nobody_takes_holds_nobody_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_any_more_has_no_last_word() {
+async fn an_agent_that_lost_its_lease_makes_no_last_plan() {
     let world = World::new().await;
     world.record().last_word = Some("goodbye");
     world.leadership.send_replace(Leadership::Lost);
@@ -1279,11 +1279,11 @@ async fn who_does_not_lead_any_more_has_no_last_word() {
 async fn a_graceful_stop_plans_nothing_more_and_drains_what_is_in_flight() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(8)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.trigger.request();
-    world.wish("a", "2").await;
-    world.wish("b", "1").await;
+    world.claim("a", "2").await;
+    world.claim("b", "1").await;
     world.pass(7_000).await;
     assert!(!world.engine.is_finished());
     world.pass(2_000).await;
@@ -1297,7 +1297,7 @@ async fn a_graceful_stop_waits_ten_seconds_at_most() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Hang);
     world.hub.fault(Method::GET, "copies/a", 1, Fault::Hang);
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(5_000).await;
     world.trigger.request();
     world.pass(9_990).await;
@@ -1311,10 +1311,10 @@ async fn a_graceful_stop_waits_ten_seconds_at_most() {
 async fn who_loses_leadership_stops_planning_at_once_and_ends_after_draining() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.leadership.send_replace(Leadership::Lost);
-    world.wish("b", "1").await;
+    world.claim("b", "1").await;
     world.pass(1_000).await;
     assert!(!world.engine.is_finished());
     assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::LeadershipLost, drained: true });
@@ -1329,18 +1329,18 @@ async fn an_election_that_died_counts_as_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_before_the_list_that_says_so_has_ended() {
+async fn nothing_is_removed_from_the_view_before_its_list_is_complete() {
     let world = World::start(Leadership::Leading);
     world.hub.put(Source::Copy, "a", "1");
     world.send(Source::Copy, WatchEvent::ListStarted).await;
     world.bring_events().await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 200 }).await;
-    world.send(Source::Wish, WatchEvent::ListStarted).await;
+    world.send(Source::Claim, WatchEvent::ListStarted).await;
     world.pass(TEN_MINUTES).await;
     assert!(world.plans() > 0);
     assert!(world.hub.log().is_empty());
 
-    world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 1 }).await;
+    world.send(Source::Claim, WatchEvent::ListEnded { resource_version: 1 }).await;
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["DELETE copies/a uid-1"]);
 }
@@ -1354,15 +1354,15 @@ async fn an_undecodable_object_is_reported_before_its_list_is_complete_and_again
         resource_version: 3,
         why: "nonsense".to_owned(),
     };
-    world.send(Source::Wish, WatchEvent::ListStarted).await;
-    world.send(Source::Wish, WatchEvent::Undecodable(undecodable)).await;
+    world.send(Source::Claim, WatchEvent::ListStarted).await;
+    world.send(Source::Claim, WatchEvent::Undecodable(undecodable)).await;
     world.pass(1).await;
     assert_eq!(world.record().undecodable, ["a"]);
-    world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 5 }).await;
+    world.send(Source::Claim, WatchEvent::ListEnded { resource_version: 5 }).await;
     world.pass(1).await;
     assert_eq!(world.record().removed, [""; 0]);
-    world.send(Source::Wish, WatchEvent::ListStarted).await;
-    world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.send(Source::Claim, WatchEvent::ListStarted).await;
+    world.send(Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
     world.pass(1).await;
     assert_eq!(world.record().removed, ["uid-1"]);
 }
@@ -1400,7 +1400,7 @@ async fn states_of_watches_are_reported_once_for_each_change() {
     let ended = |resource_version| WatchEvent::ListEnded { resource_version };
     world.send(Source::Namespace, not_served(403)).await;
     world.send(Source::Namespace, not_served(403)).await;
-    world.send(Source::Wish, not_served(404)).await;
+    world.send(Source::Claim, not_served(404)).await;
     world.send(Source::Copy, WatchEvent::ListStarted).await;
     world.send(Source::Copy, ended(1)).await;
     world.send(Source::Copy, WatchEvent::Failed { message: "cut".to_owned() }).await;
@@ -1436,9 +1436,9 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
         for round in 0..5 {
             for number in 0..60 {
                 world
-                    .wish_thing(Thing {
+                    .claim_thing(Thing {
                         local: number % 3 == 0,
-                        ..Thing::wish(&format!("w-{number}"), &format!("{round}"))
+                        ..Thing::claim(&format!("w-{number}"), &format!("{round}"))
                     })
                     .await;
             }
@@ -1454,19 +1454,19 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_is_not_wanted_any_more_holds_nothing_and_nothing_looks_deleted() {
+async fn a_source_that_is_not_wanted_any_more_is_empty_and_nothing_looks_deleted() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
-    world.record().unwanted.insert(Source::Wish);
+    world.record().unwanted.insert(Source::Claim);
     world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
     world.pass(TEN_MINUTES).await;
     assert!(world.record().removed.is_empty(), "nothing was deleted");
-    assert_eq!(world.record().states.last(), Some(&(Source::Wish, WatchState::Unwatched)));
+    assert_eq!(world.record().states.last(), Some(&(Source::Claim, WatchState::Unwatched)));
     assert_eq!(world.hub.log(), ["POST copies/a = 1"], "what is not held is not decided by");
     assert!(world.status.borrow().iter().all(crate::run::SourceStatus::is_settled), "readiness does not wait for it");
 
-    world.wish("b", "1").await;
+    world.claim("b", "1").await;
     world.pass(1).await;
     assert_eq!(world.hub.log().len(), 1, "what was still on its way is no news");
 }
@@ -1474,46 +1474,46 @@ async fn a_source_that_is_not_wanted_any_more_holds_nothing_and_nothing_looks_de
 #[tokio::test(start_paused = true)]
 async fn a_source_that_is_wanted_again_is_relisted() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.bring_events().await;
-    for unwanted in [[Source::Wish].into(), std::collections::BTreeSet::new()] {
+    for unwanted in [[Source::Claim].into(), std::collections::BTreeSet::new()] {
         world.record().unwanted = unwanted;
         world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
         world.pass(1).await;
     }
-    assert_eq!(world.record().states.last(), Some(&(Source::Wish, WatchState::Incomplete)));
+    assert_eq!(world.record().states.last(), Some(&(Source::Claim, WatchState::Incomplete)));
     assert!(!world.status.borrow().iter().all(crate::run::SourceStatus::is_settled), "its list has not ended");
 
-    let wish = Thing { version: 2, ..Thing::wish("b", "1") };
-    world.send_of_round(1, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
-    world.send_of_round(2, Source::Wish, WatchEvent::ListStarted).await;
-    world.send_of_round(2, Source::Wish, WatchEvent::Applied(wish.observed())).await;
+    let claim = Thing { version: 2, ..Thing::claim("b", "1") };
+    world.send_of_round(1, Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::ListStarted).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::Applied(claim.observed())).await;
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/b = 1"], "a list of an earlier round ends nothing");
-    world.send_of_round(2, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
     world.pass(1).await;
-    assert_eq!(world.record().states.last(), Some(&(Source::Wish, WatchState::Complete)));
+    assert_eq!(world.record().states.last(), Some(&(Source::Claim, WatchState::Complete)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_source_with_another_decoder_is_relisted_and_stays_complete() {
     let mut world = World::new().await;
-    world.wish("a", "1").await;
-    world.wish("b", "1").await;
+    world.claim("a", "1").await;
+    world.claim("b", "1").await;
     world.pass(1).await;
     world.bring_events().await;
     let states = world.record().states.len();
-    world.record().readings.insert(Source::Wish, 1);
+    world.record().readings.insert(Source::Claim, 1);
     world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
     world.pass(1).await;
     world.record().applied.clear();
 
-    let version = |version, name| Thing { version, ..Thing::wish(name, "1") };
+    let version = |version, name| Thing { version, ..Thing::claim(name, "1") };
     let (kept, newer) = (version(2, "a"), version(5, "c"));
-    world.send_of_round(1, Source::Wish, WatchEvent::Applied(newer.clone().observed())).await;
-    world.send_of_round(2, Source::Wish, WatchEvent::ListStarted).await;
-    world.send_of_round(2, Source::Wish, WatchEvent::Applied(kept.clone().observed())).await;
+    world.send_of_round(1, Source::Claim, WatchEvent::Applied(newer.clone().observed())).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::ListStarted).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::Applied(kept.clone().observed())).await;
     world.pass(1).await;
     assert_eq!(
         world.record().applied,
@@ -1521,26 +1521,26 @@ async fn a_source_with_another_decoder_is_relisted_and_stays_complete() {
         "it has not changed, and what the earlier round has on its way is dropped"
     );
     assert!(world.record().relisted.is_empty(), "the list has not ended");
-    world.send_of_round(2, Source::Wish, WatchEvent::Applied(newer.observed())).await;
-    world.send_of_round(2, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::Applied(newer.observed())).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
     world.pass(1).await;
     assert_eq!(world.record().applied[..2], ["a", "c"]);
-    assert_eq!(world.record().relisted, [Source::Wish]);
+    assert_eq!(world.record().relisted, [Source::Claim]);
     assert!(world.record().plans.contains(&"read anew".to_owned()));
-    assert_eq!(world.record().removed[..1], ["wish-b"], "the list does not have it");
+    assert_eq!(world.record().removed[..1], ["claim-b"], "the list does not have it");
     assert_eq!(world.record().states.len(), states, "it was complete all the time");
 
     world.record().applied.clear();
-    world.send_of_round(2, Source::Wish, WatchEvent::Applied(kept.observed())).await;
+    world.send_of_round(2, Source::Claim, WatchEvent::Applied(kept.observed())).await;
     world.pass(1).await;
     assert!(world.record().applied.iter().all(|name| name != "a"), "once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_to_a_write_is_not_held_of_a_source_that_is_not_wanted_any_more() {
+async fn the_answer_to_a_write_is_not_stored_for_a_source_that_is_not_wanted_any_more() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies", 1, Fault::Late(std::time::Duration::from_secs(1)));
-    world.wish("a", "1").await;
+    world.claim("a", "1").await;
     world.pass(1).await;
     world.record().unwanted.insert(Source::Copy);
     world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;

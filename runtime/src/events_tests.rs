@@ -80,7 +80,7 @@ async fn an_event_is_what_kubernetes_expects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_is_said_once_in_ten_minutes() {
+async fn the_same_event_is_emitted_once_in_ten_minutes() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
     let spec = spec();
     for _ in 0..5 {
@@ -191,7 +191,7 @@ async fn a_cluster_that_does_not_answer_delays_only_its_own_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_memory_of_what_was_said_is_bounded() {
+async fn the_memory_of_reported_events_is_bounded() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
     let spec = spec();
     for number in 0..3 * EVENTS_REMEMBERED {

@@ -378,7 +378,7 @@ async fn a_takeover_counts_and_keeps_what_others_wrote_beside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_stop_gives_the_lease_back_and_the_next_candidate_has_it_within_a_retry() {
+async fn a_graceful_stop_releases_the_lease_and_the_next_candidate_has_it_within_a_retry() {
     let server = Server::default();
     let mut first = Candidate::start(&server, "a", &["one"]);
     first.leads().await;
@@ -414,7 +414,7 @@ async fn a_stop_without_a_release_leaves_the_lease_to_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_holds_nothing_stops_without_a_write() {
+async fn a_candidate_without_a_lease_stops_without_a_write() {
     let server = Server::default();
     server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
     let mut candidate = Candidate::start(&server, "a", &["one"]);
@@ -502,7 +502,7 @@ async fn a_leader_whose_lease_was_touched_or_deleted_by_an_administrator_goes_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_leases_none_is_touched_while_one_is_held_by_another() {
+async fn of_several_leases_none_is_touched_while_one_belongs_to_another() {
     let server = Server::default();
     server.put_held("two", "other", "2027-01-15T08:00:00.000000Z");
     let mut candidate = Candidate::start(&server, "a", &["one", "two", "three"]);
@@ -520,7 +520,7 @@ async fn of_several_leases_none_is_touched_while_one_is_held_by_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_got_is_given_back_when_another_takes_the_next_lease_in_between() {
+async fn acquired_leases_are_released_when_another_acquires_the_next_one() {
     let server = Server::default();
     server.before(|method, name, leases| {
         if *method == Method::POST && name == "two" && !leases.contains_key("two") {
@@ -592,7 +592,7 @@ async fn losing_one_of_several_leases_is_losing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_after_a_write_without_an_answer_gives_back_what_that_write_took() {
+async fn a_stop_after_a_write_without_an_answer_releases_the_lease_of_that_write() {
     let server = Server::default();
     server.fault(Some((Fault::LosesAnswer, false)));
     let candidate = Candidate::start(&server, "a", &["one"]);

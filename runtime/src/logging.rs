@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn words_of_others_cannot_make_a_text_line_of_their_own() {
+    async fn text_of_others_cannot_start_a_line_of_the_log() {
         let lines = Lines::default();
         let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
         let subscriber = text(filter, &clock(), lines.writer());

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_holds_back_its_write_whatever_the_content() {
+    fn a_failure_delays_its_write_whatever_the_content() {
         let table = [(Class::Ordinary, 15..=20), (Class::Denied, 750..=1_000)];
         for (class, expected) in table {
             let now = Instant::now();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_conflict_in_a_row_holds_back_nothing() {
+    fn only_the_first_conflict_in_a_row_delays_nothing() {
         let now = Instant::now();
         let mut retries = retries();
         fail(&mut retries, A, Class::Conflict, now);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_news_once_until_it_ends_or_is_another() {
+    fn a_failure_is_reported_once_until_it_ends_or_changes() {
         let now = Instant::now();
         let mut retries = retries();
         assert!(retries.is_news(&"key", &"write", A, Class::Denied));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_for_is_obeyed() {
+    fn the_retry_after_of_the_server_is_obeyed() {
         for class in ALL {
             let now = Instant::now();
             let mut retries = retries();

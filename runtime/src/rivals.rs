@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_else_is_named_that_is_said() {
+    fn a_report_states_that_nobody_else_is_named() {
         let unknown = "a writer that metadata.managedFields does not name";
         let own = json!({"metadata": {"managedFields": [entry("member-agent", "", json!({}))]}});
         for object in [own, json!({}), json!({"metadata": {"managedFields": [7, {"manager": ""}]}})] {

@@ -21,7 +21,7 @@ use super::*;
 use crate::client::Cluster;
 use crate::test_kit::{Copier, START, Source, decode, failure};
 
-/// Log of the requests to the server: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
+/// Log of the requests to the server: `WATCH claims`, `POST copies/a`, `PUT leases/toy holder`, …
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn ends_list(version: &str) -> Value {
@@ -29,7 +29,7 @@ fn ends_list(version: &str) -> Value {
     json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version, "annotations": annotations}}})
 }
 
-fn wish() -> Value {
+fn claim() -> Value {
     let metadata = json!({"namespace": "ns", "name": "a", "uid": "w", "resourceVersion": "5"});
     json!({"type": "ADDED", "object": {"metadata": metadata, "spec": {"value": "1"}}})
 }
@@ -84,7 +84,7 @@ fn server(log: &Log, unusual: Unusual) -> kube::Client {
                     (method, _) => (format!("{method} lease [{holder}]"), 200, json_body(&held)),
                 }
             } else if watch {
-                let events = if plural == "wishes" { vec![wish(), ends_list("9")] } else { vec![ends_list("9")] };
+                let events = if plural == "claims" { vec![claim(), ends_list("9")] } else { vec![ends_list("9")] };
                 (format!("WATCH {plural}"), 200, open_watch(&events))
             } else {
                 let mut made = body.clone();
@@ -116,7 +116,7 @@ fn runner(client: &kube::Client) -> Runner<Copier> {
         metadata_only: false,
         decode: std::sync::Arc::new(decode),
     };
-    let sources = vec![spec(Source::Wish), spec(Source::Copy)];
+    let sources = vec![spec(Source::Claim), spec(Source::Copy)];
     Runner::new(Copier::default(), sources, "toy-0".to_owned(), Clock::virtual_at(START), Metrics::unregistered())
 }
 
@@ -137,7 +137,7 @@ fn lines(log: &Log) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_watches_leads_writes_and_gives_its_lease_back_at_the_end() {
+async fn an_agent_watches_leads_writes_and_releases_its_lease_at_the_end() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
     let runner = runner(&client).with_lease(lease(&client));
@@ -153,7 +153,7 @@ async fn an_agent_watches_leads_writes_and_gives_its_lease_back_at_the_end() {
     let of =
         |line: &str| writes.iter().position(|other| *other == line).unwrap_or_else(|| panic!("{line}: {writes:?}"));
     assert!(of("POST lease [toy_1]") < of("POST copies/a"), "{writes:?}");
-    assert!(writes.contains(&"WATCH wishes") && writes.contains(&"WATCH copies"), "{writes:?}");
+    assert!(writes.contains(&"WATCH claims") && writes.contains(&"WATCH copies"), "{writes:?}");
     assert_eq!(writes.last(), Some(&"PUT lease []"), "{writes:?}");
     assert_eq!(writes.iter().filter(|line| line.contains("copies/a")).count(), 1);
 }
@@ -229,7 +229,7 @@ async fn an_agent_is_ready_without_what_it_does_not_want() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
     let mut runner = runner(&client);
-    runner.logic = Copier::without(Source::Wish);
+    runner.logic = Copier::without(Source::Claim);
     let status = runner.status();
     let (trigger, shutdown) = Shutdown::new();
     let running = tokio::spawn(runner.run(shutdown));

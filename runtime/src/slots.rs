@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_may_not_have_all_slots_waits_for_its_own_and_holds_up_nobody() {
+    fn a_flow_that_may_not_have_all_slots_waits_for_its_own_and_delays_nobody() {
         let now = Instant::now();
         let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
         let narrow = Flow { id: FlowId(1), most_in_flight: 2 };

@@ -43,22 +43,22 @@ use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// Kinds that the toy agent watches. Member cluster: `Wish`, which requests a copy, and `Local`, which is a copy. Hub: `Copy` and
+/// Kinds that the toy agent watches. Member cluster: `Claim`, which requests a copy, and `Local`, which is a copy. Hub: `Copy` and
 /// `Namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    Wish,
+    Claim,
     Copy,
     Local,
     Namespace,
 }
 
 impl Source {
-    pub(crate) const ALL: [Self; 4] = [Self::Wish, Self::Copy, Self::Local, Self::Namespace];
+    pub(crate) const ALL: [Self; 4] = [Self::Claim, Self::Copy, Self::Local, Self::Namespace];
 
     pub(crate) fn resource(self) -> Resource {
         let (kind, plural) = match self {
-            Self::Wish => ("Wish", "wishes"),
+            Self::Claim => ("Claim", "claims"),
             Self::Copy => ("Copy", "copies"),
             Self::Local => ("Local", "locals"),
             Self::Namespace => {
@@ -76,19 +76,19 @@ pub(crate) struct Thing {
     pub(crate) version: u64,
     pub(crate) value: String,
     pub(crate) deleting: bool,
-    /// In a `Wish`: true to keep a second copy in the member cluster.
+    /// In a `Claim`: true to keep a second copy in the member cluster.
     pub(crate) local: bool,
-    /// In a `Wish`: name of the copy, if it differs from the Wish's name.
+    /// In a `Claim`: name of the copy, if it differs from the Claim's name.
     pub(crate) into: Option<String>,
-    /// In a `Wish`: time at which the toy agent must plan again.
+    /// In a `Claim`: time at which the toy agent must plan again.
     pub(crate) again: Option<Timestamp>,
-    /// In a `Wish`: true if the agent puts the present time into the copy.
+    /// In a `Claim`: true if the agent puts the present time into the copy.
     pub(crate) stamped: bool,
 }
 
 impl Thing {
-    pub(crate) fn wish(name: &str, value: &str) -> Self {
-        Self { name: name.to_owned(), uid: format!("wish-{name}"), value: value.to_owned(), ..Self::default() }
+    pub(crate) fn claim(name: &str, value: &str) -> Self {
+        Self { name: name.to_owned(), uid: format!("claim-{name}"), value: value.to_owned(), ..Self::default() }
     }
 
     pub(crate) fn observed(self) -> Observed<Self> {
@@ -123,7 +123,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Undecodable> {
     Ok(thing.observed())
 }
 
-/// Value of a `Wish` for which the toy agent plans two writes to one object, which is a bug.
+/// Value of a `Claim` for which the toy agent plans two writes to one object, which is a bug.
 pub(crate) const WRITTEN_TWICE: &str = "written twice";
 
 /// Log of the calls that the toy agent has received from the engine.
@@ -180,12 +180,12 @@ impl Copier {
     }
 
     fn keys_of(&self, source: Source, name: &str) -> Vec<String> {
-        let wishes = self.things.iter().filter(|((source, _), _)| *source == Source::Wish).map(|(_, wish)| wish);
+        let claims = self.things.iter().filter(|((source, _), _)| *source == Source::Claim).map(|(_, claim)| claim);
         match source {
-            Source::Wish | Source::Local => vec![name.to_owned()],
-            Source::Namespace => wishes.map(|wish| wish.name.clone()).collect(),
+            Source::Claim | Source::Local => vec![name.to_owned()],
+            Source::Namespace => claims.map(|claim| claim.name.clone()).collect(),
             Source::Copy => {
-                let into = wishes.filter(|wish| wish.into.as_deref() == Some(name)).map(|wish| wish.name.clone());
+                let into = claims.filter(|claim| claim.into.as_deref() == Some(name)).map(|claim| claim.name.clone());
                 into.chain([name.to_owned()]).collect()
             }
         }
@@ -222,7 +222,7 @@ impl Copier {
     }
 
     fn remove(&self, source: Source, name: &str, writes: &mut Vec<Request<Source, String>>) {
-        let wanted_by_another = self.things.values().any(|wish| wish.into.as_deref() == Some(name));
+        let wanted_by_another = self.things.values().any(|claim| claim.into.as_deref() == Some(name));
         if !wanted_by_another && let Some(thing) = self.things.get(&(source, name.to_owned())) {
             let verb = Verb::Delete { uid: thing.uid.as_str().into() };
             writes.push(Request { source, name: ObjectName::new("ns", name), verb, receipt: None });
@@ -312,19 +312,19 @@ impl Logic for Copier {
 
     fn plan(&self, key: &String, now: Timestamp) -> Plan<Source, String, Planned> {
         let mut plan = Plan { effect: Some(Planned), ..Plan::default() };
-        match self.things.get(&(Source::Wish, key.clone())) {
-            Some(wish) => {
-                let stamp = wish.stamped.then_some(now);
-                self.ensure(Source::Copy, wish.into.as_deref().unwrap_or(key), &wish.value, stamp, &mut plan.writes);
-                if wish.local {
-                    self.ensure(Source::Local, key, &wish.value, stamp, &mut plan.writes);
+        match self.things.get(&(Source::Claim, key.clone())) {
+            Some(claim) => {
+                let stamp = claim.stamped.then_some(now);
+                self.ensure(Source::Copy, claim.into.as_deref().unwrap_or(key), &claim.value, stamp, &mut plan.writes);
+                if claim.local {
+                    self.ensure(Source::Local, key, &claim.value, stamp, &mut plan.writes);
                 }
-                plan.again = wish.again;
-                if wish.value == WRITTEN_TWICE {
+                plan.again = claim.again;
+                if claim.value == WRITTEN_TWICE {
                     plan.writes.extend(plan.writes.clone());
                 }
             }
-            None if self.states.get(&Source::Wish) == Some(&WatchState::Complete) => {
+            None if self.states.get(&Source::Claim) == Some(&WatchState::Complete) => {
                 self.remove(Source::Copy, key, &mut plan.writes);
                 self.remove(Source::Local, key, &mut plan.writes);
             }
@@ -374,9 +374,9 @@ impl Logic for Copier {
     fn rejected(&mut self, key: &String, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
         lock(&self.record).rejected.push(format!("{key}: {} {}", failure.status, failure.reason));
         vec![Event {
-            source: Source::Wish,
+            source: Source::Claim,
             name: ObjectName::new("ns", key.as_str()),
-            uid: format!("wish-{key}").into(),
+            uid: format!("claim-{key}").into(),
             severity: Severity::Warning,
             component: "copier",
             reason: "CopyRefused",
@@ -616,7 +616,7 @@ fn respond((status, body): (u16, Value)) -> Result<Response<Full<Bytes>>, BoxErr
 
 fn source_of(path: &str) -> Source {
     let has = |source: &Source| path.contains(&format!("/{}", source.resource().plural));
-    Source::ALL.into_iter().find(has).unwrap_or(Source::Wish)
+    Source::ALL.into_iter().find(has).unwrap_or(Source::Claim)
 }
 
 impl State {
@@ -748,7 +748,7 @@ pub(crate) struct World {
     pub(crate) metrics: prometheus::Registry,
     messages: mpsc::Sender<WatchMessage<Source, Thing>>,
     pub(crate) clock: Clock,
-    wish_version: u64,
+    claim_version: u64,
 }
 
 impl World {
@@ -777,7 +777,7 @@ impl World {
         let spec = |source: Source| {
             Arc::new(SourceSpec {
                 source,
-                cluster: Arc::clone(&clusters[usize::from(matches!(source, Source::Wish | Source::Local))]),
+                cluster: Arc::clone(&clusters[usize::from(matches!(source, Source::Claim | Source::Local))]),
                 resource: source.resource(),
                 namespace: None,
                 name: None,
@@ -801,7 +801,7 @@ impl World {
         let engine = tokio::spawn(engine.run(inputs));
         let status = status.subscribe();
         let metrics = registry;
-        Self { hub, member, record, leadership, status, trigger, engine, metrics, messages, clock, wish_version: 0 }
+        Self { hub, member, record, leadership, status, trigger, engine, metrics, messages, clock, claim_version: 0 }
     }
 
     pub(crate) async fn send(&self, source: Source, event: WatchEvent<Thing>) {
@@ -822,22 +822,22 @@ impl World {
         }
     }
 
-    /// Sends this `Wish` to the engine as a watch event, with the next version.
-    pub(crate) async fn wish_thing(&mut self, wish: Thing) {
-        self.wish_version += 1;
-        let version = self.wish_version + 1;
-        self.send(Source::Wish, WatchEvent::Applied(Thing { version, ..wish }.observed())).await;
+    /// Sends this `Claim` to the engine as a watch event, with the next version.
+    pub(crate) async fn claim_thing(&mut self, claim: Thing) {
+        self.claim_version += 1;
+        let version = self.claim_version + 1;
+        self.send(Source::Claim, WatchEvent::Applied(Thing { version, ..claim }.observed())).await;
     }
 
-    pub(crate) async fn wish(&mut self, name: &str, value: &str) {
-        self.wish_thing(Thing::wish(name, value)).await;
+    pub(crate) async fn claim(&mut self, name: &str, value: &str) {
+        self.claim_thing(Thing::claim(name, value)).await;
     }
 
-    pub(crate) async fn unwish(&mut self, name: &str) {
-        self.wish_version += 1;
-        let (name, uid) = (ObjectName::new("ns", name), format!("wish-{name}").into());
-        let resource_version = self.wish_version + 1;
-        self.send(Source::Wish, WatchEvent::Deleted { name, uid, resource_version }).await;
+    pub(crate) async fn unclaim(&mut self, name: &str) {
+        self.claim_version += 1;
+        let (name, uid) = (ObjectName::new("ns", name), format!("claim-{name}").into());
+        let resource_version = self.claim_version + 1;
+        self.send(Source::Claim, WatchEvent::Deleted { name, uid, resource_version }).await;
     }
 
     /// Delivers to the engine the watch events of both servers since the last call.

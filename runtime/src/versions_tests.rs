@@ -195,7 +195,7 @@ fn an_undecodable_object_never_looks_deleted() {
 }
 
 #[test]
-fn an_undecodable_object_of_another_uid_ends_the_one_that_was_held() {
+fn an_undecodable_object_of_another_uid_removes_the_stored_one() {
     let news = news_of(&[Seen("a", "1", 10), Undecoded("a", "2", 15)]);
     assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), undecodable("a")]);
 }
@@ -245,7 +245,7 @@ fn a_list_with_an_object_without_a_readable_name_removes_nothing() {
 }
 
 #[test]
-fn a_server_that_went_back_in_time_wins_and_says_so() {
+fn a_server_that_went_back_in_time_wins_and_is_reported() {
     let steps = [
         Seen("kept", "1", 10),
         Seen("changed", "2", 20),
@@ -266,7 +266,7 @@ fn a_server_that_went_back_in_time_wins_and_says_so() {
 }
 
 #[test]
-fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins() {
+fn a_listed_state_wins_over_a_newer_stored_state_unless_that_is_newer_than_the_list() {
     // The server's data went back in time: the list shows the object at version 50, and the known version is 90. Since then, new
     // writes have advanced the server to version 120, so the version of the list is not lower than 90.
     let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);

@@ -345,7 +345,7 @@ async fn a_message_carries_its_source_and_when_it_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_and_metadata_only_are_asked_for_in_watch_and_list() {
+async fn a_namespace_and_metadata_only_are_requested_in_watch_and_list() {
     let namespace = Some("fleet".to_owned());
     let mut fixture = Fixture::with(Options { metadata_only: true, namespace, ..Options::default() });
     let request = fixture.next_request().await;
@@ -358,7 +358,7 @@ async fn a_namespace_and_metadata_only_are_asked_for_in_watch_and_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_is_asked_for_by_its_name_in_watch_and_list() {
+async fn one_object_is_requested_by_its_name_in_watch_and_list() {
     let mut fixture = Fixture::with(Options { name: Some("one"), ..Options::default() });
     let request = fixture.next_request().await;
     assert!(request.query.ends_with("&fieldSelector=metadata.name%3Done"), "{}", request.query);
@@ -418,7 +418,7 @@ async fn a_list_whose_pages_expire_starts_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_too_old_is_followed_by_a_list_however_the_server_says_it() {
+async fn a_version_that_is_too_old_is_followed_by_a_list_in_every_form_of_the_error() {
     for by_event in [true, false] {
         let mut fixture = Fixture::start();
         let open = fixture.listed_at_100().await;
@@ -488,7 +488,7 @@ async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_go
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_for_a_watch_that_is_never_answered_is_given_up() {
+async fn a_request_for_a_watch_without_an_answer_times_out() {
     let mut fixture = Fixture::start();
     let unanswered = fixture.next_request().await;
     let message = fixture.expect_failure().await;
@@ -663,7 +663,7 @@ async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_is_too_long_is_asked_for_again_in_smaller_pages() {
+async fn a_page_that_is_too_long_is_requested_again_in_smaller_pages() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(422, json!({}));
     let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
@@ -763,7 +763,7 @@ async fn a_watch_that_ended_in_time_goes_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_every_watch_at_once_is_asked_ever_more_seldom() {
+async fn requests_to_a_server_that_ends_every_watch_at_once_back_off() {
     let mut fixture = Fixture::start();
     let start = Instant::now();
     fixture.listed_at_100().await.end();
@@ -871,7 +871,7 @@ async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_reliste
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min() {
+async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_5_min() {
     for (status, optional) in [(403, false), (404, false), (403, true), (404, true)] {
         let mut fixture = Fixture::with(Options { optional, ..Options::default() });
         let mut asked_at = Vec::new();
@@ -1007,7 +1007,7 @@ async fn a_watch_ends_with_a_shutdown_or_with_its_engine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_is_not_wanted_is_not_asked_for_and_has_no_age() {
+async fn a_source_that_is_not_wanted_is_not_requested_and_has_no_age() {
     let mut fixture = Fixture::start();
     let _open = fixture.listed_at_100().await;
     fixture.demand.set(false);

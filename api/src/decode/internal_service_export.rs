@@ -9,7 +9,7 @@ use super::shared::{
 };
 use crate::names::annotations;
 use fleetnet_core::limits::PORTS_MAX;
-use fleetnet_core::model::{InternalServiceExport, Object, PortsOffered};
+use fleetnet_core::model::{InternalServiceExport, Object, PortSetStamp};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
@@ -32,14 +32,14 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
         headless: spec.headless.or_default(),
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
         conditions: conditions(top.status.or_undecodable("status is not an object")?.conditions)?,
-        offered: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| offered(value)),
+        stamp: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| stamp(value)),
         meta: known.meta,
     }))
 }
 
 /// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
 /// a hash of these ports.
-fn offered(value: &str) -> Option<PortsOffered> {
+fn stamp(value: &str) -> Option<PortSetStamp> {
     let (since, ports) = value.split_once(' ')?;
-    Some(PortsOffered { since: crate::times::read(since)?, ports: ports.into() })
+    Some(PortSetStamp { since: crate::times::read(since)?, ports: ports.into() })
 }

@@ -5,7 +5,7 @@ use crate::resources::resource;
 use crate::times;
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, Endpoint, EndpointPort, Finalizers, ImportStatus, ImportType, Kind,
-    LoadBalancerIngress, LoadBalancerStatus, Owner, PortNumber, PortsOffered, Reference, ServicePort, SessionAffinity,
+    LoadBalancerIngress, LoadBalancerStatus, Owner, PortNumber, PortSetStamp, Reference, ServicePort, SessionAffinity,
     SliceContent, TargetPort,
 };
 use fleetnet_core::plan::Controller;
@@ -201,8 +201,8 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
 
 /// Returns the value of the annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
 /// a hash of these ports.
-pub(super) fn offered(offered: &PortsOffered) -> String {
-    format!("{} {}", times::micros(offered.since), offered.ports)
+pub(super) fn stamp(stamp: &PortSetStamp) -> String {
+    format!("{} {}", times::micros(stamp.since), stamp.ports)
 }
 
 /// Returns the value of `spec.type` for a derived Service.

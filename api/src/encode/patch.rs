@@ -31,9 +31,9 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::MemberAgentStatus { announcement, counts } => {
             return status(member_status(announcement, counts.as_ref()));
         }
-        Patch::InternalServiceExportStamp { finalizers, offered } => json!({
+        Patch::InternalServiceExportStamp { finalizers, stamp } => json!({
             "metadata": {
-                "annotations": { annotations::PORTS_OFFERED_SINCE: parts::offered(offered) },
+                "annotations": { annotations::PORTS_OFFERED_SINCE: parts::stamp(stamp) },
                 "finalizers": parts::finalizers(kind, finalizers),
             },
         }),

@@ -12,7 +12,7 @@ use crate::hub::rights::{self, Right};
 use crate::hub::{View, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
-    Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort,
+    Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport, ServicePort,
     SessionAffinity,
 };
 use crate::names;
@@ -42,8 +42,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         // fault T31.1: (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)), ~>
         (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)),
         (None, Some(_)) => create(service),
-        // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
-        (Some(import), None) => remove_unless_offered(view, import),
+        // fault H13.1: remove_unless_exported(view, import), ~> { let _ = remove_unless_exported(view, import); Plan::default() }
+        (Some(import), None) => remove_unless_exported(view, import),
         // Only the ServiceImport records which exports a Go hub agent accepted. So the ServiceImport stays unchanged until the
         // hub agent has stored the start time of the port set in each of these exports.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
@@ -99,9 +99,9 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     let mut candidates: Vec<Candidate<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
         .filter(|(_, export)| export.meta.finalizers.ours)
-        // fault H7.3: offered_since(view, service, &cluster, export)? ~> current_stamp(export)?.since
-        // fault H9.1: Some((offered_since(view, service, &cluster, export)? ~> offered_since(view, service, &cluster, export).map(|_| (export.meta.created
-        .filter_map(|(cluster, export)| Some((offered_since(view, service, &cluster, export)?, cluster, export)))
+        // fault H7.3: port_set_since(view, service, &cluster, export)? ~> current_stamp(export)?.since
+        // fault H9.1: Some((port_set_since(view, service, &cluster, export)? ~> port_set_since(view, service, &cluster, export).map(|_| (export.meta.created
+        .filter_map(|(cluster, export)| Some((port_set_since(view, service, &cluster, export)?, cluster, export)))
         .collect();
     // fault H3.1: (one.0, &one.1).cmp(&(other.0, &other.1) ~> one.1.cmp(&other.1
     // fault H3.2: &one.1).cmp(&(other.0, &other.1 ~> one.2.meta.resource_version).cmp(&(other.0, other.2.meta.resource_version
@@ -207,9 +207,9 @@ fn all_exports<'a>(
 
 /// Returns the stamp of an export: the start time of its port set, with a fingerprint of these ports. `None` if there is no
 /// stamp, or if the stamp has other ports than the export has now.
-fn current_stamp(export: &InternalServiceExport) -> Option<&PortsOffered> {
-    // fault H5.1: offered| offered.ports == fingerprint(export) ~> _| true
-    export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
+fn current_stamp(export: &InternalServiceExport) -> Option<&PortSetStamp> {
+    // fault H5.1: stamp| stamp.ports == fingerprint(export) ~> _| true
+    export.stamp.as_ref().filter(|stamp| stamp.ports == fingerprint(export))
 }
 
 /// Returns the start time of an export's present port set, which is its priority in a conflict. `None` if a stamp must be
@@ -219,14 +219,14 @@ fn current_stamp(export: &InternalServiceExport) -> Option<&PortsOffered> {
 /// - Otherwise, if a Go hub agent accepted the present ports, the stamp for earlier ports decides. Without any stamp, the
 ///   creationTimestamp decides.
 /// - The start time is never before the creationTimestamp, because a member can forge the stamp.
-fn offered_since(
+fn port_set_since(
     view: &View,
     service: &ObjectName,
     cluster: &ClusterId,
     export: &InternalServiceExport,
 ) -> Option<Timestamp> {
-    // fault H7.1: accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref()) ~> None
-    let of_go = || accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref());
+    // fault H7.1: accepted_by_go(view, service, cluster, export).then_some(export.stamp.as_ref()) ~> None
+    let of_go = || accepted_by_go(view, service, cluster, export).then_some(export.stamp.as_ref());
     let stamp = current_stamp(export).map(Some).or_else(of_go)?;
     // fault T8.1, T28.1: .max(export.meta.created) ~>
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
@@ -240,7 +240,7 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
     // fault H7.4: is_accepted()) & ~> is_accepted() && false) &
     // fault H7.5: is_accepted( ~> (is_accepted() || true
-    (export.offered.is_none() || current_stamp(export).is_none() && is_accepted())
+    (export.stamp.is_none() || current_stamp(export).is_none() && is_accepted())
         && view.hub_imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
                 && names::export_fingerprint(&import.status.ports, import.status.import_type.unwrap_or_default())
@@ -265,10 +265,10 @@ fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         if export.meta.finalizers.ours && current_stamp(export).is_some() {
             continue;
         }
-        let since = offered_since(view, service, &cluster, export).unwrap_or(now);
-        let offered = PortsOffered { since, ports: fingerprint(export) };
+        let since = port_set_since(view, service, &cluster, export).unwrap_or(now);
+        let stamp = PortSetStamp { since, ports: fingerprint(export) };
         // fault H1.1: with_ours ~> clone
-        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), offered };
+        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), stamp };
         plan.push(Write::patch(&export.meta, patch));
     }
     plan
@@ -291,7 +291,7 @@ fn unnameable(service: &ObjectName) -> String {
 
 /// Deletes the ServiceImport of a Service that no cluster exports any more. An export counts even if it does not take part in
 /// conflict resolution yet. It does not count if its cluster is denied the right to export.
-fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
+fn remove_unless_exported(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
     let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Denied;
@@ -341,11 +341,11 @@ fn release(view: &View, service: &ObjectName) -> Plan {
             continue;
         }
         let cluster = names::cluster_of(&export.meta.name.namespace);
-        let offered_anew = exports(view, service).any(|(other, _)| Some(&other) == cluster.as_ref());
+        let exported_again = exports(view, service).any(|(other, _)| Some(&other) == cluster.as_ref());
         let named = |import: &ServiceImport| cluster.as_ref().is_some_and(|c| import.status.clusters.contains(c));
         // fault H12.1: ) { plan ~> ) || true { plan
-        // fault H12.2: offered_anew || !import.is_some_and(named ~> import.is_none_or(|import| !import.status.ports.is_empty()) && (offered_anew || !import.is_some_and(named)
-        if offered_anew || !import.is_some_and(named) {
+        // fault H12.2: exported_again || !import.is_some_and(named ~> import.is_none_or(|import| !import.status.ports.is_empty()) && (exported_again || !import.is_some_and(named)
+        if exported_again || !import.is_some_and(named) {
             // fault A1.1: plan.push(Write::remove_finalizer(Kind::InternalServiceExport, &export.meta)); ~>
             plan.push(Write::remove_finalizer(Kind::InternalServiceExport, &export.meta));
         }

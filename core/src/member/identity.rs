@@ -72,7 +72,7 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
     let Some(record) = record else { return Ownership::Unknown };
     let own = match own {
         ClusterUid::NotRead => return Ownership::Unknown,
-        // fault O8.1 (identity::who_owns_an_id_is_read_from_the_newest_renewal): Own ~> Unknown
+        // fault O8.1 (identity::the_owner_of_an_id_is_read_from_the_newest_renewal): Own ~> Unknown
         ClusterUid::NotReadable => return Ownership::Own,
         ClusterUid::Known(own) => own,
     };

@@ -24,7 +24,7 @@ pub struct Reference {
 
 /// Stamp that the hub agent writes to an export: the start time of its port set. The oldest port set wins a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortsOffered {
+pub struct PortSetStamp {
     /// Start time of the port set, on the hub agent's clock.
     pub since: Timestamp,
     /// Fingerprint of the ports to which the start time applies ([`crate::names::ports_fingerprint`]).
@@ -45,7 +45,7 @@ pub struct InternalServiceExport {
     /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
     /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.
-    pub offered: Option<PortsOffered>,
+    pub stamp: Option<PortSetStamp>,
 }
 
 impl InternalServiceExport {

@@ -23,29 +23,29 @@ fn imported() -> [Object; 3] {
 }
 
 /// Returns the distributed slice of a source slice of `work/app` in member-2, with these addresses and this source generation.
-fn given(addresses: &[&str], generation: i64) -> HubSlice {
-    let mut given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
-    given.spec.content = content(addresses);
-    given.spec.reference.generation = generation;
-    given
+fn distributed(addresses: &[&str], generation: i64) -> HubSlice {
+    let mut distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    distributed.spec.content = content(addresses);
+    distributed.spec.reference.generation = generation;
+    distributed
 }
 
-fn key(given: &HubSlice) -> Key {
-    Key::SliceImport(given.meta.name.name.clone())
+fn key(distributed: &HubSlice) -> Key {
+    Key::SliceImport(distributed.meta.name.name.clone())
 }
 
-fn view_of(given: &HubSlice, held: Option<EndpointSlice>) -> View {
-    let objects = imported().into_iter().chain([Object::EndpointSliceImport(given.clone())]);
-    member_view(objects.chain(held.map(IntoObject::object)))
+fn view_of(distributed: &HubSlice, slice: Option<EndpointSlice>) -> View {
+    let objects = imported().into_iter().chain([Object::EndpointSliceImport(distributed.clone())]);
+    member_view(objects.chain(slice.map(IntoObject::object)))
 }
 
-/// Returns the imported slice of the distributed slice `given`, with these addresses and this observed generation.
-fn imported_as(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
-    let held = imported_slice(&given.meta.name.name, "work-app");
-    EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
+/// Returns the imported slice of the distributed slice `distributed`, with these addresses and this observed generation.
+fn imported_as(distributed: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..imported }
 }
 
-const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address \
+const OMITTED: &str = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address \
                        127.0.0.1 (loopback), address 169.254.1.1 (link-local), address 0.0.0.0 (unspecified) and 1 \
                        more. Correct the slice in cluster member-2";
 
@@ -53,28 +53,28 @@ const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 has values t
 
 #[test]
 fn a_forbidden_address_is_omitted_and_its_importer_gets_an_event() {
-    let given = given(&["127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1"], 4);
-    let view = view_of(&given, None);
-    let plan = planned(&view, &key(&given));
+    let distributed = distributed(&["127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1"], 4);
+    let view = view_of(&distributed, None);
+    let plan = planned(&view, &key(&distributed));
     let [Write { action: Action::Create(Desired::EndpointSlice(made)), events, .. }] = &plan.writes[..] else {
         panic!("one slice, not {plan:#?}");
     };
     assert_eq!(made.content, content(&["10.0.0.1"]));
-    assert_eq!(events_of(&plan), [("AddressRefused", REFUSED)]);
+    assert_eq!(events_of(&plan), [("AddressRefused", OMITTED)]);
     let about: Vec<(Kind, &ObjectName, bool)> =
         events.iter().map(|event| (event.source, &event.name, event.reason.is_warning())).collect();
     assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
-    assert_eq!(blocking_reasons(&plan), [("AddressRefused", REFUSED)], "and the log says so");
+    assert_eq!(blocking_reasons(&plan), [("AddressRefused", OMITTED)], "and the log says so");
 }
 
 #[test]
 fn an_omitted_address_costs_no_write_and_is_reported_again_only_when_it_changes() {
     let bad = ["10.0.0.1", "127.0.0.1"];
-    let first = given(&bad, 4);
+    let first = distributed(&bad, 4);
     let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     assert_eq!(writes(&view, &key(&first)), [], "imported as far as it is fit");
 
-    let changed = |addresses: &[&str], generation| Object::EndpointSliceImport(given(addresses, generation));
+    let changed = |addresses: &[&str], generation| Object::EndpointSliceImport(distributed(addresses, generation));
     observe_change(&mut view, changed(&["10.0.0.2", "127.0.0.1"], 5));
     let plan = planned(&view, &key(&first));
     assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()), "refused as before");
@@ -88,7 +88,7 @@ fn an_omitted_address_costs_no_write_and_is_reported_again_only_when_it_changes(
 
 #[test]
 fn a_restart_emits_no_event_about_earlier_imports() {
-    let same = given(&["10.0.0.1", "127.0.0.1"], 4);
+    let same = distributed(&["10.0.0.1", "127.0.0.1"], 4);
     let relabelled = EndpointSlice { service: Some("elsewhere".into()), ..imported_as(&same, &["10.0.0.1"], 4) };
     let plan = planned(&view_of(&same, Some(relabelled)), &key(&same));
     assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()));
@@ -96,50 +96,50 @@ fn a_restart_emits_no_event_about_earlier_imports() {
 
 #[test]
 fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_the_same() {
-    let reasons = |view: &View, given: &HubSlice| {
-        let plan = planned(view, &key(given));
+    let reasons = |view: &View, distributed: &HubSlice| {
+        let plan = planned(view, &key(distributed));
         events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
     // The agent imported source generation 4 with both addresses. Since then the second address has become forbidden, for
     // example by address ranges that an operator configured.
-    let same = given(&["10.0.0.1", "127.0.0.1"], 4);
+    let same = distributed(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(imported_as(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
     // Another writer changed the addresses of the distributed slice, but not the source generation in it. The agent must check
     // the addresses although it has already imported this generation.
-    let first = given(&["10.0.0.1"], 4);
+    let first = distributed(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
-    let forged = given(&["10.0.0.2", "127.0.0.1"], 4);
+    let forged = distributed(&["10.0.0.2", "127.0.0.1"], 4);
     observe_change(&mut view, Object::EndpointSliceImport(forged.clone()));
     assert_eq!(reasons(&view, &forged), ["AddressRefused"]);
 }
 
 #[test]
 fn nothing_is_remembered_of_a_slice_that_is_gone() {
-    let given = Object::EndpointSliceImport(given(&["127.0.0.1"], 4));
+    let distributed = Object::EndpointSliceImport(distributed(&["127.0.0.1"], 4));
     let mut view = member_view(imported());
     let before = view.clone();
-    observe_change(&mut view, given.clone());
+    observe_change(&mut view, distributed.clone());
     assert_ne!(view, before);
-    observe_removal(&mut view, &given);
+    observe_removal(&mut view, &distributed);
     assert_eq!(view, before);
 }
 
 #[test]
 fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out() {
     let ranges = |cluster: &str| [(cluster.into(), vec!["10.2.0.0/16".parse().expect("a range")])].into();
-    let given = given(&["10.2.0.1", "10.3.0.1"], 4);
+    let distributed = distributed(&["10.2.0.1", "10.3.0.1"], 4);
     let imports = |cluster: &str| {
         let settings = Settings { source_ranges: ranges(cluster), ..settings(0) };
         let mut view = View::new(settings);
         for kind in <View as crate::support::agent::View>::KINDS {
             view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
         }
-        for object in imported().into_iter().chain([Object::EndpointSliceImport(given.clone())]) {
+        for object in imported().into_iter().chain([Object::EndpointSliceImport(distributed.clone())]) {
             view.applied(object, SEEN, &mut Vec::new());
         }
-        planned(&view, &key(&given))
+        planned(&view, &key(&distributed))
     };
     let plan = imports("member-2");
     let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
@@ -155,8 +155,8 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
 }
 
 #[test]
-fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() {
-    let unfit = given(&["127.0.0.1"], 4);
+fn a_slice_without_valid_endpoints_stays_empty_and_blocks_no_removal() {
+    let unfit = distributed(&["127.0.0.1"], 4);
     let plan = planned(&view_of(&unfit, None), &key(&unfit));
     let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
         panic!("one slice, not {plan:#?}");
@@ -167,8 +167,8 @@ fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() 
     going.spec.content = content(&["10.0.0.7"]);
     let stands = EndpointSlice { content: content(&["10.0.0.7"]), ..imported_slice(&going.meta.name.name, "work-app") };
     let goes = Write::delete(Kind::EndpointSlice, &stands.meta);
-    for held in [None, Some(imported_as(&unfit, &[], 4))] {
-        let mut view = view_of(&unfit, held);
+    for slice in [None, Some(imported_as(&unfit, &[], 4))] {
+        let mut view = view_of(&unfit, slice);
         let objects = [Object::EndpointSliceImport(going.clone()), stands.clone().object()];
         objects.into_iter().for_each(|object| drop(observe_change(&mut view, object)));
         assert_eq!(writes(&view, &key(&going)), std::slice::from_ref(&goes), "nothing takes over from it");
@@ -177,7 +177,7 @@ fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() 
 
 #[test]
 fn a_slice_without_valid_endpoints_is_requeued_with_its_replacement() {
-    let unfit = given(&["127.0.0.1"], 5);
+    let unfit = distributed(&["127.0.0.1"], 5);
     let mut view = view_of(&unfit, Some(imported_as(&unfit, &["10.0.0.1"], 4)));
     let other = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-2"))).marked();
     let requeue = observe_change(&mut view, Object::EndpointSliceImport(other.clone()));
@@ -192,11 +192,11 @@ fn a_slice_without_valid_endpoints_is_requeued_with_its_replacement() {
 
 #[test]
 fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
-    let mut given = given(&["10.0.0.1"], 4);
-    let mut unfit = given.spec.content.ports[0].clone();
+    let mut distributed = distributed(&["10.0.0.1"], 4);
+    let mut unfit = distributed.spec.content.ports[0].clone();
     (unfit.name, unfit.port) = ("admin".into(), Some((-5).into()));
-    given.spec.content.ports.push(unfit);
-    let plan = planned(&view_of(&given, None), &key(&given));
+    distributed.spec.content.ports.push(unfit);
+    let plan = planned(&view_of(&distributed, None), &key(&distributed));
     let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
         panic!("one slice, not {plan:#?}");
     };
@@ -273,37 +273,37 @@ fn a_session_affinity_that_no_service_can_have_is_left_out() {
 #[test]
 fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
     for name in ["Work_App", "../app", "a b", "app.", ""] {
-        let mut given = given(&["10.0.0.1"], 4);
-        given.meta.name = in_hub_of("member-1", name);
-        let plan = planned(&view_of(&given, None), &key(&given));
+        let mut distributed = distributed(&["10.0.0.1"], 4);
+        distributed.meta.name = in_hub_of("member-1", name);
+        let plan = planned(&view_of(&distributed, None), &key(&distributed));
         assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "{name:?}");
     }
 }
 
 #[test]
-fn a_slice_that_is_given_under_the_name_of_one_of_this_clusters_takes_nothing_from_that() {
+fn a_distributed_slice_with_the_name_of_a_local_slice_does_not_change_the_local_one() {
     let own = slice("fleet-system/own-1");
     let export = slice_export("member-1", &own);
-    let mut given = given(&["10.0.0.1"], 4);
-    given.meta.name = in_hub_of("member-1", "own-1");
-    given.meta.finalizers.ours = false;
+    let mut distributed = distributed(&["10.0.0.1"], 4);
+    distributed.meta.name = in_hub_of("member-1", "own-1");
+    distributed.meta.finalizers.ours = false;
     let objects = [service("fleet-system/own").object(), accepted_export("fleet-system/own").object(), own.object()];
     let exported = objects.into_iter().chain([Object::EndpointSliceExport(export)]);
-    let view = member_view(exported.chain(imported()).chain([Object::EndpointSliceImport(given.clone())]));
-    let plan = planned(&view, &key(&given));
+    let view = member_view(exported.chain(imported()).chain([Object::EndpointSliceImport(distributed.clone())]));
+    let plan = planned(&view, &key(&distributed));
     assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "not even marked");
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/own-1"))), [], "and its export stays");
 }
 
 #[test]
-fn a_slice_is_bound_to_what_this_cluster_derived_whatever_the_hub_says_it_belongs_to() {
+fn a_slice_is_bound_to_this_clusters_derived_service_whatever_the_hub_names() {
     for owner in ["fleet-system/work-app", "work/work-app", "kube-system/kube-dns", "/", "work/app/../x"] {
-        let mut given = given(&["10.0.0.1"], 4);
-        given.spec.owner = named(owner);
-        assert_eq!(writes(&view_of(&given, None), &key(&given)), [], "{owner}: nothing here imports that");
+        let mut distributed = distributed(&["10.0.0.1"], 4);
+        distributed.spec.owner = named(owner);
+        assert_eq!(writes(&view_of(&distributed, None), &key(&distributed)), [], "{owner}: nothing here imports that");
     }
-    let given = given(&["10.0.0.1"], 4);
-    let plan = planned(&view_of(&given, None), &key(&given));
+    let distributed = distributed(&["10.0.0.1"], 4);
+    let plan = planned(&view_of(&distributed, None), &key(&distributed));
     let [Write { at, action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
         panic!("one slice, not {plan:#?}");
     };
@@ -311,7 +311,7 @@ fn a_slice_is_bound_to_what_this_cluster_derived_whatever_the_hub_says_it_belong
 }
 
 #[test]
-fn what_the_hub_says_of_a_service_names_and_labels_nothing_here() {
+fn the_hubs_owner_service_sets_no_name_and_no_label_here() {
     let mcs = mcs("work/app").taken_on().with_conditions(&[found()]);
     let status = ImportStatus { clusters: vec!["../../x".into(), "".into()], ..resolved(&[]) };
     let import = service_import("work/app").controlled_by(&mcs).showing(status);

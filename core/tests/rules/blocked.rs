@@ -48,7 +48,7 @@ pub(crate) fn a_blocked_event() -> impl Strategy<Value = Blocked> {
 /// Obstacles at present: objects with a finalizer of another controller, and missing namespaces.
 #[derive(Default)]
 pub(crate) struct BlockingReasons {
-    held: BTreeSet<(Who, Kind, ObjectName)>,
+    blocked: BTreeSet<(Who, Kind, ObjectName)>,
     missing: BTreeSet<Who>,
 }
 
@@ -65,7 +65,7 @@ impl BlockingReasons {
                 let all: Vec<(Kind, ObjectName)> =
                     world.cluster(who).all().map(|object| (object.kind(), object.meta().name.clone())).collect();
                 if let Some((kind, name)) = all.get(which % all.len().max(1))
-                    && self.held.insert((who, *kind, name.clone()))
+                    && self.blocked.insert((who, *kind, name.clone()))
                 {
                     hold(world, who, *kind, name, true);
                 }
@@ -92,7 +92,7 @@ impl BlockingReasons {
     }
 
     fn remove_finalizer(&mut self, world: &mut World) {
-        for (who, kind, name) in std::mem::take(&mut self.held) {
+        for (who, kind, name) in std::mem::take(&mut self.blocked) {
             world.edit(who, kind, &name, |object| object.meta_mut().finalizers.others.clear());
         }
     }
@@ -105,7 +105,7 @@ impl BlockingReasons {
 }
 
 #[test]
-fn a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there() {
+fn a_fleet_settles_once_no_finalizer_blocks_it_and_all_namespaces_exist() {
     for_any(120, &(prop::collection::vec(a_blocked_event(), 1..40), any::<u64>()), (CLASSES, 12), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         let mut blocking_reasons = BlockingReasons::default();
@@ -206,8 +206,8 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
 /// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
-        "a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there",
-        a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there,
+        "a_fleet_settles_once_no_finalizer_blocks_it_and_all_namespaces_exist",
+        a_fleet_settles_once_no_finalizer_blocks_it_and_all_namespaces_exist,
     ),
     (
         "names_that_join_alike_are_never_fought_for_whatever_comes_and_goes",

@@ -44,11 +44,11 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// If `held` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
+/// If `blocked` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
 /// Otherwise removes the finalizers of other controllers.
-fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
+fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, blocked: bool) {
     let done = world.edit(who, kind, name, |object| {
-        object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
+        object.meta_mut().finalizers.others = if blocked { vec!["example.com/hold".into()] } else { Vec::new() };
     });
     assert!(done, "{kind:?} {name} is there");
 }
@@ -132,7 +132,7 @@ fn b2_a_view_that_lags_never_exports_a_slice_twice() {
 }
 
 #[test]
-fn b2_a_second_export_of_a_slice_goes_once_the_first_says_what_the_slice_says() {
+fn b2_the_second_export_of_a_slice_is_deleted_once_the_first_is_current() {
     let source = slice("work/app-1").generation(3);
     let current = slice_export("member-1", &source);
     let stale =
@@ -197,10 +197,10 @@ fn b4_an_import_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
 fn b4_a_service_is_not_exported_again_while_its_export_is_being_deleted() {
     let source = service("work/app");
     let export = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
-    let same = internal_export("member-1", &source).offered_since(seconds(2)).deleting();
+    let same = internal_export("member-1", &source).port_set_since(seconds(2)).deleting();
     let of_an_earlier_service = internal_export("member-1", &service("work/app").uid("uid-earlier")).deleting();
     let key = Key::Export(named("work/app"));
-    let held = in_hub_of("member-1", "work-app");
+    let name = in_hub_of("member-1", "work-app");
     for (case, dying) in [("the same Service", same), ("an earlier Service", of_an_earlier_service)] {
         let mut view = member_view([source.clone().object(), export.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
@@ -211,7 +211,7 @@ fn b4_a_service_is_not_exported_again_while_its_export_is_being_deleted() {
         );
         let planned = writes(&view, &key);
         assert!(
-            matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),
+            matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == name),
             "{case}: {planned:#?}"
         );
     }
@@ -224,7 +224,7 @@ fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
     let same = claim("member-1", &import).deleting();
     let of_an_earlier_import = claim("member-1", &import.clone().uid("uid-earlier")).deleting();
     let key = Key::Import(named("work/app"));
-    let held = in_hub_of("member-1", "work-app");
+    let name = in_hub_of("member-1", "work-app");
     for (case, dying) in [("the same import", same), ("an earlier import", of_an_earlier_import)] {
         let mut view = member_view([mcs.clone().object(), import.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
@@ -232,7 +232,7 @@ fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
         assert_eq!(observe_removal(&mut view, &dying.object()), woken, "{case}: its end wakes the import");
         let planned = writes(&view, &key);
         assert!(
-            matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),
+            matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == name),
             "{case}: {planned:#?}"
         );
     }
@@ -295,27 +295,27 @@ fn b5_an_import_being_deleted_gets_no_outcome_and_is_recreated_when_it_is_gone()
     world.create(Who::Member(1), service_export("work/app").object());
     world.run();
     assert_eq!(world.hub.get(Kind::ServiceImport, &named("work/app")).cloned(), dying);
-    assert_eq!(says_conflict(&world, 1).as_deref(), Some("Unknown"), "not judged by an import that will vanish");
+    assert_eq!(conflict_status(&world, 1).as_deref(), Some("Unknown"), "not judged by an import that will vanish");
     hold(&mut world, Who::Hub, Kind::ServiceImport, &named("work/app"), false);
     world.run();
-    assert_eq!(says_conflict(&world, 1).as_deref(), Some("False"));
+    assert_eq!(conflict_status(&world, 1).as_deref(), Some("False"));
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
     assert_settled(&world);
 }
 
 #[test]
 fn b5_no_export_gets_the_outcome_of_an_import_that_is_being_deleted() {
-    let offered = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+    let stamped = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let key = hub::Key::Service(named("work/app"));
-    let view = hub_view([offered.clone().object(), import.clone().object()]);
+    let view = hub_view([stamped.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &key)[0].kind(), Kind::InternalServiceExport, "while it lives");
-    let view = hub_view([offered.object(), import.deleting().object()]);
+    let view = hub_view([stamped.object(), import.deleting().object()]);
     let kinds: Vec<Kind> = writes(&view, &key).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::ServiceImport], "only its claims, which hold it back");
 }
 
-fn says_conflict(world: &World, member: usize) -> Option<String> {
+fn conflict_status(world: &World, member: usize) -> Option<String> {
     let Some(Object::ServiceExport(export)) =
         world.members[member].cluster.get(Kind::ServiceExport, &named("work/app"))
     else {
@@ -351,8 +351,8 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
 #[test]
 fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict() {
     let other = service("work/app").ports(&[port("http", 81)]);
-    let winner = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
-    let loser = internal_export("member-2", &other).offered_since(seconds(3));
+    let winner = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
+    let loser = internal_export("member-2", &other).port_set_since(seconds(3));
     let import = service_import("work/app");
     let mut view = hub_view([winner.object(), loser.clone().object(), import.clone().object()]);
     let key = hub::Key::Service(named("work/app"));
@@ -360,14 +360,14 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     assert_eq!(writes(&view, &key), [Write::patch(&import.meta, status)]);
     // One plan writes the outcomes of conflict resolution to all exports.
     observe_change(&mut view, import.showing(resolved(&["member-1"])).object());
-    let verdicts = writes(&view, &key).len();
-    assert_eq!(verdicts, 2);
+    let outcomes = writes(&view, &key).len();
+    assert_eq!(outcomes, 2);
     observe_removal(&mut view, &loser.object());
     assert_eq!(writes(&view, &key).len(), 1);
 }
 
 #[test]
-fn b7_an_export_that_vanishes_while_it_is_judged_holds_nobody_up() {
+fn b7_an_export_that_vanishes_during_conflict_resolution_blocks_no_other() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     world.create(Who::Member(1), service("work/app").ports(&[port("http", 81)]).object());
     world.create(Who::Member(1), service_export("work/app").object());
@@ -376,7 +376,7 @@ fn b7_an_export_that_vanishes_while_it_is_judged_holds_nobody_up() {
         write.at == loser
             && matches!(write.action, Action::Patch { patch: Patch::InternalServiceExportConditions(_), .. })
     }) {
-        assert!(world.step(), "its verdict is on its way at some time");
+        assert!(world.step(), "its outcome is written at some time");
     }
     world.delete(Who::Hub, Kind::InternalServiceExport, &loser);
     world.edit(Who::Hub, Kind::InternalServiceExport, &loser, |export| export.meta_mut().finalizers.ours = false);
@@ -430,18 +430,18 @@ fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
 
 #[test]
 fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes_over() {
-    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
-    let name = given.meta.name.name.clone();
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let name = distributed.meta.name.name.clone();
     let old = mcs("work/old").importing("app").taken_on().deriving("work-old").deleting();
     let new = mcs("work/new").importing("app").taken_on().deriving("work-new");
     let import = service_import("work/app").controlled_by(&new).showing(resolved(&["member-2"]));
-    let held = imported_slice(&name, "work-old");
+    let imported = imported_slice(&name, "work-old");
     let mut view = member_view([
         old.object(),
         new.object(),
         import.object(),
-        held.clone().object(),
-        Object::EndpointSliceImport(given),
+        imported.clone().object(),
+        Object::EndpointSliceImport(distributed),
     ]);
     let key = Key::SliceImport(name);
     assert_eq!(writes(&view, &key), [], "nothing to bind it to yet");
@@ -453,25 +453,25 @@ fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes
     else {
         panic!("one patch without a sample, not {planned:#?}");
     };
-    assert_eq!((at, &*wanted.service), (&held.meta.name, "work-new"));
+    assert_eq!((at, &*wanted.service), (&imported.meta.name, "work-new"));
 }
 
 #[test]
 fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_there_is_something_to_bind_it_to() {
-    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
-    let key = Key::SliceImport(given.meta.name.name.clone());
-    let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let key = Key::SliceImport(distributed.meta.name.name.clone());
+    let mut view = member_view([Object::EndpointSliceImport(distributed.clone())]);
     assert_eq!(writes(&view, &key), []);
     let mcs = mcs("work/app").taken_on().deriving("work-app");
     observe_change(&mut view, derived_service("work-app", "work/app").object());
     assert_eq!(writes(&view, &key), [], "a Service without its MultiClusterService is nobody's");
     let requeue = observe_change(&mut view, mcs.object());
     assert!(requeue.contains(&key), "the MultiClusterService requeues its slices: {requeue:?}");
-    assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceImport, &given.meta)]);
+    assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
 #[test]
-fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
+fn b9_the_outcome_of_an_earlier_export_does_not_apply_to_a_new_one() {
     // The agent has withdrawn an earlier export of the Service and has removed the finalizer from the ServiceExport. The status
     // of the ServiceExport still shows the outcome of conflict resolution for that earlier export.
     let export = service_export("work/app").with_conditions(&[valid("work/app"), no_conflict("work/app")]);

@@ -82,14 +82,14 @@ fn b9_a_service_recreated_with_other_ports_exports_no_slices_before_its_outcome(
         world.create(Who::Member(0), slice("work/app-9").endpoints(&["10.0.0.9"]).object());
         world.run();
         assert_eq!(export_condition(&world, 0, "Conflict"), "ConflictFound", "seed {seed}");
-        assert_eq!(slices_exported(&world, mark), [""; 0], "seed {seed}: the old verdict was on the old ports");
+        assert_eq!(slices_exported(&world, mark), [""; 0], "seed {seed}: the old outcome was for the old ports");
         assert_eq!(imported(&world, 1), ["10.0.2.1"], "seed {seed}");
         assert_settled(&world);
     }
 }
 
 #[test]
-fn b9_a_service_that_is_eligible_again_with_other_ports_gives_no_slices_before_it_is_judged() {
+fn b9_a_service_that_is_eligible_again_with_other_ports_exports_no_slices_before_its_outcome() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
     export(&mut world, 2, "work/app", 80, &["10.0.2.1"]);
     world.run();
@@ -107,7 +107,7 @@ fn b9_a_service_that_is_eligible_again_with_other_ports_gives_no_slices_before_i
 }
 
 #[test]
-fn b13_slices_are_given_and_withdrawn_in_the_moment_that_their_import_changes_and_nothing_polls() {
+fn b13_slices_are_distributed_and_withdrawn_when_their_import_changes_without_polling() {
     let mut world = World::new(2);
     world.tick_micros = 0; // no time passes, so no timer fires
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
@@ -125,7 +125,7 @@ fn b13_slices_are_given_and_withdrawn_in_the_moment_that_their_import_changes_an
 }
 
 #[test]
-fn b14_an_importer_that_cannot_be_written_to_holds_up_no_other() {
+fn b14_an_importer_that_cannot_be_written_to_delays_no_other() {
     for (broken, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
         let mut world = fleet(3, ConsumerType::ClusterIp);
         world.hub.missing_namespaces.insert(format!("fleet-member-member-{}", broken + 1));
@@ -145,7 +145,7 @@ fn b14_an_importer_that_cannot_be_written_to_holds_up_no_other() {
 
 #[test]
 fn b15_an_export_that_goes_does_not_wait_for_the_import_to_be_resolved() {
-    let dying = internal_export("member-1", &service("work/app")).offered_since(seconds(2)).deleting();
+    let dying = internal_export("member-1", &service("work/app")).port_set_since(seconds(2)).deleting();
     let release = [Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta)];
     let of_another = internal_export("member-2", &service("work/app"));
     let view = hub_view([dying.object(), of_another.object(), service_import("work/app").object()]);
@@ -173,7 +173,7 @@ fn b16_a_recreated_service_waits_without_writes_for_the_removal_of_its_old_expor
     assert_eq!(
         of_member,
         ["member-1 patches conditions of ServiceExport", "member-1 deletes InternalServiceExport"],
-        "one verdict that is open again and one withdrawal in an hour"
+        "one outcome that is open again and one withdrawal in an hour"
     );
     hold(&mut world, Who::Hub, Kind::InternalServiceExport, &in_hub, false);
     world.run();
@@ -212,10 +212,10 @@ fn b18_neither_the_order_of_ports_nor_their_targets_are_a_conflict() {
         ("another target", [elsewhere, admin.clone()]),
         ("no target", [nowhere, admin]),
     ] {
-        let second = internal_export("member-2", &service("work/app").ports(&ports)).offered_since(seconds(3));
+        let second = internal_export("member-2", &service("work/app").ports(&ports)).port_set_since(seconds(3));
         let import = service_import("work/app");
         let view =
-            hub_view([first.clone().offered_since(seconds(2)).object(), second.object(), import.clone().object()]);
+            hub_view([first.clone().port_set_since(seconds(2)).object(), second.object(), import.clone().object()]);
         let status = ImportStatus { ports: first.ports.clone(), ..resolved(&["member-1", "member-2"]) };
         let shows = Write::patch(&import.meta, Patch::ServiceImportStatus(status));
         assert_eq!(writes(&view, &app()), [shows], "{case}");
@@ -241,8 +241,8 @@ fn b18_the_event_of_a_conflict_names_what_differs_and_who_wins() {
         ),
     ];
     for (case, ports, differs) in table {
-        let winner = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
-        let loser = internal_export("member-2", &service("work/app").ports(&ports)).offered_since(seconds(3));
+        let winner = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
+        let loser = internal_export("member-2", &service("work/app").ports(&ports)).port_set_since(seconds(3));
         let import = service_import("work/app").showing(resolved(&["member-1"]));
         let view = hub_view([winner.object(), loser.clone().object(), import.object()]);
         let plan = planned(&view, &app());
@@ -288,12 +288,12 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
         let case = withdrawn[0].message.clone();
         // The InternalServiceExport is gone from the hub. The ServiceExport still has our finalizer, and the outcome of conflict
         // resolution for the removed InternalServiceExport.
-        let said: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
-        let export = service_export("work/app").marked().with_conditions(&said);
+        let expected: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
+        let export = service_export("work/app").marked().with_conditions(&expected);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
         assert_eq!(writes(&view, &member::Key::SliceExport(named("work/app-1"))), [], "{case}");
         let planned = writes(&view, &member::Key::Export(named("work/app")));
-        let [Write { action: Action::Patch { patch: Patch::ServiceExportConditions(list), .. }, .. }, offered] =
+        let [Write { action: Action::Patch { patch: Patch::ServiceExportConditions(list), .. }, .. }, export_write] =
             &planned[..]
         else {
             panic!("{case}: {planned:#?}");
@@ -302,7 +302,7 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
             ["Valid", "Conflict"].map(|condition| status_and_reason(list, condition)).into_iter().flatten().collect();
         let expected = [("True", "ServiceIsValid"), ("Unknown", "ServicePendingConflictResolution")];
         assert_eq!(reported, expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())), "{case}");
-        assert_eq!(offered.kind(), Kind::InternalServiceExport, "{case}");
+        assert_eq!(export_write.kind(), Kind::InternalServiceExport, "{case}");
     }
 }
 
@@ -310,14 +310,14 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
 /// again with other ports: at once if `at_once` is true, otherwise after the crash. The agent of member-2 crashes after
 /// `writes` writes, and restarts at the end.
 fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u64) -> World {
-    let anew = || service("work/app").ports(&[port("http", 99)]).object();
+    let recreated = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
     export(&mut world, 1, "work/app", 80, &["10.1.0.1"]);
     world.run();
     world.delete(Who::Member(1), Kind::Service, &named("work/app"));
     if at_once {
-        world.create(Who::Member(1), anew());
+        world.create(Who::Member(1), recreated());
     }
     let mark = world.ledger.len();
     let written = |world: &World| world.ledger[mark..].iter().filter(|entry| entry.who == Who::Member(1)).count();
@@ -325,14 +325,14 @@ fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u
     world.members[1].agent = Agent::new(member::View::new(settings(1))); // the agent crashes before it has listed anything
     world.run();
     if !at_once {
-        world.create(Who::Member(1), anew());
+        world.create(Who::Member(1), recreated());
     }
     world.restart(Who::Member(1));
     world
 }
 
 #[test]
-fn b9_no_verdict_outlives_its_export_wherever_the_agent_crashes() {
+fn b9_no_outcome_outlives_its_export_wherever_the_agent_crashes() {
     let cases = (0..6).flat_map(|writes| [(writes, true), (writes, false)]);
     for ((writes, at_once), seed) in cases.flat_map(|case| (0..12).map(move |seed| (case, seed))) {
         let mut world = crashed_while_its_service_was_recreated(writes, at_once, seed);

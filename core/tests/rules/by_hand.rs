@@ -78,10 +78,10 @@ fn the_cluster_that_an_export_names_is_mended() {
     for seed in 0..10 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         let expected = state(&world);
-        let offer = the_only(&world, Who::Hub, Kind::InternalServiceExport).meta().name.clone();
-        world.edit(Who::Hub, Kind::InternalServiceExport, &offer, |object| {
-            let Object::InternalServiceExport(offer) = object else { return };
-            offer.reference.cluster = "another".into();
+        let internal = the_only(&world, Who::Hub, Kind::InternalServiceExport).meta().name.clone();
+        world.edit(Who::Hub, Kind::InternalServiceExport, &internal, |object| {
+            let Object::InternalServiceExport(internal) = object else { return };
+            internal.reference.cluster = "another".into();
         });
         assert_ne!(state(&world), expected);
         world.run();
@@ -90,7 +90,7 @@ fn the_cluster_that_an_export_names_is_mended() {
 }
 
 #[test]
-fn of_two_exports_of_a_slice_the_one_that_says_more_of_it_is_kept_whenever_it_was_made() {
+fn of_two_exports_of_a_slice_the_more_complete_one_is_kept_whatever_their_age() {
     let source = slice("work/app-1").generation(3);
     let kept = slice_export("member-1", &source).created(seconds(2));
     let copy = slice_export("member-1", &slice("work/app-1").generation(2).endpoints(&["10.0.0.8"]));

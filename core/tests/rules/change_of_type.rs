@@ -152,10 +152,10 @@ fn steps_of(mut world: World) -> usize {
 type Turned = (&'static str, World, fn(&World, &str));
 
 fn turned() -> [Turned; 2] {
-    let (mut free, mut held) = (fleet(1, ConsumerType::ClusterIp), with_a_rival());
+    let (mut free, mut rivalled) = (fleet(1, ConsumerType::ClusterIp), with_a_rival());
     turn(&mut free, 1, ConsumerType::LoadBalancer);
-    turn(&mut held, 1, ConsumerType::LoadBalancer);
-    [("free", free, assert_exclusive), ("held by another", held, assert_waits_beside)]
+    turn(&mut rivalled, 1, ConsumerType::LoadBalancer);
+    [("free", free, assert_exclusive), ("held by another", rivalled, assert_waits_beside)]
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
 /// member-2 deletes its first claim, which was shared, and loses its import. Member-2 imports again after member-3 stops
 /// importing.
 #[test]
-fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_holds_loadbalancer() {
+fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_exclusive_claim() {
     let mut world = with_a_rival();
     turn(&mut world, 1, ConsumerType::LoadBalancer);
     run_with_the_previous_hub(&mut world, |world| assert_eq!(imported(world, 2), EXPORTED));
@@ -362,7 +362,7 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
 }
 
 #[test]
-fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
+fn a_second_claim_without_a_name_is_reported_and_created_when_one_is_free() {
     let exclusive = mcs("work/app").taken_on();
     let import = claimed_import();
     let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
@@ -383,11 +383,11 @@ fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
 #[test]
 fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names_it() {
     let status = || resolved(&["member-1"]);
-    let offer =
-        internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let internal =
+        internal_export("member-1", &service("work/app")).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let planned = |import: &ServiceImport, claims: &[&InternalServiceImport]| {
         let claims = claims.iter().map(|claim| (*claim).clone().object());
-        let view = hub_view([offer.clone().object(), import.clone().object()].into_iter().chain(claims));
+        let view = hub_view([internal.clone().object(), import.clone().object()].into_iter().chain(claims));
         writes(&view, &hub::Key::Service(named("work/app")))
     };
     let shared = claim("member-2", &service_import("work/app")).east_west().marked().with_status(status());
@@ -417,13 +417,13 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     // Member-3 has the exclusive claim. A hub agent of the previous version wrote a status to the second claim of member-2, so
     // our hub agent clears this status.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
-    let held = both.claimed_alone_by("member-3");
+    let claimed = both.claimed_alone_by("member-3");
     let holder = claim("member-3", &service_import("work/app")).marked().with_status(status());
     let answered_before = second.clone().with_status(status());
     let taken_back = answer(&answered_before, ImportStatus::default());
-    assert_eq!(planned(&held, &[&shared, &answered_before, &holder]), [taken_back]);
+    assert_eq!(planned(&claimed, &[&shared, &answered_before, &holder]), [taken_back]);
     assert_eq!(
-        planned(&held, &[&shared, &second, &holder]),
+        planned(&claimed, &[&shared, &second, &holder]),
         [Write::remove_finalizer(Kind::InternalServiceImport, &second.meta)]
     );
 }

@@ -7,7 +7,7 @@ use crate::support::build::{
 };
 use crate::support::world::{Who, World};
 use fleetnet_core::model::{
-    ImportStatus, InternalServiceExport, Kind, Object, PortNumber, PortsOffered, ServicePort, TargetPort,
+    ImportStatus, InternalServiceExport, Kind, Object, PortNumber, PortSetStamp, ServicePort, TargetPort,
 };
 use fleetnet_core::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -55,7 +55,7 @@ pub(crate) enum Stamp {
 
 /// Export that exists when the hub agent starts.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct InitialExport {
     pub(crate) cluster: usize,
     /// True if this is the second of two exports of the same cluster.
     pub(crate) second: bool,
@@ -80,7 +80,7 @@ pub(crate) enum Later {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    pub(crate) offers: Vec<Offer>,
+    pub(crate) exports: Vec<InitialExport>,
     /// ServiceImport that exists at the start: the indexes of the clusters in its status, and the index of the list of ports in
     /// its status (see [`ports`]). `None` if there is no ServiceImport.
     pub(crate) import: Option<(Vec<usize>, usize)>,
@@ -88,7 +88,7 @@ pub(crate) struct Case {
     pub(crate) later: BTreeMap<usize, Later>,
 }
 
-pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
+pub(crate) fn an_initial_export() -> impl Strategy<Value = InitialExport> {
     let stamp = prop_oneof![
         3 => Just(Stamp::None),
         4 => (51..55i64).prop_map(Stamp::Since),
@@ -101,7 +101,7 @@ pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
             // A second export, or an export that is being deleted, already has the hub agent's finalizer. A second export also
             // has the annotation `ports-offered-since`.
             let stamp = if second { Stamp::Since(52) } else { stamp };
-            Offer {
+            InitialExport {
                 cluster,
                 second,
                 ports,
@@ -127,18 +127,18 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     let named_by = prop::collection::btree_set(0..CLUSTERS.len(), 0..4);
     let import = prop::option::weighted(0.8, (named_by.prop_map(|named| named.into_iter().collect()), 0..4usize));
     let later = prop::collection::btree_map(0..CLUSTERS.len(), a_later(), 0..4);
-    let offers = prop::collection::vec(an_offer(), 1..6);
-    (offers, import, later, prop::bool::weighted(0.25)).prop_map(|(mut offers, mut import, later, go_loses)| {
+    let exports = prop::collection::vec(an_initial_export(), 1..6);
+    (exports, import, later, prop::bool::weighted(0.25)).prop_map(|(mut exports, mut import, later, go_loses)| {
         if go_loses {
             import = Some((vec![0], 0));
-            offers.splice(0..0, what_go_accepted_and_an_older_one());
+            exports.splice(0..0, what_go_accepted_and_an_older_one());
         }
         let mut names = BTreeSet::new();
-        let offers: Vec<Offer> =
-            offers.into_iter().filter(|offer| names.insert((offer.cluster, offer.second))).collect();
-        let mut case = Case { offers, import, later };
-        let given = case.clone();
-        case.later.retain(|cluster, later| !is_a_race(&given, *cluster, *later));
+        let exports: Vec<InitialExport> =
+            exports.into_iter().filter(|initial| names.insert((initial.cluster, initial.second))).collect();
+        let mut case = Case { exports, import, later };
+        let before = case.clone();
+        case.later.retain(|cluster, later| !is_a_race(&before, *cluster, *later));
         case
     })
 }
@@ -146,8 +146,8 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
 /// Returns two exports. A Go hub agent accepted the first export, which has no annotation `ports-offered-since`. Our hub agent
 /// wrote this annotation to the second export, with an older time, so the first export loses. Only the ServiceImport shows that
 /// the ports of the first export are as old as the export itself.
-fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
-    let accepted = Offer {
+fn what_go_accepted_and_an_older_one() -> [InitialExport; 2] {
+    let accepted = InitialExport {
         cluster: 0,
         second: false,
         ports: 0,
@@ -157,7 +157,8 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
         created: 53,
         conflict_before: Some(false),
     };
-    let older = Offer { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, conflict_before: None, ..accepted };
+    let older =
+        InitialExport { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, conflict_before: None, ..accepted };
     [accepted, older]
 }
 
@@ -167,7 +168,7 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
 /// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted. The agent may
 ///   see the export for the first time before or after this change.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
-    let first = || case.offers.iter().filter(|offer| offer.cluster == cluster && !offer.second);
+    let first = || case.exports.iter().filter(|initial| initial.cluster == cluster && !initial.second);
     let turned = match later {
         Later::Joins { .. } => return first().next().is_some(),
         Later::Leaves => return false,
@@ -177,24 +178,24 @@ pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
         return false;
     };
     let alike = |one: usize, other: usize| set_of(&ports(one)) == set_of(&ports(other));
-    alike(turned, *shown) && first().any(|offer| offer.stamp == Stamp::None && !alike(offer.ports, *shown))
+    alike(turned, *shown) && first().any(|initial| initial.stamp == Stamp::None && !alike(initial.ports, *shown))
 }
 
 pub(crate) fn name_of(cluster: usize, second: bool) -> ObjectName {
     in_hub_of(CLUSTERS[cluster], if second { "work-app-zzzzz" } else { "work-app" })
 }
 
-pub(crate) fn stamped(since: i64, ports: &[ServicePort]) -> Option<PortsOffered> {
-    Some(PortsOffered { since: seconds(since), ports: names::ports_fingerprint(ports) })
+pub(crate) fn stamped(since: i64, ports: &[ServicePort]) -> Option<PortSetStamp> {
+    Some(PortSetStamp { since: seconds(since), ports: names::ports_fingerprint(ports) })
 }
 
-pub(crate) fn object_of(offer: &Offer) -> InternalServiceExport {
-    let mut export = internal_export(CLUSTERS[offer.cluster], &service("work/app").ports(&ports(offer.ports)));
-    export.meta.name = name_of(offer.cluster, offer.second);
-    export.meta.finalizers.ours = offer.marked;
-    export.offered = match offer.stamp {
+pub(crate) fn object_of(initial: &InitialExport) -> InternalServiceExport {
+    let mut export = internal_export(CLUSTERS[initial.cluster], &service("work/app").ports(&ports(initial.ports)));
+    export.meta.name = name_of(initial.cluster, initial.second);
+    export.meta.finalizers.ours = initial.marked;
+    export.stamp = match initial.stamp {
         Stamp::None => None,
-        Stamp::Since(since) => stamped(since, &export.ports),
+        Stamp::Since(since) => stamped(since, &ports(initial.ports)),
         Stamp::Stale(since) => stamped(since, &[port("earlier", 1)]),
     };
     export
@@ -205,17 +206,17 @@ pub(crate) fn hub_of(case: &Case) -> World {
     let mut world = World::new(0);
     world.tick_micros = 0;
     world.now = NOW;
-    for offer in &case.offers {
-        let name = name_of(offer.cluster, offer.second);
-        world.create(Who::Hub, object_of(offer).object());
+    for initial in &case.exports {
+        let name = name_of(initial.cluster, initial.second);
+        world.create(Who::Hub, object_of(initial).object());
         world.edit(Who::Hub, Kind::InternalServiceExport, &name, |object| {
             let Object::InternalServiceExport(export) = object else { return };
-            export.meta.created = seconds(offer.created);
-            let verdict =
-                offer.conflict_before.map(|yes| if yes { conflict("work/app") } else { no_conflict("work/app") });
-            export.conditions = verdict.into_iter().collect();
+            export.meta.created = seconds(initial.created);
+            let condition =
+                initial.conflict_before.map(|yes| if yes { conflict("work/app") } else { no_conflict("work/app") });
+            export.conditions = condition.into_iter().collect();
         });
-        if offer.dying {
+        if initial.dying {
             world.delete(Who::Hub, Kind::InternalServiceExport, &name);
         }
     }

@@ -7,7 +7,7 @@
 //! counts the situations that its cases cover ([`classes`]), and fails if one of them is rare.
 
 use crate::conflict_cases::{
-    CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
+    CLUSTERS, Case, InitialExport, Later, NOW, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
 };
 use crate::support::agent::News;
 use crate::support::build::{
@@ -55,9 +55,9 @@ fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
     let mut first: BTreeMap<ClusterId, &InternalServiceExport> = BTreeMap::new();
     for export in exports(objects).filter(|export| !export.meta.deleting) {
         let cluster = names::cluster_of(&export.meta.name.namespace).expect("a member's namespace");
-        let held = first.entry(cluster).or_insert(export);
-        if export.meta.name < held.meta.name {
-            *held = export;
+        let kept = first.entry(cluster).or_insert(export);
+        if export.meta.name < kept.meta.name {
+            *kept = export;
         }
     }
     first
@@ -84,17 +84,17 @@ fn accepted(ranked: &[(ClusterId, Vec<ServicePort>)]) -> (Vec<ClusterId>, Vec<Se
 /// their ports.
 fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
-        let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
-        let Some(offer) = case.offers.iter().find(of_this) else { return NOW };
-        let turned = set_of(&export.ports) != set_of(&ports(offer.ports));
-        let shown = case.import.as_ref().filter(|(clusters, _)| clusters.contains(&offer.cluster));
-        let by_go = shown.is_some_and(|(_, shown)| set_of(&ports(*shown)) == set_of(&ports(offer.ports)));
-        match offer.stamp {
+        let of_this = |initial: &&InitialExport| name_of(initial.cluster, initial.second) == export.meta.name;
+        let Some(initial) = case.exports.iter().find(of_this) else { return NOW };
+        let turned = set_of(&export.ports) != set_of(&ports(initial.ports));
+        let shown = case.import.as_ref().filter(|(clusters, _)| clusters.contains(&initial.cluster));
+        let by_go = shown.is_some_and(|(_, shown)| set_of(&ports(*shown)) == set_of(&ports(initial.ports)));
+        match initial.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
-            Stamp::None if !turned && by_go => seconds(offer.created),
+            Stamp::None if !turned && by_go => seconds(initial.created),
             // The annotation has the start time of earlier ports. The ports changed while a Go hub agent ran, and this agent
             // accepted the new ports. So the start time in the annotation still counts.
-            Stamp::Stale(since) if !turned && by_go && offer.conflict_before == Some(false) => {
+            Stamp::Stale(since) if !turned && by_go && initial.conflict_before == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
             _ => NOW,
@@ -106,22 +106,22 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
 
 /// Asserts that the writes which the hub agent has just planned have the right outcomes of conflict resolution, judged by the
 /// objects in its view.
-fn assert_new_verdicts_are_true(world: &World) {
+fn assert_new_outcomes_are_true(world: &World) {
     let view = &world.hub_agent.view;
-    let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
-    let counting = counting(&held);
+    let stored: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
+    let counting = counting(&stored);
     let import = view.hub_imports.get(&named("work/app")).map(|import| &import.status);
     let shown = |cluster: &ClusterId, export: &InternalServiceExport| {
         import.is_some_and(|it| it.clusters.contains(cluster) && set_of(&it.ports) == set_of(&export.ports))
     };
-    let is_accepted = |export: &InternalServiceExport| verdict_of(export) == Some("False");
-    let since = |cluster: &ClusterId, export: &InternalServiceExport| match &export.offered {
+    let is_accepted = |export: &InternalServiceExport| conflict_status(export) == Some("False");
+    let since = |cluster: &ClusterId, export: &InternalServiceExport| match &export.stamp {
         // If the start time in the annotation is before the creation of the export, the creation time counts instead.
-        Some(offered)
-            if offered.ports == names::ports_fingerprint(&export.ports)
+        Some(stamp)
+            if stamp.ports == names::ports_fingerprint(&export.ports)
                 || is_accepted(export) && shown(cluster, export) =>
         {
-            Some(offered.since.max(export.meta.created))
+            Some(stamp.since.max(export.meta.created))
         }
         Some(_) => None,
         None => shown(cluster, export).then_some(export.meta.created),
@@ -136,12 +136,12 @@ fn assert_new_verdicts_are_true(world: &World) {
             continue;
         };
         let is_fresh =
-            exports(&held).any(|it| it.meta.name == write.at && it.meta.resource_version == *resource_version);
+            exports(&stored).any(|it| it.meta.name == write.at && it.meta.resource_version == *resource_version);
         if !is_fresh {
             continue; // the server will reject this write, because its resourceVersion is old
         }
         assert_eq!(view.watches.state(Kind::InternalServiceExport), WatchState::Complete, "of a half-told view");
-        let export = exports(&held).find(|export| export.meta.name == write.at).expect("it is held");
+        let export = exports(&stored).find(|export| export.meta.name == write.at).expect("it is held");
         let in_conflict = set_of(&export.ports) != set_of(&winner);
         assert_eq!(list[0].status.as_str() == "True", in_conflict, "{} beside {accepted:?}", write.at);
     }
@@ -159,7 +159,7 @@ fn play(case: &Case, seed: u64) -> World {
         let stepped = world.step();
         let carried_out = matches!(world.last, Some(Step::CarryOut(..)));
         if matches!(world.last, Some(Step::Plan(..))) {
-            assert_new_verdicts_are_true(&world);
+            assert_new_outcomes_are_true(&world);
         }
         if !later.is_empty() && (!stepped || random.usize(..4) == 0) {
             let (cluster, event) = later.swap_remove(random.usize(..later.len()));
@@ -178,9 +178,12 @@ fn play(case: &Case, seed: u64) -> World {
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {
         Object::InternalServiceExport(export) => {
-            let verdict = export.conditions.iter().map(|held| (held.status, &held.message, held.observed_generation));
-            let (meta, verdict) = (&export.meta, verdict.collect::<Vec<_>>());
-            format!("{} {:?} {:?} {verdict:?}", meta.name, meta.finalizers, export.offered)
+            let outcome = export
+                .conditions
+                .iter()
+                .map(|condition| (condition.status, &condition.message, condition.observed_generation));
+            let (meta, outcome) = (&export.meta, outcome.collect::<Vec<_>>());
+            format!("{} {:?} {:?} {outcome:?}", meta.name, meta.finalizers, export.stamp)
         }
         Object::ServiceImport(import) => {
             format!("{} {:?} {:?}", import.meta.name, import.meta.finalizers, import.status)
@@ -197,7 +200,7 @@ fn import_of(world: &World) -> Option<&ServiceImport> {
     }
 }
 
-fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
+fn conflict_status(export: &InternalServiceExport) -> Option<&str> {
     let conflict = export.conditions.iter().find(|condition| &*condition.condition_type == "Conflict")?;
     (conflict.observed_generation >= export.meta.generation).then_some(conflict.status.as_str())
 }
@@ -210,13 +213,13 @@ fn assert_ends_right(case: &Case, world: &World) {
     let shown = import_of(world).map(|import| (import.status.clusters.clone(), import.status.ports.clone()));
     assert_eq!(shown, (!clusters.is_empty()).then_some((clusters.clone(), ports.clone())));
     for export in exports(&end) {
-        let verdict = if set_of(&export.ports) == set_of(&ports) { "False" } else { "True" };
-        assert_eq!(verdict_of(export), Some(verdict), "{} beside {clusters:?}", export.meta.name);
+        let outcome = if set_of(&export.ports) == set_of(&ports) { "False" } else { "True" };
+        assert_eq!(conflict_status(export), Some(outcome), "{} beside {clusters:?}", export.meta.name);
     }
     assert!(exports(&end).all(|export| !export.meta.deleting), "who left is let go");
     assert_eq!(world.hub_agent.again.len(), 0, "nothing is left to the passing of time");
     let one_set =
-        case.offers.iter().map(|offer| offer.ports).chain(case.later.values().filter_map(|later| match later {
+        case.exports.iter().map(|initial| initial.ports).chain(case.later.values().filter_map(|later| match later {
             Later::Joins { ports } | Later::Turns { ports } => Some(*ports),
             Later::Leaves => None,
         }));
@@ -233,45 +236,45 @@ fn assert_ends_right(case: &Case, world: &World) {
 
 /// Returns the names of the situations that a case covers.
 fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
-    let any = |test: &dyn Fn(&Offer) -> bool| case.offers.iter().any(test);
+    let any = |test: &dyn Fn(&InitialExport) -> bool| case.exports.iter().any(test);
     let later = |test: &dyn Fn(&Later) -> bool| case.later.values().any(test);
-    let verdicts: Vec<Object> = end.hub.all().cloned().collect();
-    let losers = exports(&verdicts).filter(|export| verdict_of(export) == Some("True")).count();
+    let outcomes: Vec<Object> = end.hub.all().cloned().collect();
+    let losers = exports(&outcomes).filter(|export| conflict_status(export) == Some("True")).count();
     let stamps: Vec<i64> = case
-        .offers
+        .exports
         .iter()
-        .filter_map(|offer| match offer.stamp {
+        .filter_map(|initial| match initial.stamp {
             Stamp::Since(since) => Some(since),
             _ => None,
         })
         .collect();
     let distinct = stamps.iter().collect::<BTreeSet<_>>().len();
-    let named_by_go = |offer: &Offer| {
-        case.import.as_ref().is_some_and(|(clusters, _)| clusters.contains(&offer.cluster))
-            && offer.stamp == Stamp::None
+    let named_by_go = |initial: &InitialExport| {
+        case.import.as_ref().is_some_and(|(clusters, _)| clusters.contains(&initial.cluster))
+            && initial.stamp == Stamp::None
     };
-    let is_older = |other: &Offer, one: &Offer| {
+    let is_older = |other: &InitialExport, one: &InitialExport| {
         matches!(other.stamp, Stamp::Since(since) if since < one.created) && other.cluster != one.cluster
     };
     let all = [
         ("no conflict in the end", losers == 0),
         ("one in conflict", losers == 1),
         ("several in conflict", losers > 1),
-        ("one set in several orders", any(&|offer| offer.ports == 2) && any(&|offer| offer.ports == 3)),
-        ("one set with other targets", any(&|offer| offer.ports == 0) && any(&|offer| offer.ports == 1)),
-        ("another appProtocol", any(&|offer| offer.ports == 4)),
-        ("another protocol", any(&|offer| offer.ports == 5)),
+        ("one set in several orders", any(&|initial| initial.ports == 2) && any(&|initial| initial.ports == 3)),
+        ("one set with other targets", any(&|initial| initial.ports == 0) && any(&|initial| initial.ports == 1)),
+        ("another appProtocol", any(&|initial| initial.ports == 4)),
+        ("another protocol", any(&|initial| initial.ports == 5)),
         ("equal stamps", distinct < stamps.len()),
         ("different stamps", distinct > 1),
-        ("no stamp", any(&|offer| offer.stamp == Stamp::None)),
-        ("a stale stamp", any(&|offer| matches!(offer.stamp, Stamp::Stale(_)))),
+        ("no stamp", any(&|initial| initial.stamp == Stamp::None)),
+        ("a stale stamp", any(&|initial| matches!(initial.stamp, Stamp::Stale(_)))),
         ("accepted by a Go hub", any(&named_by_go)),
         ("beside one of ours", any(&named_by_go) && !stamps.is_empty()),
         ("beside an older one of ours", any(&|one| named_by_go(one) && any(&|other| is_older(other, one)))),
-        ("not marked", any(&|offer| !offer.marked)),
-        ("dying", any(&|offer| offer.dying)),
+        ("not marked", any(&|initial| !initial.marked)),
+        ("dying", any(&|initial| initial.dying)),
         ("two of one cluster", any(&|one| one.second && any(&|other| !other.second && other.cluster == one.cluster))),
-        ("told what does not hold", any(&|offer| offer.conflict_before == Some(true)) && losers == 0),
+        ("told what does not hold", any(&|initial| initial.conflict_before == Some(true)) && losers == 0),
         ("joins", later(&|later| matches!(later, Later::Joins { .. }))),
         ("leaves", later(&|later| matches!(later, Later::Leaves))),
         ("turns", later(&|later| matches!(later, Later::Turns { .. }))),
@@ -322,7 +325,7 @@ fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
             .filter(|(cluster, _)| import.status.clusters.contains(cluster))
             .map(|(_, export)| export.meta.name.clone())
             .collect();
-        let losers = counting(&end).into_values().filter(|export| verdict_of(export) == Some("True")).cloned();
+        let losers = counting(&end).into_values().filter(|export| conflict_status(export) == Some("True")).cloned();
         for loser in losers.collect::<Vec<_>>() {
             type Way<'a> = (&'static str, &'a dyn Fn(&mut World));
             let ways: [Way<'_>; 3] = [
@@ -347,7 +350,7 @@ fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
                 let accepted = set_of(&reported.ports) == set_of(&import.status.ports);
                 let another = way != "the loser turns back" && sets.len() > 1;
                 assert!(accepted || another, "{way}: nobody but another loser may win now");
-                assert_eq!(verdict_of(reported), Some(if accepted { "False" } else { "True" }), "{way}");
+                assert_eq!(conflict_status(reported), Some(if accepted { "False" } else { "True" }), "{way}");
                 if accepted {
                     *cleared.borrow_mut().entry(way).or_default() += 1;
                 }
@@ -385,18 +388,18 @@ fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
     // For each export: the index of its cluster, the index of its list of ports, and the start time of its port set in seconds.
     // The clock starts at second 1000, so each start time is later than the creation of its export. An earlier start time would
     // not count.
-    let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
+    let exports = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
-    let orders = permutations(offers.len());
+    let orders = permutations(exports.len());
     assert_eq!(orders.len(), 24);
     for order in orders {
         for at_rest_between in [false, true] {
             let mut world = World::new(0);
             world.run();
             for index in &order {
-                let (cluster, which, since) = offers[*index];
+                let (cluster, which, since) = exports[*index];
                 let mut export = internal_export(CLUSTERS[cluster], &service("work/app").ports(&ports(which)));
-                export = export.offered_since(seconds(since));
+                export = export.port_set_since(seconds(since));
                 world.create(Who::Hub, export.object());
                 if at_rest_between {
                     world.run();
@@ -406,11 +409,11 @@ fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
             let import = import_of(&world).expect("it is exported");
             assert_eq!(import.status.clusters, expected, "{order:?}");
             assert_eq!(import.status.ports, ports(2), "{order:?}");
-            let verdicts = world.hub.list(Kind::InternalServiceExport).filter_map(|object| match object {
-                Object::InternalServiceExport(export) => verdict_of(export),
+            let outcomes = world.hub.list(Kind::InternalServiceExport).filter_map(|object| match object {
+                Object::InternalServiceExport(export) => conflict_status(export),
                 _ => None,
             });
-            assert_eq!(verdicts.collect::<Vec<_>>(), ["True", "False", "False", "True"], "{order:?}");
+            assert_eq!(outcomes.collect::<Vec<_>>(), ["True", "False", "False", "True"], "{order:?}");
         }
     }
 }
@@ -424,14 +427,14 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
         let view = hub_view([by_go.clone().object(), other.object(), import.object()]);
         writes(&view, &key).into_iter().map(|write| write.at).collect()
     };
-    let same = internal_export("member-2", &service("work/app")).offered_since(seconds(5));
+    let same = internal_export("member-2", &service("work/app")).port_set_since(seconds(5));
     let same = same.judged(no_conflict("work/app"));
     let stamp = [by_go.meta.name.clone()];
     assert_eq!(about(same, &["member-1", "member-2"]), stamp, "it counts from its creation on already");
-    let joins = internal_export("member-2", &service("work/app")).offered_since(seconds(5));
+    let joins = internal_export("member-2", &service("work/app")).port_set_since(seconds(5));
     let both = [by_go.meta.name.clone(), named("work/app")];
     assert_eq!(about(joins, &["member-1"]), both, "and who joins it does not wait for its stamp");
-    let older = internal_export("member-2", &service("work/app").ports(&ports(6))).offered_since(seconds(1));
+    let older = internal_export("member-2", &service("work/app").ports(&ports(6))).port_set_since(seconds(1));
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 

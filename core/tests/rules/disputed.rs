@@ -16,7 +16,8 @@ const MESSAGE: &str = "another writer undoes the agent's writes to EndpointSlice
 
 /// Returns status, reason and message of the condition `Disputed`.
 fn disputed_condition(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
-    conditions::find(conditions, "Disputed").map(|held| (held.status.as_str(), &*held.reason, &*held.message))
+    conditions::find(conditions, "Disputed")
+        .map(|condition| (condition.status.as_str(), &*condition.reason, &*condition.message))
 }
 
 /// Returns the conditions that the only write of a plan sets.
@@ -42,7 +43,7 @@ fn importer(disputed_condition: &[Condition]) -> View {
 }
 
 #[test]
-fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
+fn the_import_shows_a_dispute_until_it_ends() {
     let key = Key::MultiClusterService(named("work/app"));
     let mut view = importer(&[]);
     assert_eq!(writes(&view, &key), [], "nothing is disputed");
@@ -72,7 +73,7 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
 }
 
 #[test]
-fn all_that_is_disputed_of_an_import_is_named_and_what_is_of_another_is_not() {
+fn the_condition_names_all_disputed_objects_of_its_import_only() {
     let mut view = importer(&[]);
     let key = Key::MultiClusterService(named("work/app"));
     let of = |path: &str| Some((Kind::MultiClusterService, named(path)));
@@ -86,7 +87,7 @@ fn all_that_is_disputed_of_an_import_is_named_and_what_is_of_another_is_not() {
 }
 
 #[test]
-fn what_is_disputed_already_with_the_same_words_plans_nobody() {
+fn a_dispute_with_an_unchanged_message_requeues_nobody() {
     let mut view = importer(&[]);
     let key = Key::MultiClusterService(named("work/app"));
     let about = || Some((Kind::MultiClusterService, named("work/app")));
@@ -108,7 +109,7 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
     let copy = |number: usize| (Kind::EndpointSliceImport, named(&format!("fleet-member-member-2/a-{number:04}")));
     let message = |number: usize| format!("dispute {number} {}", "x".repeat(700));
     let service = service("work/app");
-    let internal = internal_export("member-1", &service).offered_since(seconds(2));
+    let internal = internal_export("member-1", &service).port_set_since(seconds(2));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let mut view = hub_view([internal.object(), import.object()]);
     for number in 0..1_000 {
@@ -117,7 +118,7 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
     let planned = set(&writes(&view, &hub::Key::Service(named("work/app"))));
     let expected = format!("{}; {}; {}; and 997 more", message(0), message(1), message(2));
     assert_eq!(disputed_condition(&planned), Some(("True", "WritesUndone", &*expected)));
-    let conflict = conditions::find(&planned, "Conflict").map(|held| &*held.reason);
+    let conflict = conditions::find(&planned, "Conflict").map(|condition| &*condition.reason);
     assert_eq!(conflict, Some("NoConflictFound"), "in the same write");
 
     let mut view = importer(&[]);
@@ -130,14 +131,14 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
 }
 
 #[test]
-fn who_exports_sees_it_too_and_what_the_hub_agent_says_of_the_export() {
+fn the_export_shows_disputes_of_member_agent_and_hub_agent() {
     let key = Key::Export(named("work/app"));
-    let exporter = |said_in_hub: &[Condition]| {
+    let exporter = |reported_in_hub: &[Condition]| {
         let export = accepted_export("work/app");
         let service = service("work/app");
         let mut internal =
-            internal_export("member-1", &service).offered_since(seconds(2)).judged(no_conflict("work/app"));
-        internal.conditions.extend(said_in_hub.iter().cloned());
+            internal_export("member-1", &service).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+        internal.conditions.extend(reported_in_hub.iter().cloned());
         member_view([export.object(), service.object(), internal.object()])
     };
     let mut view = exporter(&[]);
@@ -156,10 +157,10 @@ fn who_exports_sees_it_too_and_what_the_hub_agent_says_of_the_export() {
 }
 
 #[test]
-fn in_the_hub_the_exports_of_the_service_say_it() {
+fn in_the_hub_the_exports_of_the_service_show_the_dispute() {
     let key = hub::Key::Service(named("work/app"));
     let service = service("work/app");
-    let internal = internal_export("member-1", &service).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let internal = internal_export("member-1", &service).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let objects: [Object; 2] = [internal.object(), import.object()];
     let mut view = hub_view(objects);

@@ -14,7 +14,7 @@ use crate::support::oracle::assert_settled;
 use crate::support::property::cases;
 use crate::support::world::{Who, World};
 use fleetnet_core::model::{
-    Claims, ConsumerType, HubSliceSpec, ImportStatus, ImportType, Kind, Object, PortsOffered, Reference,
+    Claims, ConsumerType, HubSliceSpec, ImportStatus, ImportType, Kind, Object, PortSetStamp, Reference,
 };
 use fleetnet_types::{ObjectName, Timestamp};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
@@ -86,11 +86,11 @@ fn edits_in_the_hub() -> [Edit; 8] {
     [
         ("the stamp", Kind::InternalServiceExport, |object| {
             let Object::InternalServiceExport(export) = object else { return };
-            export.offered = Some(PortsOffered { since: seconds(3), ports: "other".into() });
+            export.stamp = Some(PortSetStamp { since: seconds(3), ports: "other".into() });
         }),
         ("no stamp", Kind::InternalServiceExport, |object| {
             let Object::InternalServiceExport(export) = object else { return };
-            export.offered = None;
+            export.stamp = None;
         }),
         ("headless", Kind::InternalServiceExport, |object| {
             let Object::InternalServiceExport(export) = object else { return };

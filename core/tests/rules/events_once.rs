@@ -46,10 +46,10 @@ fn an_export_without_a_free_name_emits_one_event_and_continues_when_one_is_free(
     let key = Key::Export(named("work/app"));
     let set = writes(&view, &key);
     let list = set_by(&set[0].action).expect("conditions").to_vec();
-    let said = conditions::find(&list, "Valid").expect("Valid");
-    assert_eq!((said.status.as_str(), &*said.reason), ("False", "NameHeldByAnother"));
-    let told_so = export.with_conditions(&list);
-    observe_change(&mut view, told_so.object());
+    let valid = conditions::find(&list, "Valid").expect("Valid");
+    assert_eq!((valid.status.as_str(), &*valid.reason), ("False", "NameHeldByAnother"));
+    let reported = export.with_conditions(&list);
+    observe_change(&mut view, reported.object());
     settles(&view, &key);
 
     assert!(observe_removal(&mut view, &first.object()).contains(&key), "a name that is free wakes it");
@@ -77,8 +77,8 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
     assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "NameHeldByAnother"));
     let claimless = planned(&view, &import_key);
     assert_eq!((claimless.writes.len(), claimless.blocking_reasons.len()), (0, 1));
-    let told_so = taken.with_conditions(&list);
-    observe_change(&mut view, told_so.object());
+    let reported = taken.with_conditions(&list);
+    observe_change(&mut view, reported.object());
     settles(&view, &key);
 
     let woken = observe_removal(&mut view, &second.object());
@@ -97,8 +97,8 @@ fn a_derived_service_without_a_name_is_made_when_one_is_free() {
     let mut view = member_view(objects);
     let key = Key::MultiClusterService(named("work/app"));
     let list = set_by(&writes(&view, &key)[0].action).expect("conditions").to_vec();
-    let told_so = taken.with_conditions(&list);
-    observe_change(&mut view, told_so.object());
+    let reported = taken.with_conditions(&list);
+    observe_change(&mut view, reported.object());
     settles(&view, &key);
     assert!(observe_removal(&mut view, &theirs.object()).contains(&key), "a name that is free wakes it");
     let labelled = writes(&view, &key);
@@ -126,16 +126,16 @@ fn a_rejected_export_shows_the_rejection_until_a_write_succeeds_also_after_a_res
     let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
     assert_eq!(kinds(&plan), [Kind::ServiceExport, Kind::InternalServiceExport]);
 
-    let told_so = export.clone().with_conditions(&list);
-    let mut anew = member_view([service("work/app").object(), told_so.object()]);
-    let plan = planned(&anew, &key);
+    let reported = export.clone().with_conditions(&list);
+    let mut restarted = member_view([service("work/app").object(), reported.object()]);
+    let plan = planned(&restarted, &key);
     assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::InternalServiceExport], vec![]), "it asks first");
-    anew.write_rejected(&key, "cluster hub refused to create it".to_owned());
-    assert_eq!(kinds(&planned(&anew, &key)), [Kind::InternalServiceExport], "refused as before: that was told");
+    restarted.write_rejected(&key, "cluster hub refused to create it".to_owned());
+    assert_eq!(kinds(&planned(&restarted, &key)), [Kind::InternalServiceExport], "refused as before: that was told");
 
     let taken = internal_export("member-1", &service("work/app"));
-    observe_change(&mut anew, taken.object());
-    let plan = planned(&anew, &key);
+    observe_change(&mut restarted, taken.object());
+    let plan = planned(&restarted, &key);
     assert_eq!((kinds(&plan), events_of(&plan)[0].0), (vec![Kind::ServiceExport], "ServiceIsValid"));
     assert_eq!(plan.blocking_reasons, []);
 }
@@ -151,13 +151,13 @@ fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_af
     assert_eq!(events_of(&plan), [("WriteRefused", "cluster member refused to create it")]);
     assert_eq!(blocking_reasons(&plan), events_of(&plan));
     let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
-    let told_so = taken.with_conditions(&list);
-    let mut anew = member_view([told_so.object(), import.object()]);
+    let reported = taken.with_conditions(&list);
+    let mut restarted = member_view([reported.object(), import.object()]);
     let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
-    let plan = planned(&anew, &key);
+    let plan = planned(&restarted, &key);
     assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::Service], vec![]), "it asks first");
-    observe_change(&mut anew, derived_service("work-app", "work/app").object());
-    let plan = planned(&anew, &key);
+    observe_change(&mut restarted, derived_service("work-app", "work/app").object());
+    let plan = planned(&restarted, &key);
     assert_eq!((kinds(&plan), events_of(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
 
     let nothing = mcs("work/app").taken_on();
@@ -182,7 +182,7 @@ fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
 /// Returns how often a condition of a user's object changed, by the object's UID and the condition's reason. A new message with
 /// the same reason counts too. `changes` are the changes that watches delivered.
 fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), usize> {
-    let mut held: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
+    let mut known: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();
     for (_, change) in changes {
         let (_, Change::Applied(object)) = change else { continue };
@@ -194,7 +194,7 @@ fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), us
         for condition in conditions {
             let key = (meta.uid.clone(), condition.condition_type.clone());
             let words = |it: &Condition| (it.status, it.reason.clone(), it.message.clone());
-            let before = held.insert(key, condition.clone());
+            let before = known.insert(key, condition.clone());
             if before.is_none_or(|before| words(&before) != words(condition)) {
                 let is_why = |reason: &&Reason| conditions::has_reason(condition, **reason);
                 let reason = Reason::ALL.iter().find(is_why).expect("a reason");

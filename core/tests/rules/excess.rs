@@ -17,63 +17,68 @@ use fleetnet_types::Timestamp;
 fn imported() -> (Key, EndpointSlice, View) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
-    let held = imported_slice(&given.meta.name.name, "work-app").version(5);
-    let key = Key::SliceImport(given.meta.name.name.clone());
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let stored = imported_slice(&distributed.meta.name.name, "work-app").version(5);
+    let key = Key::SliceImport(distributed.meta.name.name.clone());
     let derived = derived_service("work-app", "work/app");
-    let objects =
-        [mcs.object(), import.object(), derived.object(), Object::EndpointSliceImport(given), held.clone().object()];
-    (key, held, member_view(objects))
+    let objects = [
+        mcs.object(),
+        import.object(),
+        derived.object(),
+        Object::EndpointSliceImport(distributed),
+        stored.clone().object(),
+    ];
+    (key, stored, member_view(objects))
 }
 
-fn repair(held: &EndpointSlice) -> Write {
+fn repair(stored: &EndpointSlice) -> Write {
     let wanted = ImportedSlice { service: "work-app".into(), content: content(&["10.0.0.1"]), observed_generation: 1 };
-    Write::patch(&held.meta, Patch::ImportedSlice(wanted))
+    Write::patch(&stored.meta, Patch::ImportedSlice(wanted))
 }
 
-fn with_excess(held: &EndpointSlice, version: u64, excess: u64) -> EndpointSlice {
-    EndpointSlice { excess, ..held.clone() }.version(version)
+fn with_excess(stored: &EndpointSlice, version: u64, excess: u64) -> EndpointSlice {
+    EndpointSlice { excess, ..stored.clone() }.version(version)
 }
 
 #[test]
 fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not_measured() {
-    let (key, held, mut view) = imported();
+    let (key, stored, mut view) = imported();
     assert_eq!(writes(&view, &key), []);
-    let edited = with_excess(&held, 6, 77);
+    let edited = with_excess(&stored, 6, 77);
     assert!(observe_change(&mut view, edited.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), [repair(&edited)]);
-    assert!(observe_change(&mut view, held.version(7).object()).contains(&key));
+    assert!(observe_change(&mut view, stored.version(7).object()).contains(&key));
     assert_eq!(writes(&view, &key), []);
 }
 
 #[test]
 fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_that_is() {
-    let (key, held, mut view) = imported();
-    let name = held.meta.name.name.clone();
-    observe_change(&mut view, with_excess(&held, 6, 77).object());
+    let (key, stored, mut view) = imported();
+    let name = stored.meta.name.name.clone();
+    observe_change(&mut view, with_excess(&stored, 6, 77).object());
     view.imported_slice_written(&name, 5);
     assert_eq!(writes(&view, &key).len(), 1, "the answer to our write is not what is held any more");
     view.imported_slice_written(&name, 6);
     assert_eq!(writes(&view, &key), [], "the next write would be answered with the same");
-    assert_eq!(observe_change(&mut view, with_excess(&held, 7, 77).object()), [], "nor if somebody annotates it");
+    assert_eq!(observe_change(&mut view, with_excess(&stored, 7, 77).object()), [], "nor if somebody annotates it");
     assert_eq!(writes(&view, &key), []);
-    let edited = with_excess(&held, 8, 78);
+    let edited = with_excess(&stored, 8, 78);
     assert!(observe_change(&mut view, edited.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), [repair(&edited)]);
-    observe_change(&mut view, with_excess(&held, 9, 77).object());
+    observe_change(&mut view, with_excess(&stored, 9, 77).object());
     view.imported_slice_written(&name, 9);
     assert_eq!(writes(&view, &key), []);
-    let changed = with_excess(&held, 10, 79).endpoints(&["10.6.6.6"]);
+    let changed = with_excess(&stored, 10, 79).endpoints(&["10.6.6.6"]);
     observe_change(&mut view, changed.clone().object());
     assert_eq!(writes(&view, &key), [repair(&changed)]);
 }
 
 #[test]
-fn what_a_webhook_made_of_a_slice_that_is_gone_says_nothing_of_the_next() {
-    let (key, held, mut view) = imported();
-    let edited = with_excess(&held, 6, 77);
+fn a_webhooks_change_of_a_deleted_slice_does_not_apply_to_the_next_one() {
+    let (key, stored, mut view) = imported();
+    let edited = with_excess(&stored, 6, 77);
     observe_change(&mut view, edited.clone().object());
-    view.imported_slice_written(&held.meta.name.name, 6);
+    view.imported_slice_written(&stored.meta.name.name, 6);
     observe_removal(&mut view, &edited.clone().object());
     let made = edited.uid("another").version(8);
     observe_change(&mut view, made.clone().object());
@@ -82,13 +87,13 @@ fn what_a_webhook_made_of_a_slice_that_is_gone_says_nothing_of_the_next() {
 
 #[test]
 fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
-    let (key, held, mut view) = imported();
-    let name = held.meta.name.name.clone();
-    observe_change(&mut view, with_excess(&held, 6, 77).object());
+    let (key, stored, mut view) = imported();
+    let name = stored.meta.name.name.clone();
+    observe_change(&mut view, with_excess(&stored, 6, 77).object());
     view.imported_slice_written(&name, 6);
-    observe_change(&mut view, held.clone().version(7).object());
+    observe_change(&mut view, stored.clone().version(7).object());
     view.imported_slice_written(&name, 7);
-    let edited = with_excess(&held, 8, 77);
+    let edited = with_excess(&stored, 8, 77);
     observe_change(&mut view, edited.clone().object());
     assert_eq!(writes(&view, &key), [repair(&edited)]);
 }

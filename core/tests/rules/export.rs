@@ -54,11 +54,11 @@ fn a_new_export_gets_a_condition_then_a_finalizer_then_an_internal_export() {
     assert_eq!(writes(&view, &app()), [conditions(&fresh, &both)]);
     assert_eq!(events(&view, &app()), ["ServiceIsValid", "ServicePendingConflictResolution"]);
 
-    let said = fresh.with_conditions(&[valid("work/app"), pending("work/app")]);
-    let view = member_view([source.clone().object(), said.clone().object()]);
-    assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::ServiceExport, &said.meta)]);
+    let written = fresh.with_conditions(&[valid("work/app"), pending("work/app")]);
+    let view = member_view([source.clone().object(), written.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::ServiceExport, &written.meta)]);
 
-    let view = member_view([source.clone().object(), said.marked().object()]);
+    let view = member_view([source.clone().object(), written.marked().object()]);
     let desired = Desired::InternalServiceExport { reference: exported(&source), content: export_content(80) };
     let create = Write::create(in_hub_of("member-1", "work-app"), desired);
     assert_eq!(writes(&view, &app()), [sampled(create)]);
@@ -68,18 +68,18 @@ fn a_new_export_gets_a_condition_then_a_finalizer_then_an_internal_export() {
 fn the_outcome_of_the_hub_is_shown_once_it_is_about_the_current_export() {
     let source = service("work/app");
     let waiting = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
-    let offered = internal_export("member-1", &source).offered_since(seconds(2));
-    let stale = offered.clone().judged(no_conflict("work/app")).generation(2);
+    let stamped = internal_export("member-1", &source).port_set_since(seconds(2));
+    let stale = stamped.clone().judged(no_conflict("work/app")).generation(2);
     let table = [
-        (offered.clone(), None, vec![]),
+        (stamped.clone(), None, vec![]),
         (stale, None, vec![]),
-        (offered.clone().judged(no_conflict("work/app")), Some(no_conflict("work/app")), vec!["NoConflictFound"]),
-        (offered.judged(conflict("work/app")), Some(conflict("work/app")), vec!["ConflictFound"]),
+        (stamped.clone().judged(no_conflict("work/app")), Some(no_conflict("work/app")), vec!["NoConflictFound"]),
+        (stamped.judged(conflict("work/app")), Some(conflict("work/app")), vec!["ConflictFound"]),
     ];
-    for (internal, verdict, tells) in table {
+    for (internal, outcome, tells) in table {
         let view = member_view([source.clone().object(), waiting.clone().object(), internal.clone().object()]);
         let expected: Vec<Write> =
-            verdict.into_iter().map(|verdict| conditions(&waiting, &[valid("work/app"), now(verdict)])).collect();
+            outcome.into_iter().map(|outcome| conditions(&waiting, &[valid("work/app"), now(outcome)])).collect();
         assert_eq!(writes(&view, &app()), expected, "{internal:?}");
         assert_eq!(events(&view, &app()), tells);
     }
@@ -90,7 +90,7 @@ fn an_export_is_rewritten_only_when_its_ports_change() {
     let source = service("work/app");
     let standing = [
         accepted_export("work/app").object(),
-        internal_export("member-1", &source).offered_since(seconds(2)).judged(no_conflict("work/app")).object(),
+        internal_export("member-1", &source).port_set_since(seconds(2)).judged(no_conflict("work/app")).object(),
     ];
     let touched = source.clone().version(9).with_address("192.0.2.1");
     let view = member_view(standing.iter().cloned().chain([touched.object()]));
@@ -100,29 +100,29 @@ fn an_export_is_rewritten_only_when_its_ports_change() {
     let changed = source.version(9).ports(&[port("http", 81)]);
     let view = member_view(standing.into_iter().chain([changed.clone().object()]));
     let patch = Patch::InternalServiceExport { reference: exported(&changed), content: export_content(81) };
-    let offered = internal.offered_since(seconds(2));
-    assert_eq!(writes(&view, &app()), [sampled(Write::patch(&offered.meta, patch))]);
+    let stamped = internal.port_set_since(seconds(2));
+    assert_eq!(writes(&view, &app()), [sampled(Write::patch(&stamped.meta, patch))]);
 }
 
 #[test]
 fn a_recreated_service_replaces_its_export() {
     let old =
-        internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
+        internal_export("member-1", &service("work/app")).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let export = accepted_export("work/app");
-    let anew = service("work/app").uid("uid-anew");
-    let view = member_view([anew.clone().object(), export.clone().object(), old.clone().object()]);
+    let recreated = service("work/app").uid("uid-anew");
+    let view = member_view([recreated.clone().object(), export.clone().object(), old.clone().object()]);
     let undecided = conditions(&export, &[valid("work/app"), now(pending("work/app"))]);
     assert_eq!(
         writes(&view, &app()),
         std::slice::from_ref(&undecided),
-        "B9: the verdict on the old Service does not hold for the new one, and nothing else tells that once it is gone"
+        "B9: the outcome for the old Service does not apply to the new one, and nothing else shows that once it is gone"
     );
     let updated = export.clone().with_conditions(&[valid("work/app"), now(pending("work/app"))]);
-    let view = member_view([anew.clone().object(), updated.clone().object(), old.clone().object()]);
+    let view = member_view([recreated.clone().object(), updated.clone().object(), old.clone().object()]);
     assert_eq!(writes(&view, &app()), [Write::delete(Kind::InternalServiceExport, &old.meta)]);
-    let view = member_view([anew.clone().object(), export.object(), old.clone().deleting().object()]);
+    let view = member_view([recreated.clone().object(), export.object(), old.clone().deleting().object()]);
     assert_eq!(writes(&view, &app()), [undecided]);
-    let view = member_view([anew.object(), updated.object(), old.deleting().object()]);
+    let view = member_view([recreated.object(), updated.object(), old.deleting().object()]);
     assert_eq!(writes(&view, &app()), [], "the name is held until the old one is gone");
 }
 
@@ -147,14 +147,14 @@ fn an_ineligible_service_is_withdrawn_and_reported() {
     for (case, services, status, reason, message) in table {
         let weight = if case == "weight 0" { "0" } else { "1" };
         let export = accepted_export("work/app").weighing(weight);
-        let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+        let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
         let objects = || services.iter().cloned().map(IntoObject::object);
         let view = member_view(objects().chain([export.clone().object(), internal.clone().object()]));
-        let mut verdict = condition("Valid", status, reason, message, 1);
+        let mut valid = condition("Valid", status, reason, message, 1);
         if status == "False" {
-            verdict = now(verdict); // with weight 0 the status stays `True`, so the transition time does not change
+            valid = now(valid); // with weight 0 the status stays `True`, so the transition time does not change
         }
-        let mut expected = vec![verdict, no_conflict("work/app")];
+        let mut expected = vec![valid, no_conflict("work/app")];
         if case == "weight 0" {
             let message = "service work/app is not exported because its weight is 0";
             expected.push(now(condition("Withdrawn", "True", "WeightIsZero", message, 1)));
@@ -164,12 +164,12 @@ fn an_ineligible_service_is_withdrawn_and_reported() {
         assert_eq!(writes(&view, &app()), [updated], "{case}: once it is withdrawn, nothing else tells that (B9)");
         assert_eq!(events(&view, &app()), [reason], "{case}: told by the condition's word");
 
-        let said = export.with_conditions(&expected);
-        let view = member_view(objects().chain([said.clone().object(), internal.clone().object()]));
+        let written = export.with_conditions(&expected);
+        let view = member_view(objects().chain([written.clone().object(), internal.clone().object()]));
         assert_eq!(writes(&view, &app()), [delete], "{case}");
         let dying = internal.deleting();
-        let view = member_view(objects().chain([said.clone().object(), dying.object()]));
-        let unmark = Write::remove_finalizer(Kind::ServiceExport, &said.meta);
+        let view = member_view(objects().chain([written.clone().object(), dying.object()]));
+        let unmark = Write::remove_finalizer(Kind::ServiceExport, &written.meta);
         assert_eq!(writes(&view, &app()), [unmark], "{case}: withdrawn, so unmarked");
     }
 }
@@ -182,15 +182,15 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     let invalid = condition("Valid", "False", "ServiceExportInvalidWeightAnnotation", message, 1);
     let export = accepted_export("work/app").weighing("many");
     let updated = [now(invalid.clone()), no_conflict("work/app")];
-    let internal = internal_export("member-1", &source).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let internal = internal_export("member-1", &source).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let view = member_view([source.clone().object(), export.clone().object(), internal.object()]);
     assert_eq!(writes(&view, &app()), [conditions(&export, &updated)]);
     assert_eq!(events(&view, &app()), ["ServiceExportInvalidWeightAnnotation"]);
 
     // The agent keeps an existing export while the weight is malformed. If somebody deletes the export, the agent creates it
     // again.
-    let said = export.with_conditions(&updated);
-    let view = member_view([source.clone().object(), said.object()]);
+    let written = export.with_conditions(&updated);
+    let view = member_view([source.clone().object(), written.object()]);
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 
@@ -209,11 +209,11 @@ fn with_ports(count: i32) -> Service {
 fn a_service_with_too_many_ports_is_not_exported_and_its_user_gets_an_event() {
     let fresh = service_export("work/app");
     let message = "service work/app has 1001 ports, and at most 1000 can be exported";
-    let refused = condition("Valid", "False", "TooManyPorts", message, 1);
+    let too_many = condition("Valid", "False", "TooManyPorts", message, 1);
     let view = member_view([with_ports(1001).object(), fresh.clone().object()]);
-    assert_eq!(writes(&view, &app()), [conditions(&fresh, &[now(refused.clone())])]);
+    assert_eq!(writes(&view, &app()), [conditions(&fresh, &[now(too_many.clone())])]);
     assert_eq!(events(&view, &app()), ["TooManyPorts"]);
-    let updated = fresh.clone().with_conditions(&[refused]);
+    let updated = fresh.clone().with_conditions(&[too_many]);
     assert_eq!(writes(&member_view([with_ports(1001).object(), updated.object()]), &app()), []);
 
     let view = member_view([with_ports(1000).object(), fresh.object()]);
@@ -223,10 +223,10 @@ fn a_service_with_too_many_ports_is_not_exported_and_its_user_gets_an_event() {
 #[test]
 fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     let message = "service work/app has 1001 ports, and at most 1000 can be exported";
-    let refused = now(condition("Valid", "False", "TooManyPorts", message, 1));
-    let updated = accepted_export("work/app").with_conditions(&[refused, no_conflict("work/app")]);
-    let offered =
-        internal_export("member-1", &with_ports(1000)).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let too_many = now(condition("Valid", "False", "TooManyPorts", message, 1));
+    let updated = accepted_export("work/app").with_conditions(&[too_many, no_conflict("work/app")]);
+    let stored =
+        internal_export("member-1", &with_ports(1000)).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let standing = slice_export("member-1", &slice("work/app-1"));
     let mut grown = slice("work/app-1").generation(2).endpoints(&["10.0.0.9"]);
     grown.content.ports = vec![grown.content.ports[0].clone(); 1001];
@@ -235,7 +235,7 @@ fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     let view = member_view([
         with_ports(1001).object(),
         updated.object(),
-        offered.object(),
+        stored.object(),
         Object::EndpointSliceExport(standing),
         grown.object(),
         full.object(),
@@ -257,21 +257,22 @@ fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
 fn a_deleted_export_is_withdrawn_then_unmarked() {
     let source = service("work/app");
     let dying = accepted_export("work/app").deleting();
-    let internal = internal_export("member-1", &source).offered_since(seconds(2));
+    let internal = internal_export("member-1", &source).port_set_since(seconds(2));
     let view = member_view([source.clone().object(), dying.clone().object(), internal.clone().object()]);
     let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
     assert_eq!(writes(&view, &app()), std::slice::from_ref(&delete));
     let view = member_view([source.clone().object(), dying.clone().object(), internal.clone().deleting().object()]);
     assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::ServiceExport, &dying.meta)]);
-    let view = member_view([source.clone().object(), service_export("work/app").held_by("theirs").deleting().object()]);
+    let view =
+        member_view([source.clone().object(), service_export("work/app").with_finalizer("theirs").deleting().object()]);
     assert_eq!(writes(&view, &app()), [], "not marked, so nothing to undo");
     let view = member_view([source.object(), internal.object()]);
     assert_eq!(writes(&view, &app()), [delete], "a dangling export");
 }
 
 #[test]
-fn a_name_that_another_service_holds_is_not_fought_for() {
-    let other = internal_export("member-1", &service("work-app/x")).offered_since(seconds(2));
+fn a_name_that_another_service_uses_is_not_fought_for() {
+    let other = internal_export("member-1", &service("work-app/x")).port_set_since(seconds(2));
     let mut other = other;
     other.meta.name = in_hub_of("member-1", "work-app");
     let export = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
@@ -282,24 +283,24 @@ fn a_name_that_another_service_holds_is_not_fought_for() {
 }
 
 #[test]
-fn a_service_s_latency_ends_with_the_verdict_on_what_was_written() {
+fn a_services_latency_ends_with_the_outcome_of_the_written_generation() {
     let source = service("work/app");
     let internal = internal_export("member-1", &source);
     let mut view = member_view([source.object(), accepted_export("work/app").object(), internal.clone().object()]);
-    let judged = internal.offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let judged = internal.port_set_since(seconds(2)).judged(no_conflict("work/app"));
     observe_change(&mut view, judged.clone().object());
     assert_eq!(view.service_latencies(), [], "nothing was written since");
     observe_change(&mut view, judged.clone().generation(2).object());
     view.service_exported(&named("work/app"), seconds(19));
-    assert_eq!(view.service_latencies(), [], "the verdict is on generation 1");
-    let verdict = Condition { observed_generation: 2, ..no_conflict("work/app") };
-    observe_change(&mut view, judged.generation(2).judged(verdict).object());
+    assert_eq!(view.service_latencies(), [], "the outcome is for generation 1");
+    let outcome = Condition { observed_generation: 2, ..no_conflict("work/app") };
+    observe_change(&mut view, judged.generation(2).judged(outcome).object());
     let sample =
         |at| ServiceLatency { service: named("work/app"), exported_since: Some(seconds(5)), outcome_at: seconds(at) };
     assert_eq!(view.service_latencies(), [sample(20)]);
     assert_eq!(view.service_latencies(), [], "told once");
     view.service_exported(&named("work/app"), seconds(21));
-    assert_eq!(view.service_latencies(), [sample(21)], "the watch showed the verdict before the answer came");
+    assert_eq!(view.service_latencies(), [sample(21)], "the watch showed the outcome before the answer came");
 }
 
 // === Exports of EndpointSlices ===
@@ -395,7 +396,7 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
 }
 
 #[test]
-fn a_slice_whose_short_name_is_held_by_another_source_gets_the_long_one() {
+fn a_slice_whose_short_name_another_source_uses_gets_the_long_one() {
     let source = slice("work/app-1");
     let mut other = slice_export("member-1", &source);
     other.spec.reference.uid = "uid-of-another".into();

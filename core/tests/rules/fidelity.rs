@@ -42,44 +42,44 @@ fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
 #[test]
 fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     let headless = service("work/app").headless();
-    let asked = ServiceExport {
+    let requested = ServiceExport {
         headless: true,
         ..accepted_export("work/app").with_conditions(&[valid("work/app"), pending("work/app")])
     };
-    let plan = planned(&exporter(&headless, &asked, Features::ALL), &app());
+    let plan = planned(&exporter(&headless, &requested, Features::ALL), &app());
     let [Write { action: Action::Create(Desired::InternalServiceExport { content, .. }), .. }] = &plan.writes[..]
     else {
         panic!("{plan:?}")
     };
     assert!(content.headless);
 
-    let refused = |service: &Service, export: &ServiceExport, hub: Features| {
+    let assert_ineligible = |service: &Service, export: &ServiceExport, hub: Features| {
         let plan = planned(&exporter(service, export, hub), &app());
-        let said = plan.writes.iter().find_map(|write| match &write.action {
+        let condition = plan.writes.iter().find_map(|write| match &write.action {
             Action::Patch { patch: Patch::ServiceExportConditions(list), .. } => list.first(),
             _ => None,
         });
-        assert_eq!(said.map(|condition| &*condition.reason), Some("ServiceIneligible"), "{plan:?}");
+        assert_eq!(condition.map(|condition| &*condition.reason), Some("ServiceIneligible"), "{plan:?}");
         plan.writes.iter().flat_map(|write| write.events.iter().map(|event| event.message.clone())).collect::<Vec<_>>()
     };
-    let unasked = service_export("work/app");
-    let reported = refused(&headless, &unasked, Features::ALL);
+    let plain_export = service_export("work/app");
+    let reported = assert_ineligible(&headless, &plain_export, Features::ALL);
     assert_eq!(
         reported,
         ["service work/app is not eligible for export: it is headless; set the annotation \"export-headless\" of the \
           ServiceExport to \"true\" to export it"]
     );
-    let asked = ServiceExport { headless: true, ..unasked };
-    let reported = refused(&headless, &asked, Features::ALL.without(Feature::Headless));
+    let requested = ServiceExport { headless: true, ..plain_export };
+    let reported = assert_ineligible(&headless, &requested, Features::ALL.without(Feature::Headless));
     assert!(reported[0].contains("the hub agent does not announce support for headless Services"), "{reported:?}");
     let external = service("work/app").of_type(ServiceType::ExternalName);
-    refused(&external, &asked, Features::ALL);
+    assert_ineligible(&external, &requested, Features::ALL);
 }
 
 #[test]
 fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_heard() {
-    let asked = ServiceExport { headless: true, ..service_export("work/app") };
-    let mut view = member_view([service("work/app").headless().object(), asked.object()]);
+    let requested = ServiceExport { headless: true, ..service_export("work/app") };
+    let mut view = member_view([service("work/app").headless().object(), requested.object()]);
     view.watch_state(Kind::MemberAgent, WatchState::Incomplete, seconds(11), &mut Vec::new());
     assert_eq!(planned(&view, &app()), Plan::default());
     let requeue = observe_change(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
@@ -91,7 +91,7 @@ fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
     let content = |cluster: &str, headless: bool, at: i64| {
         let mut content = internal_export(cluster, &service("work/app"));
         content.headless = headless;
-        content.offered_since(seconds(at))
+        content.port_set_since(seconds(at))
     };
     let (first, second) = (content("member-1", true, 2), content("member-2", false, 3));
     let status = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
@@ -109,14 +109,14 @@ fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
 // === Session affinity ===
 
 #[test]
-fn session_affinity_is_offered_to_a_hub_that_understands_it_and_taken_back() {
+fn session_affinity_is_exported_to_a_hub_that_supports_it_and_removed_again() {
     let sticky = Service { session_affinity: STICKY, ..service("work/app") };
     let export = accepted_export("work/app");
     let plain = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     let full = internal_export("member-1", &sticky).judged(no_conflict("work/app"));
-    let offered = |held: &fleetnet_core::model::InternalServiceExport, hub: Features| {
+    let written = |stored: &fleetnet_core::model::InternalServiceExport, hub: Features| {
         let mut view = exporter(&sticky, &export, hub);
-        view.applied(held.clone().object(), seconds(10), &mut Vec::new());
+        view.applied(stored.clone().object(), seconds(10), &mut Vec::new());
         let content = |write: Write| match write.action {
             Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. } => Some(content),
             other => panic!("{other:?}"),
@@ -124,18 +124,18 @@ fn session_affinity_is_offered_to_a_hub_that_understands_it_and_taken_back() {
         writes(&view, &app()).into_iter().find_map(content)
     };
     let content = ExportContent { ports: vec![port("http", 80)], headless: false, session_affinity: STICKY };
-    assert_eq!(offered(&plain, Features::ALL), Some(content.clone()));
-    assert_eq!(offered(&full, Features::ALL), None);
-    assert_eq!(offered(&plain, Features::NONE), None, "compared in the Go form");
+    assert_eq!(written(&plain, Features::ALL), Some(content.clone()));
+    assert_eq!(written(&full, Features::ALL), None);
+    assert_eq!(written(&plain, Features::NONE), None, "compared in the Go form");
     let taken_back = ExportContent { session_affinity: SessionAffinity::None, ..content };
-    assert_eq!(offered(&full, Features::NONE), Some(taken_back));
+    assert_eq!(written(&full, Features::NONE), Some(taken_back));
 }
 
 #[test]
 fn an_import_has_the_session_affinity_of_its_winner() {
     let content = |cluster: &str, session_affinity: SessionAffinity, at: i64| {
         let sticky = Service { session_affinity, ..service("work/app") };
-        internal_export(cluster, &sticky).offered_since(seconds(at)).object()
+        internal_export(cluster, &sticky).port_set_since(seconds(at)).object()
     };
     let import = service_import("work/app");
     let key = hub::Key::Service(named("work/app"));
@@ -180,7 +180,7 @@ fn derived(mcs: &MultiClusterService, status: ImportStatus, others: Vec<Object>)
 }
 
 #[test]
-fn what_is_derived_of_a_headless_import_is_headless_whatever_type_is_asked_for() {
+fn the_derived_service_of_a_headless_import_is_headless_whatever_type_is_requested() {
     let headless = || ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
     let asks_for_address = bound_mcs().consumed_as(ConsumerType::LoadBalancer);
     let desired = Desired::Service(DerivedService { headless: true, ..wanted() });
@@ -210,39 +210,39 @@ fn a_derived_service_has_its_imports_session_affinity() {
 }
 
 /// Returns the distributed slice of a slice of `work/app` with IPv6 addresses.
-fn given_six() -> Object {
+fn distributed_six() -> Object {
     let mut six = slice("work/app-1");
     six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
     Object::EndpointSliceImport(distributed_slice("member-1", &slice_export("member-2", &six)))
 }
 
 #[test]
-fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_keeps_them() {
+fn a_derived_service_requests_both_families_once_ipv6_slices_are_distributed_and_keeps_them() {
     let status = || resolved(&["member-1"]);
     let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
     let write = Write::patch(&standing().meta, patch);
-    assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), given_six()]), [write]);
+    assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), distributed_six()]), [write]);
     let both = Service { dual_stack: true, ..standing() };
-    assert_eq!(derived(&bound_mcs(), status(), vec![both.clone().object(), given_six()]), []);
+    assert_eq!(derived(&bound_mcs(), status(), vec![both.clone().object(), distributed_six()]), []);
     assert_eq!(derived(&bound_mcs(), status(), vec![both.object()]), [], "its address stays when they go");
     let mut view = member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object()]);
-    let requeue = observe_change(&mut view, given_six());
+    let requeue = observe_change(&mut view, distributed_six());
     assert!(requeue.contains(&Key::MultiClusterService(named("work/app"))), "{requeue:?}");
 }
 
 #[test]
-fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported_and_not_before() {
-    let given = |addresses: &[&str]| {
+fn a_derived_service_requests_both_families_only_once_an_ipv6_address_is_imported() {
+    let distributed = |addresses: &[&str]| {
         let mut six = slice("work/app-1");
         six.content = SliceContent { address_type: AddressType::IPv6, ..content(addresses) };
         Object::EndpointSliceImport(distributed_slice("member-1", &slice_export("member-2", &six)))
     };
     let status = || resolved(&["member-1"]);
-    for unfit in [given(&["::1", "fe80::1"]), given(&[])] {
+    for unfit in [distributed(&["::1", "fe80::1"]), distributed(&[])] {
         assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), unfit.clone()]), []);
         let mut view =
             member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object(), unfit]);
-        let mut fit = given(&["::1", "fd00::1"]);
+        let mut fit = distributed(&["::1", "fd00::1"]);
         fit.meta_mut().resource_version += 1;
         let requeue = observe_change(&mut view, fit);
         let key = Key::MultiClusterService(named("work/app"));
@@ -334,7 +334,7 @@ fn imports(world: &World) -> Vec<SliceContent> {
 const SHOWN: [&str; 4] = ["a slice arrives", "no slice arrives", "IPv6 arrives", "session affinity arrives"];
 
 #[test]
-fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
+fn export_then_import_preserves_every_field_that_all_agents_support() {
     let input = (any_content(), any::<bool>(), any_features(), any_features());
     for_any(200, &input, (&SHOWN, 5), |(content, sticky, hub, importer)| {
         let affinity = if sticky { STICKY } else { SessionAffinity::None };
@@ -349,8 +349,8 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
         let known_features = hub.has(Feature::SessionAffinity) && importer.has(Feature::SessionAffinity);
         assert_eq!(derived.session_affinity, if known_features { affinity } else { SessionAffinity::None });
         let is_any = |content: &SliceContent| content.endpoints.len() + content.draining.len() > 0;
-        let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
-        assert_eq!(derived.dual_stack, given_six);
+        let has_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
+        assert_eq!(derived.dual_stack, has_six);
 
         // The announced features change. The import must depend only on the current features, not on earlier ones. Afterwards,
         // restarted agents write nothing.
@@ -365,7 +365,7 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
             assert_eq!(world.lines_since(mark), Vec::<String>::new());
         }
         let arrives = !expected.is_empty();
-        let shown = [arrives, !arrives, given_six, known_features && sticky];
+        let shown = [arrives, !arrives, has_six, known_features && sticky];
         SHOWN.into_iter().zip(shown).filter_map(|(class, shown)| shown.then_some(class)).collect()
     });
 }
@@ -392,6 +392,6 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
 /// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
 /// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
-    "export_then_import_gives_back_every_field_that_all_on_the_way_understand",
-    export_then_import_gives_back_every_field_that_all_on_the_way_understand,
+    "export_then_import_preserves_every_field_that_all_agents_support",
+    export_then_import_preserves_every_field_that_all_agents_support,
 )];

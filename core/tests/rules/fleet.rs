@@ -77,8 +77,8 @@ pub(crate) fn mcs_of<'a>(world: &'a World, member: usize, path: &str) -> Option<
 
 /// Returns the status and the reason of the condition with this type.
 pub(crate) fn status_and_reason(conditions: &[Condition], condition_type: &str) -> Option<(String, String)> {
-    let held = conditions.iter().find(|condition| &*condition.condition_type == condition_type)?;
-    Some((held.status.to_string(), held.reason.to_string()))
+    let condition = conditions.iter().find(|condition| &*condition.condition_type == condition_type)?;
+    Some((condition.status.to_string(), condition.reason.to_string()))
 }
 
 pub(crate) fn export_condition(world: &World, member: usize, condition_type: &str) -> String {
@@ -123,11 +123,11 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// If `held` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
+/// If `blocked` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
 /// Otherwise removes the finalizers of other controllers.
-pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
+pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, blocked: bool) {
     let done = world.edit(who, kind, name, |object| {
-        object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
+        object.meta_mut().finalizers.others = if blocked { vec!["example.com/hold".into()] } else { Vec::new() };
     });
     assert!(done, "{kind:?} {name} is there");
 }

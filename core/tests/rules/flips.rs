@@ -146,14 +146,15 @@ impl Fleet {
     /// Writes the current announcements of hub and member to the member's MemberAgent, and creates the MemberAgent if it is
     /// missing.
     fn say(&mut self, member: usize) {
-        let word =
-            |said: Option<Features>| said.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it));
-        let (said, answered) = (word(self.members[member]), word(self.hub[member]));
+        let word = |announced: Option<Features>| {
+            announced.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it))
+        };
+        let (announced, answered) = (word(self.members[member]), word(self.hub[member]));
         let cluster = cluster_id(member);
         self.world.create(Who::Hub, member_agent(&cluster, Features::NONE, Features::NONE).object());
         self.world.edit(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster), |object| {
             let Object::MemberAgent(agent) = object else { return };
-            (agent.member, agent.hub) = (said, answered);
+            (agent.member, agent.hub) = (announced, answered);
         });
     }
 
@@ -217,7 +218,7 @@ impl Fleet {
     }
 
     fn member_understands(&self, member: usize, feature: Feature) -> bool {
-        self.members[member].is_some_and(|said| said.has(feature))
+        self.members[member].is_some_and(|announced| announced.has(feature))
     }
 
     /// True if both the hub and the importer support the feature.
@@ -325,7 +326,7 @@ impl Fleet {
     }
 
     /// Asserts that no object in the hub uses a feature that the writer or the reader of the object did not announce.
-    fn assert_nothing_unannounced_is_said(&self) {
+    fn assert_nothing_unannounced_is_written(&self) {
         for object in self.world.hub.all() {
             let name = &object.meta().name;
             let member = (0..MEMBERS).find(|member| name.namespace.ends_with(&cluster_id(*member)));
@@ -363,7 +364,7 @@ const CASES: u32 = 240;
 const CLASSES: usize = 14;
 
 #[test]
-fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand() {
+fn whatever_is_announced_and_withdrawn_all_end_with_what_all_support() {
     let seen: RefCell<BTreeMap<&str, usize>> = RefCell::default();
     let steps = prop::collection::vec((a_step(), any::<bool>()), 1..14);
     let outcome = TestRunner::new(cases(CASES)).run(&(steps, any::<u64>()), |(steps, seed)| {
@@ -381,7 +382,7 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
             *seen.borrow_mut().entry(class).or_default() += 1;
         }
         fleet.assert_one_holds_the_load_balancer();
-        fleet.assert_nothing_unannounced_is_said();
+        fleet.assert_nothing_unannounced_is_written();
 
         fleet.assert_a_lost_definition_takes_nothing_back(seed);
 
@@ -400,6 +401,6 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
 /// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
 /// then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
-    "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
-    whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,
+    "whatever_is_announced_and_withdrawn_all_end_with_what_all_support",
+    whatever_is_announced_and_withdrawn_all_end_with_what_all_support,
 )];

@@ -140,7 +140,7 @@ fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_c
 }
 
 #[test]
-fn an_export_is_let_go_only_when_its_copies_are() {
+fn an_export_is_unmarked_only_after_its_distributed_slices() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let dying = old.clone().deleting();
@@ -214,8 +214,8 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
 
 // === Plans of the importing member agent ===
 
-fn import_key(given: &HubSlice) -> member::Key {
-    member::Key::SliceImport(given.meta.name.name.clone())
+fn import_key(distributed: &HubSlice) -> member::Key {
+    member::Key::SliceImport(distributed.meta.name.name.clone())
 }
 
 /// Returns a MultiClusterService of member-1 with its ServiceImport and its derived Service.
@@ -225,24 +225,24 @@ fn bound() -> Vec<Object> {
     vec![mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
-fn given(source: &str) -> HubSlice {
+fn distributed(source: &str) -> HubSlice {
     distributed_slice("member-1", &slice_export("member-2", &slice(source))).marked()
 }
 
 #[test]
 fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
-    let (old, new) = (given("work/app-1"), given("work/app-2"));
-    let held = imported_slice(&old.meta.name.name, "work-app");
+    let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
+    let imported = imported_slice(&old.meta.name.name, "work-app");
     let objects = [
         Object::EndpointSliceImport(old.clone().deleting()),
         Object::EndpointSliceImport(new.clone()),
-        held.clone().object(),
+        imported.clone().object(),
     ];
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
     assert_eq!(writes(&view, &import_key(&old)), []);
     let requeue = observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
-    let withdrawal = [Write::delete(Kind::EndpointSlice, &held.meta)];
+    let withdrawal = [Write::delete(Kind::EndpointSlice, &imported.meta)];
     assert_eq!(writes(&view, &import_key(&old)), withdrawal);
 
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
@@ -256,12 +256,12 @@ fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
 
 #[test]
 fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
-    let (old, new) = (given("work/app-1"), given("work/app-2"));
-    let held = imported_slice(&old.meta.name.name, "work-app");
+    let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
+    let imported = imported_slice(&old.meta.name.name, "work-app");
     let objects = [
         Object::EndpointSliceImport(old.clone().deleting()),
         Object::EndpointSliceImport(new.clone()),
-        held.clone().object(),
+        imported.clone().object(),
     ];
     let mut view = member_view(bound().into_iter().chain(objects));
     assert_eq!(writes(&view, &import_key(&old)), []);
@@ -269,15 +269,15 @@ fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
     moved.spec.owner = named("work/another");
     let requeue = observe_change(&mut view, Object::EndpointSliceImport(moved));
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
-    assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
 #[test]
 fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_imported() {
-    let (old, new) = (given("work/app-1"), given("work/app-2"));
-    let held = imported_slice(&old.meta.name.name, "work-app");
+    let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
+    let imported = imported_slice(&old.meta.name.name, "work-app");
     let emptied = HubSlice { spec: old.clone().with_addresses(&[], 2).spec, ..old.clone() };
-    let objects = [Object::EndpointSliceImport(emptied), Object::EndpointSliceImport(new.clone()), held.object()];
+    let objects = [Object::EndpointSliceImport(emptied), Object::EndpointSliceImport(new.clone()), imported.object()];
     let mut view = member_view(bound().into_iter().chain(objects));
     assert_eq!(writes(&view, &import_key(&old)), []);
     let requeue = observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
@@ -287,34 +287,34 @@ fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_importe
 
 #[test]
 fn an_imported_slice_waits_for_its_own_cluster_only() {
-    let old = given("work/app-1");
+    let old = distributed("work/app-1");
     let other = distributed_slice("member-1", &slice_export("member-3", &slice("work/app-2"))).marked();
-    let held = imported_slice(&old.meta.name.name, "work-app");
+    let imported = imported_slice(&old.meta.name.name, "work-app");
     let objects = [
         Object::EndpointSliceImport(old.clone().deleting()),
         Object::EndpointSliceImport(other),
-        held.clone().object(),
+        imported.clone().object(),
     ];
     let view = member_view(bound().into_iter().chain(objects));
     let planned = writes(&view, &import_key(&old));
-    assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &imported.meta)]);
     assert!(planned.iter().all(deletes));
 }
 
 #[test]
 fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
-    let (old, new) = (given("work/app-1"), given("work/app-2"));
-    let held = imported_slice(&old.meta.name.name, "work-app");
+    let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
+    let imported = imported_slice(&old.meta.name.name, "work-app");
     let mut theirs = imported_slice(&new.meta.name.name, "another");
     theirs.imported = false;
     let objects = [
         Object::EndpointSliceImport(old.clone().deleting()),
         Object::EndpointSliceImport(new),
-        held.clone().object(),
+        imported.clone().object(),
         theirs.object(),
     ];
     let view = member_view(bound().into_iter().chain(objects));
-    assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
 // === A whole fleet, with its agents in every order ===

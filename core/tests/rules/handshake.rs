@@ -64,12 +64,12 @@ fn next() -> Renewal {
     }
 }
 
-fn renewal(held: &MemberAgent) -> Plan {
-    Plan::one(Write::patch(&held.meta, Patch::MemberAgent(next())))
+fn renewal(stored: &MemberAgent) -> Plan {
+    Plan::one(Write::patch(&stored.meta, Patch::MemberAgent(next())))
 }
 
 #[test]
-fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
+fn a_member_announces_itself_and_renews_every_ten_seconds() {
     let nobody = speaking([]);
     let desired = Desired::MemberAgent(next());
     let at = current_agent().meta.name;
@@ -85,28 +85,28 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
         assert_eq!(planned(&view, &Key::Heartbeat), renewal(&current_agent()), "{why}");
     }
     let due = |change: fn(&mut MemberAgent)| {
-        let mut held = current_agent();
-        change(&mut held);
-        held
+        let mut stored = current_agent();
+        change(&mut stored);
+        stored
     };
     let table = [
-        (due(|held| held.stopped = held.renewed), "it had stopped"),
-        (due(|held| held.member.version = "1.2.2".into()), "it was another version"),
-        (due(|held| held.member.features.truncate(1)), "it understood less"),
-        (due(|held| held.member.features.push("Telepathy".into())), "it understood what it does not any more"),
+        (due(|stored| stored.stopped = stored.renewed), "it had stopped"),
+        (due(|stored| stored.member.version = "1.2.2".into()), "it was another version"),
+        (due(|stored| stored.member.features.truncate(1)), "it understood less"),
+        (due(|stored| stored.member.features.push("Telepathy".into())), "it understood what it does not any more"),
     ];
-    for (held, why) in table {
-        assert_eq!(planned(&speaking([held.clone().object()]), &Key::Heartbeat), renewal(&held), "{why}");
+    for (stored, why) in table {
+        assert_eq!(planned(&speaking([stored.clone().object()]), &Key::Heartbeat), renewal(&stored), "{why}");
     }
-    let kept = due(|held| {
-        held.leader = Some("its predecessor".into());
-        held.renewed = None;
+    let kept = due(|stored| {
+        stored.leader = Some("its predecessor".into());
+        stored.renewed = None;
     });
     assert_eq!(planned(&speaking([kept.object()]), &Key::Heartbeat), later, "what a hub may prune causes no write");
 }
 
 #[test]
-fn only_who_follows_this_clusters_slices_says_so() {
+fn only_an_agent_that_reads_this_clusters_slices_announces_it() {
     let due = MemberAgent { stopped: Some(seconds(1)), ..current_agent() };
     let mut view = speaking([due.clone().object()]);
     let mut requeue = Vec::new();
@@ -128,14 +128,14 @@ fn only_who_follows_this_clusters_slices_says_so() {
 }
 
 #[test]
-fn who_stops_as_planned_says_so_last() {
-    let held = current_agent();
-    let last = announce_stop(&speaking([held.clone().object()]), NOW);
+fn an_agent_that_stops_gracefully_announces_that_last() {
+    let stored = current_agent();
+    let last = announce_stop(&speaking([stored.clone().object()]), NOW);
     let renewed = seconds(5);
     let patch = Patch::MemberAgent(Renewal { renewed, stopped: Some(NOW), ..next() });
-    assert_eq!(last, Some(Write::patch(&held.meta, patch)));
+    assert_eq!(last, Some(Write::patch(&stored.meta, patch)));
     assert_eq!(announce_stop(&speaking([]), NOW), None);
-    assert_eq!(announce_stop(&member_view([held.object()]), NOW), None);
+    assert_eq!(announce_stop(&member_view([stored.object()]), NOW), None);
 }
 
 // === Features that the hub agent announces ===
@@ -148,7 +148,7 @@ fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
 }
 
 #[test]
-fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
+fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports() {
     let agent = member_agent("member-1", Features::ALL, Features::NONE);
     let silent = MemberAgent { hub: Announcement::default(), ..agent };
     let (app, import) = (service("work/app"), service_import("work/app"));
@@ -213,10 +213,10 @@ fn rich() -> (EndpointSlice, EndpointSlice) {
 }
 
 /// Returns the writes with which the exporter creates or updates the export of a slice. The hub agent announces the features
-/// `hub`; `held` is the existing export.
-fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice>) -> Vec<Write> {
+/// `hub`; `stored` is the existing export.
+fn exported(slice: &EndpointSlice, hub: Option<Features>, stored: Option<&HubSlice>) -> Vec<Write> {
     let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
-    objects.extend(held.map(|held| Object::EndpointSliceExport(held.clone())));
+    objects.extend(stored.map(|stored| Object::EndpointSliceExport(stored.clone())));
     objects.extend(hub.map(|hub| member_agent("member-1", Features::ALL, hub).object()));
     writes(&member_view(objects), &Key::SliceExport(named("work/app-1")))
 }
@@ -234,7 +234,7 @@ fn carried(writes: &[Write]) -> Vec<SliceContent> {
 }
 
 #[test]
-fn a_member_tells_the_hub_what_that_announced_and_takes_the_rest_back() {
+fn a_member_writes_what_the_hub_announced_and_removes_the_rest() {
     let (rich, plain) = rich();
     assert_eq!(carried(&exported(&rich, Some(Features::ALL), None)), from_ref(&rich.content));
     for hub in [None, Some(Features::NONE)] {
@@ -254,8 +254,8 @@ fn ipv6_slices_are_exported_to_a_hub_that_understands_them() {
     assert_eq!(carried(&exported(&six, Some(Features::ALL), None)), [six.content.clone()]);
     let without = Features::ALL.without(Feature::IPv6);
     assert_eq!(exported(&six, Some(without), None), []);
-    let held = slice_export("member-1", &six);
-    assert_eq!(exported(&six, Some(without), Some(&held)), [Write::delete(Kind::EndpointSliceExport, &held.meta)]);
+    let stored = slice_export("member-1", &six);
+    assert_eq!(exported(&six, Some(without), Some(&stored)), [Write::delete(Kind::EndpointSliceExport, &stored.meta)]);
 }
 
 #[test]
@@ -280,13 +280,13 @@ fn a_change_of_what_the_hub_does_not_get_is_no_change() {
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
 }
 
-/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`held`). Member-2 announces the
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`). Member-2 announces the
 /// features `importer`.
-fn given(export: &HubSlice, importer: Option<Features>, held: Option<&HubSlice>) -> hub::View {
+fn distributing(export: &HubSlice, importer: Option<Features>, distributed: Option<&HubSlice>) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
     let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
-    objects.extend(held.map(|held| Object::EndpointSliceImport(held.clone())));
+    objects.extend(distributed.map(|distributed| Object::EndpointSliceImport(distributed.clone())));
     objects.extend(importer.map(|member| member_agent("member-2", member, Features::ALL).object()));
     hub_view(objects)
 }
@@ -296,7 +296,7 @@ fn slice_key(export: &HubSlice) -> hub::Key {
 }
 
 #[test]
-fn the_hub_tells_each_importer_what_that_announced_and_takes_the_rest_back() {
+fn the_hub_writes_what_each_importer_announced_and_removes_the_rest() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &rich).marked();
     let key = slice_key(&export);
@@ -311,8 +311,12 @@ fn the_hub_tells_each_importer_what_that_announced_and_takes_the_rest_back() {
         (Some(Features::NONE), Some(&full), vec![plain.content]),
         (Some(Features::ALL), Some(&go), vec![rich.content]),
     ];
-    for (importer, held, expected) in table {
-        assert_eq!(carried(&writes(&given(&export, importer, held), &key)), expected, "{importer:?} {held:?}");
+    for (importer, distributed, expected) in table {
+        assert_eq!(
+            carried(&writes(&distributing(&export, importer, distributed), &key)),
+            expected,
+            "{importer:?} {distributed:?}"
+        );
     }
 }
 
@@ -323,34 +327,34 @@ fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
     let export = slice_export("member-1", &six);
     let key = slice_key(&export);
     let without = Some(Features::ALL.without(Feature::IPv6));
-    assert_eq!(writes(&given(&export, without, None), &key), [], "nor is it marked for nobody");
+    assert_eq!(writes(&distributing(&export, without, None), &key), [], "nor is it marked for nobody");
     let marked = export.marked();
     let copy = distributed_slice("member-2", &marked);
-    let view = given(&marked, without, Some(&copy));
+    let view = distributing(&marked, without, Some(&copy));
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
-    assert_eq!(writes(&given(&marked, Some(Features::ALL), Some(&copy)), &key), []);
+    assert_eq!(writes(&distributing(&marked, Some(Features::ALL), Some(&copy)), &key), []);
 }
 
 #[test]
-fn a_member_speaks_for_itself_only() {
+fn a_member_announces_only_for_itself() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &rich).marked();
     let mut agent = member_agent("member-2", Features::ALL, Features::ALL);
     for (namespace, name) in [("fleet-member-member-2", "member-3"), ("fleet-member-member-3", "member-2")] {
         (agent.meta.name.namespace, agent.meta.name.name) = (namespace.into(), name.into());
-        let mut view = given(&export, None, None);
+        let mut view = distributing(&export, None, None);
         observe_change(&mut view, agent.clone().object());
         assert_eq!(carried(&writes(&view, &slice_key(&export))), from_ref(&plain.content), "{namespace}/{name}");
     }
 }
 
 #[test]
-fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_no_longer() {
+fn a_vanished_announcement_applies_for_a_minute_and_a_withdrawn_one_no_longer() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &rich).marked();
     let (key, copy) = (slice_key(&export), distributed_slice("member-2", &export));
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
-    let mut view = given(&export, Some(Features::ALL), Some(&copy));
+    let mut view = distributing(&export, Some(Features::ALL), Some(&copy));
     let requeue = observe_removal(&mut view, &agent); // the deletion is seen at second 20
     assert!(requeue.contains(&key), "{requeue:?}");
     let end = seconds(80);
@@ -365,15 +369,15 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
 }
 
 #[test]
-fn a_hub_whose_word_vanishes_is_believed_for_a_minute() {
+fn a_vanished_announcement_of_the_hub_applies_for_a_minute() {
     let (rich, plain) = rich();
-    let held = slice_export("member-1", &rich);
+    let stored = slice_export("member-1", &rich);
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     let mut view = member_view([
         service("work/app").object(),
         accepted_export("work/app").object(),
         rich.object(),
-        Object::EndpointSliceExport(held),
+        Object::EndpointSliceExport(stored),
         agent.clone().object(),
     ]);
     let key = Key::SliceExport(named("work/app-1"));
@@ -391,13 +395,13 @@ fn a_hub_whose_word_vanishes_is_believed_for_a_minute() {
 fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
     let affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
     let full = ImportStatus { session_affinity: affinity, ..resolved(&["member-1"]) };
-    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
-    offer.session_affinity = affinity;
+    let mut internal = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    internal.session_affinity = affinity;
     let import = service_import("work/app").showing(full.clone()).claimed_by(&["member-2", "member-3"]);
     let claims = ["member-2", "member-3"]
         .map(|member| claim(member, &service_import("work/app")).east_west().marked().with_status(full.clone()));
     let agents = ["member-2", "member-3"].map(|member| member_agent(member, Features::ALL, Features::ALL));
-    let mut objects = vec![offer.offered_since(seconds(2)).object(), import.object()];
+    let mut objects = vec![internal.port_set_since(seconds(2)).object(), import.object()];
     objects.extend(claims.iter().map(|claim| claim.clone().object()));
     objects.extend(agents.iter().map(|agent| agent.clone().object()));
     let mut view = hub_view(objects);
@@ -416,11 +420,11 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
 fn nothing_is_written_before_the_features_of_peers_are_known() {
     let (rich, _) = rich();
     let export = slice_export("member-1", &rich);
-    let mut view = given(&export, None, None);
+    let mut view = distributing(&export, None, None);
     view.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &slice_key(&export)), []);
     for state in [WatchState::Absent, WatchState::Unknown] {
-        let mut without = given(&export, None, None);
+        let mut without = distributing(&export, None, None);
         without.watch_state(Kind::MemberAgent, state, NOW, &mut Vec::new());
         assert_eq!(writes(&without, &slice_key(&export)).len(), 1, "{state:?}: the Go form is assumed");
     }
@@ -432,14 +436,14 @@ fn nothing_is_written_before_the_features_of_peers_are_known() {
 fn a_claim_is_answered_in_the_form_that_its_member_announced() {
     let affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
     let full = ImportStatus { session_affinity: affinity, ..resolved(&["member-1"]) };
-    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
-    offer.session_affinity = affinity;
+    let mut internal = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    internal.session_affinity = affinity;
     let import = service_import("work/app").showing(full.clone()).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked();
     let table = [(Features::ALL, full), (Features::NONE, resolved(&["member-1"]))];
     for (member, expected) in table {
         let view = hub_view([
-            offer.clone().offered_since(seconds(2)).object(),
+            internal.clone().port_set_since(seconds(2)).object(),
             import.clone().object(),
             claim.clone().object(),
             member_agent("member-2", member, Features::ALL).object(),
@@ -452,12 +456,12 @@ fn a_claim_is_answered_in_the_form_that_its_member_announced() {
 #[test]
 fn a_headless_service_is_for_members_that_understand_it() {
     let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
-    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
-    offer.headless = true;
+    let mut internal = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    internal.headless = true;
     let claim = claim("member-2", &service_import("work/app")).marked();
     let planned = |import: &ServiceImport, claim: &InternalServiceImport, member: Features| {
         let view = hub_view([
-            offer.clone().offered_since(seconds(2)).object(),
+            internal.clone().port_set_since(seconds(2)).object(),
             import.clone().object(),
             claim.clone().object(),
             member_agent("member-2", member, Features::ALL).object(),
@@ -474,8 +478,8 @@ fn a_headless_service_is_for_members_that_understand_it() {
     let without = Features::ALL.without(Feature::Headless);
     let unmarked = Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta);
     assert_eq!(planned(&free, &claim, without), [unmarked], "others would make a load balancer of it");
-    let held = free.claimed_by(&["member-2"]);
+    let claimed = free.claimed_by(&["member-2"]);
     let answered = claim.with_status(headless);
-    assert_eq!(planned(&held, &answered, Features::ALL), []);
-    assert_eq!(planned(&held, &answered, without), [claims(&held, &[])], "taken back");
+    assert_eq!(planned(&claimed, &answered, Features::ALL), []);
+    assert_eq!(planned(&claimed, &answered, without), [claims(&claimed, &[])], "taken back");
 }

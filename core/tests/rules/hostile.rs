@@ -13,7 +13,7 @@ use crate::support::world::{Who, World};
 use fastrand::Rng;
 use fleetnet_core::features::Features;
 use fleetnet_core::model::{
-    AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortsOffered, Reference,
+    AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortSetStamp, Reference,
     ServicePort, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
@@ -176,7 +176,7 @@ impl Hostile {
                     self.pick(&[SessionAffinity::None, SessionAffinity::ClientIp { timeout_seconds: -1 }]);
                 export.conditions = if self.one_in(2) { vec![no_conflict("work/app")] } else { Vec::new() };
                 let ports = names::export_fingerprint(&export.ports, export.import_type());
-                export.offered = (!self.one_in(3)).then_some(PortsOffered { since: seconds(0), ports });
+                export.stamp = (!self.one_in(3)).then_some(PortSetStamp { since: seconds(0), ports });
                 export.object()
             }
             Kind::InternalServiceImport => {
@@ -219,7 +219,7 @@ impl Hostile {
             }
             _ => {
                 world.create(Who::Hub, object.clone());
-                world.edit(Who::Hub, kind, &name, |held| overwrite(held, object));
+                world.edit(Who::Hub, kind, &name, |stored| overwrite(stored, object));
                 match kind {
                     Kind::InternalServiceExport => "writes an export",
                     Kind::InternalServiceImport => "writes a claim",
@@ -233,11 +233,11 @@ impl Hostile {
 }
 
 /// Replaces everything in an object that a writer can change, including the status.
-fn overwrite(held: &mut Object, by: Object) {
-    let mut meta = held.meta().clone();
+fn overwrite(stored: &mut Object, by: Object) {
+    let mut meta = stored.meta().clone();
     meta.finalizers.clone_from(&by.meta().finalizers);
-    *held = by;
-    *held.meta_mut() = meta;
+    *stored = by;
+    *stored.meta_mut() = meta;
 }
 
 /// Returns all objects, without the objects of the hostile member, and without the hub's ServiceImports outside the namespace
@@ -252,7 +252,7 @@ fn others(world: &World) -> BTreeMap<String, Object> {
 
 /// Returns the objects of [`others`] without what the hostile member legitimately adds: its slices, and its entries in the
 /// lists of exporters and importers.
-fn given_by_others(world: &World) -> BTreeMap<String, Object> {
+fn distributed_from_others(world: &World) -> BTreeMap<String, Object> {
     let hostile = |cluster: &ClusterId| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
     let mut state = others(world);
@@ -383,7 +383,7 @@ fn whatever_a_hostile_member_writes_importers_get_the_same_from_the_others() {
             let mut worlds = [established(), established()];
             let done: BTreeSet<_> = events
                 .iter()
-                .flat_map(|(event, seed, acts)| play(&mut worlds, event, *seed, *acts, given_by_others))
+                .flat_map(|(event, seed, acts)| play(&mut worlds, event, *seed, *acts, distributed_from_others))
                 .collect();
             settled(worlds).into_iter().chain(done).collect()
         },

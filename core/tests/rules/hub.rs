@@ -9,7 +9,7 @@ use crate::support::build::{
 use crate::support::view::{NOW, claimed_hub_view, hub_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::hub::Key;
 use fleetnet_core::model::{
-    Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Object, PortsOffered,
+    Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Object, PortSetStamp,
     ServiceImport, ServicePort,
 };
 use fleetnet_core::names;
@@ -27,13 +27,13 @@ fn export_of(cluster: &str, ports: &[ServicePort]) -> InternalServiceExport {
 }
 
 fn stamped(export: &InternalServiceExport, since: Timestamp) -> Write {
-    let offered = PortsOffered { since, ports: names::ports_fingerprint(&export.ports) };
-    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), offered };
+    let stamp = PortSetStamp { since, ports: names::ports_fingerprint(&export.ports) };
+    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), stamp };
     Write::patch(&export.meta, patch)
 }
 
-fn verdict(export: &InternalServiceExport, verdict: Condition) -> Write {
-    let updated = Condition { last_transition: seconds(20), ..verdict };
+fn set_outcome(export: &InternalServiceExport, set_outcome: Condition) -> Write {
+    let updated = Condition { last_transition: seconds(20), ..set_outcome };
     Write::patch(&export.meta, Patch::InternalServiceExportConditions(vec![updated]))
 }
 
@@ -45,7 +45,7 @@ fn http() -> Vec<ServicePort> {
 
 #[test]
 fn a_new_export_is_marked_and_stamped_in_one_write() {
-    let fresh = export_of("member-1", &http()).held_by("theirs");
+    let fresh = export_of("member-1", &http()).with_finalizer("theirs");
     let view = hub_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [stamped(&fresh, NOW)]);
 }
@@ -53,7 +53,7 @@ fn a_new_export_is_marked_and_stamped_in_one_write() {
 #[test]
 fn an_export_with_other_ports_gets_a_new_stamp_and_one_with_the_same_keeps_its_stamp() {
     let import = service_import("work/app").showing(resolved(&["member-1"]));
-    let standing = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let standing = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let mut reordered = standing.clone();
     reordered.ports = vec![ServicePort { target_port: None, ..port("http", 80) }];
     let shown = ImportStatus { ports: reordered.ports.clone(), ..resolved(&["member-1"]) };
@@ -79,7 +79,7 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent was the leader: it accepted the current
     // ports and put other exports in conflict. So the start time in the annotation now counts for the current ports.
     let turned = InternalServiceExport {
-        offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
+        stamp: export_of("member-2", &[port("http", 79)]).port_set_since(seconds(4)).stamp,
         ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))
     };
     let loser = export_of("member-1", &[port("http", 81)]).created(seconds(2)).marked();
@@ -90,32 +90,33 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
 
     // The status of this export has no outcome of conflict resolution, so no hub agent has accepted its current ports. The start
     // time of these ports is now, although the ServiceImport lists the cluster of the export.
-    let untold = InternalServiceExport { conditions: Vec::new(), ..turned };
+    let unreported = InternalServiceExport { conditions: Vec::new(), ..turned };
     let import = service_import("work/app").showing(resolved(&["member-2"]));
-    let view = hub_view([untold.clone().object(), import.object()]);
-    assert_eq!(writes(&view, &app()), [stamped(&untold, NOW)]);
+    let view = hub_view([unreported.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [stamped(&unreported, NOW)]);
 }
 
 #[test]
 fn the_import_is_created_then_lists_its_exporters_then_they_get_their_outcome() {
-    let offered = export_of("member-1", &http()).offered_since(seconds(2));
-    let view = hub_view([offered.clone().object()]);
+    let export = export_of("member-1", &http()).port_set_since(seconds(2));
+    let view = hub_view([export.clone().object()]);
     let desired = Desired::ServiceImport { controller: None, finalizer: false };
     assert_eq!(writes(&view, &app()), [Write::create(named("work/app"), desired)]);
 
     let import = service_import("work/app");
-    let view = hub_view([offered.clone().object(), import.clone().object()]);
+    let view = hub_view([export.clone().object(), import.clone().object()]);
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, status)]);
 
-    let view = hub_view([offered.clone().object(), import.showing(resolved(&["member-1"])).object()]);
-    assert_eq!(writes(&view, &app()), [verdict(&offered, no_conflict("work/app"))]);
+    let view = hub_view([export.clone().object(), import.showing(resolved(&["member-1"])).object()]);
+    assert_eq!(writes(&view, &app()), [set_outcome(&export, no_conflict("work/app"))]);
 }
 
 /// Returns the accepted clusters and their ports. Each export is given as cluster, start time of its port set in seconds, and
 /// ports.
-fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<ServicePort>) {
-    let exports = offers.iter().map(|(cluster, since, ports)| export_of(cluster, ports).offered_since(seconds(*since)));
+fn resolution(exports: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<ServicePort>) {
+    let exports =
+        exports.iter().map(|(cluster, since, ports)| export_of(cluster, ports).port_set_since(seconds(*since)));
     let view = hub_view(exports.map(IntoObject::object).chain([service_import("work/app").object()]));
     let planned = writes(&view, &app());
     let [Write { action: Action::Patch { patch: Patch::ServiceImportStatus(status), .. }, .. }] = &planned[..] else {
@@ -125,14 +126,14 @@ fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<Se
 }
 
 #[test]
-fn who_offers_its_ports_for_longest_wins_and_who_offers_the_same_joins() {
+fn the_oldest_port_set_wins_and_exports_with_equal_ports_are_accepted_too() {
     let (http, admin) = (http(), vec![port("admin", 81)]);
     let both = vec![port("http", 80), port("admin", 81)];
     let turned = vec![port("admin", 81), port("http", 80)];
     let hinted = vec![ServicePort { app_protocol: Some("h2c".into()), ..port("http", 80) }];
     let udp = vec![ServicePort { protocol: "UDP".into(), ..port("http", 80) }];
-    type Offers<'a> = Vec<(&'a str, i64, &'a [ServicePort])>;
-    let table: Vec<(&str, Offers<'_>, &[&str], &[ServicePort])> = vec![
+    type Exports<'a> = Vec<(&'a str, i64, &'a [ServicePort])>;
+    let table: Vec<(&str, Exports<'_>, &[&str], &[ServicePort])> = vec![
         ("alone", vec![("b", 5, &http)], &["b"], &http),
         ("the same", vec![("b", 5, &http), ("a", 6, &http)], &["b", "a"], &http),
         ("others", vec![("b", 5, &http), ("a", 6, &admin)], &["b"], &http),
@@ -142,18 +143,18 @@ fn who_offers_its_ports_for_longest_wins_and_who_offers_the_same_joins() {
         ("another appProtocol", vec![("a", 5, &http), ("b", 6, &hinted)], &["a"], &http),
         ("another protocol", vec![("a", 5, &http), ("b", 6, &udp)], &["a"], &http),
     ];
-    for (case, offers, clusters, ports) in table {
-        let (accepted, shown) = resolution(&offers);
+    for (case, exports, clusters, ports) in table {
+        let (accepted, shown) = resolution(&exports);
         assert_eq!(accepted.iter().map(|cluster| &**cluster).collect::<Vec<_>>(), clusters, "{case}");
         assert_eq!(shown, ports, "{case}");
     }
 }
 
 #[test]
-fn an_export_without_mark_and_current_stamp_is_stamped_before_it_is_judged() {
-    let standing = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+fn an_export_without_mark_and_current_stamp_is_stamped_before_its_outcome() {
+    let standing = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
-    let stamped_once = export_of("member-2", &http()).offered_since(seconds(3));
+    let stamped_once = export_of("member-2", &http()).port_set_since(seconds(3));
     let mut unmarked = stamped_once.clone();
     unmarked.meta.finalizers.ours = false;
     let mut of_other_ports = stamped_once;
@@ -172,11 +173,11 @@ fn an_export_without_mark_and_current_stamp_is_stamped_before_it_is_judged() {
 
 #[test]
 fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
-    let winner = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
-    let loser = export_of("member-2", &[port("http", 81)]).offered_since(seconds(3)).judged(no_conflict("work/app"));
+    let winner = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let loser = export_of("member-2", &[port("http", 81)]).port_set_since(seconds(3)).judged(no_conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let view = hub_view([winner.object(), loser.clone().object(), import.object()]);
-    assert_eq!(writes(&view, &app()), [verdict(&loser, conflict("work/app"))]);
+    assert_eq!(writes(&view, &app()), [set_outcome(&loser, conflict("work/app"))]);
     let plan = planned(&view, &app());
     let updated: Vec<(&str, &str)> = plan
         .writes
@@ -197,8 +198,8 @@ fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
 
 #[test]
 fn a_conflict_that_stays_in_the_next_generation_of_an_export_emits_another_event() {
-    let winner = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
-    let mut loser = export_of("member-2", &[port("http", 81)]).offered_since(seconds(3)).judged(conflict("work/app"));
+    let winner = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let mut loser = export_of("member-2", &[port("http", 81)]).port_set_since(seconds(3)).judged(conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     for (generation, events) in [(1, 0), (2, 1)] {
         loser.meta.generation = generation;
@@ -209,12 +210,12 @@ fn a_conflict_that_stays_in_the_next_generation_of_an_export_emits_another_event
 }
 
 #[test]
-fn the_cluster_is_the_namespace_s_whatever_the_object_says() {
-    let mut liar = export_of("member-1", &http()).offered_since(seconds(2));
+fn the_cluster_is_read_from_the_namespace_not_from_the_object() {
+    let mut liar = export_of("member-1", &http()).port_set_since(seconds(2));
     liar.reference.cluster = "member-9".into();
-    let mut second = export_of("member-1", &[port("http", 81)]).offered_since(seconds(1)).uid("second");
+    let mut second = export_of("member-1", &[port("http", 81)]).port_set_since(seconds(1)).uid("second");
     second.meta.name = in_hub_of("member-1", "work-app-zzzzz");
-    let mut stranger = export_of("member-1", &http()).offered_since(seconds(1)).uid("stranger");
+    let mut stranger = export_of("member-1", &http()).port_set_since(seconds(1)).uid("stranger");
     stranger.meta.name = named("default/work-app");
     let import = service_import("work/app");
     let view = hub_view([liar.object(), second.object(), stranger.object(), import.clone().object()]);
@@ -224,8 +225,8 @@ fn the_cluster_is_the_namespace_s_whatever_the_object_says() {
 
 #[test]
 fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
-    let stays = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
-    let dying = export_of("member-2", &http()).offered_since(seconds(3)).deleting();
+    let stays = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let dying = export_of("member-2", &http()).port_set_since(seconds(3)).deleting();
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
     let view = hub_view([stays.clone().object(), dying.clone().object(), import.clone().object()]);
     let status = Patch::ServiceImportStatus(resolved(&["member-1"]));
@@ -236,7 +237,7 @@ fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
 
 #[test]
 fn the_import_goes_with_its_last_export() {
-    let dying = export_of("member-1", &http()).offered_since(seconds(2)).deleting();
+    let dying = export_of("member-1", &http()).port_set_since(seconds(2)).deleting();
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let view = hub_view([dying.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &import.meta)]);
@@ -248,8 +249,8 @@ fn the_import_goes_with_its_last_export() {
 
 /// Returns the objects of a Service that member-1 exports, with this ServiceImport.
 fn exported(import: &ServiceImport) -> Vec<Object> {
-    let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
-    vec![offered.object(), import.clone().object()]
+    let export = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    vec![export.object(), import.clone().object()]
 }
 
 fn claims_of(clusters: &[&str]) -> BTreeMap<Text, ClusterId> {
@@ -323,7 +324,7 @@ fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
 }
 
 #[test]
-fn a_claim_that_ends_is_struck_out_then_unmarked_and_the_next_one_gets_it() {
+fn a_deleted_claim_leaves_the_record_then_is_unmarked_and_the_next_claim_is_granted() {
     let status = || resolved(&["member-1"]);
     let import = service_import("work/app").showing(status()).claimed_by(&["member-2"]);
     let dying = claim_of("member-2").marked().with_status(status()).deleting();
@@ -349,8 +350,8 @@ fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_i
     let status = || resolved(&["member-1"]);
     let holder = claim_of("member-3").created(seconds(9)).marked().with_status(status());
     let waits = claim_of("member-2").created(seconds(1));
-    let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
-    let gone = hub_view([offered.object(), holder.clone().object(), waits.clone().object()]);
+    let export = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let gone = hub_view([export.object(), holder.clone().object(), waits.clone().object()]);
     let planned = writes(&gone, &app());
     assert!(
         matches!(&planned[..], [Write { action: Action::Create(Desired::ServiceImport { .. }), .. }]),
@@ -362,8 +363,8 @@ fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_i
 
     let fresh = claimed(&service_import("work/app"), &[&holder, &waits]);
     assert!(matches!(&fresh[..], [write] if write.kind() == Kind::ServiceImport), "it is resolved first: {fresh:?}");
-    let anew = service_import("work/app").showing(status());
-    assert_eq!(claimed(&anew, &[&holder, &waits]), [recorded(&anew, &["member-3"])]);
+    let recreated = service_import("work/app").showing(status());
+    assert_eq!(claimed(&recreated, &[&holder, &waits]), [recorded(&recreated, &["member-3"])]);
 
     let leaving = holder.with_status(ImportStatus::default()).deleting();
     let gone = hub_view([leaving.clone().object()]);
@@ -379,9 +380,9 @@ fn a_claim_waits_for_exporters_and_is_kept_without_them() {
     assert_eq!(kinds, [Kind::InternalServiceExport], "only the stamp");
 
     // The only exporter changes its ports, so for a moment no export is accepted. The importer keeps its claim.
-    let held = service_import("work/app").claimed_by(&["member-2"]);
+    let recorded_import = service_import("work/app").claimed_by(&["member-2"]);
     let holder = fresh.marked();
-    let view = hub_view([held.object(), export_of("member-1", &http()).object(), holder.object()]);
+    let view = hub_view([recorded_import.object(), export_of("member-1", &http()).object(), holder.object()]);
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 }
@@ -406,7 +407,7 @@ fn slice_key(object: &HubSlice) -> Key {
 }
 
 #[test]
-fn a_slice_is_marked_once_then_given_to_every_importer() {
+fn a_slice_is_marked_once_then_distributed_to_every_importer() {
     let export = slice_export("member-1", &slice("work/app-1"));
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
     let view = claimed_hub_view([Object::EndpointSliceExport(export.clone()), import.clone().object()]);
@@ -458,8 +459,8 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     let view = hub_view(both.iter().cloned());
     let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
     assert_eq!(writes(&view, &key), withdrawn, "and nobody there wants it any more");
-    let anew = service_import("work/app");
-    let view = hub_view(both.into_iter().chain([anew.object(), waiting.object()]));
+    let recreated = service_import("work/app");
+    let view = hub_view(both.into_iter().chain([recreated.object(), waiting.object()]));
     assert_eq!(writes(&view, &key), [], "a claim that is about to be granted again keeps its slices");
 }
 
@@ -504,7 +505,7 @@ fn stamps_that_differ_below_the_second_are_equal() {
 }
 
 #[test]
-fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first_namespace() {
+fn the_holder_of_a_name_is_the_oldest_export_and_at_equal_age_the_first_namespace() {
     let made = |cluster: &str, endpoint: &str, at: i64| {
         let source = slice("work/app-1").uid(&format!("uid-in-{cluster}"));
         let export = slice_export(cluster, &source).called("app-1").with_addresses(&[endpoint], 1);
@@ -541,7 +542,7 @@ fn a_distributed_slice_being_deleted_is_left_alone_and_recreated_when_it_is_gone
 }
 
 #[test]
-fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
+fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let key = slice_key(&export);
     let copy = distributed_slice("member-2", &export).marked();
@@ -574,7 +575,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     // While the state of the namespace is unknown, the hub agent does not remove the finalizer: the member agent may still do so.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key), []);
-    let others = dying.held_by("example.com/other");
+    let others = dying.with_finalizer("example.com/other");
     let view = objects(&others, &[goes.clone().object()]);
     assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceImport, &others.meta)]);
     let unmarked = distributed_slice("member-2", &export).deleting();
@@ -585,7 +586,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
 fn a_created_namespace_requeues_what_waits_for_it() {
     let export = slice_export("member-1", &slice("work/app-1"));
     let mut view = hub_view([
-        export_of("member-1", &http()).offered_since(seconds(2)).object(),
+        export_of("member-1", &http()).port_set_since(seconds(2)).object(),
         Object::EndpointSliceExport(export.clone()),
         claim_of("member-2").object(),
     ]);

@@ -27,7 +27,7 @@ const TAKEOVER: i64 = 30 * MINUTE;
 const OWN: &str = "uid-kube-system";
 
 #[test]
-fn who_owns_an_id_is_read_from_the_newest_renewal() {
+fn the_owner_of_an_id_is_read_from_the_newest_renewal() {
     let own = || ClusterUid::Known("own".into());
     let owner = |cluster: &str, seen: i64, stopped: bool| {
         let owner = Owner { cluster: cluster.into(), seen: seconds(seen), stopped };
@@ -89,10 +89,10 @@ fn owned_by(uid: &str) -> MemberAgent {
 /// Returns the objects of an exported Service and of a Service whose imported slice is being withdrawn, and the keys of both.
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
-    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
     let wanted = mcs("work/db").deriving("work-db");
-    let imported = imported_slice(&given.meta.name.name, "work-db");
-    let given_name = given.meta.name.name.clone();
+    let imported = imported_slice(&distributed.meta.name.name, "work-db");
+    let distributed_name = distributed.meta.name.name.clone();
     let objects = vec![
         internal_export("member-1", &exported).judged(no_conflict("work/app")).object(),
         exported.object(),
@@ -102,7 +102,7 @@ fn both_directions() -> (Vec<Object>, Vec<Key>) {
         wanted.object(),
         derived_service("work-db", "work/db").object(),
         imported.object(),
-        Object::EndpointSliceImport(given),
+        Object::EndpointSliceImport(distributed),
         service("work/new").object(),
         service_export("work/new").object(),
     ];
@@ -111,7 +111,7 @@ fn both_directions() -> (Vec<Object>, Vec<Key>) {
         Key::SliceExport(named("work/app-1")),
         Key::Export(named("work/new")),
         Key::Import(named("work/db")),
-        Key::SliceImport(given_name),
+        Key::SliceImport(distributed_name),
     ];
     (objects, keys)
 }
@@ -130,7 +130,7 @@ fn writes(view: &View, keys: &[Key], now: i64) -> Vec<String> {
 }
 
 #[test]
-fn who_does_not_own_the_id_writes_nothing_in_the_hub_and_removes_nothing_here() {
+fn an_agent_that_does_not_own_the_id_writes_nothing_in_the_hub_and_deletes_nothing_here() {
     let (objects, keys) = both_directions();
     let of = |agent: MemberAgent| seeing(100, objects.iter().cloned().chain([agent.object()]));
     let everything =
@@ -154,10 +154,10 @@ fn who_does_not_own_the_id_writes_nothing_in_the_hub_and_removes_nothing_here() 
 }
 
 #[test]
-fn who_may_not_act_says_which_clusters_and_what_to_do() {
+fn an_agent_that_may_not_act_reports_both_clusters_and_the_remedy() {
     let view = seeing(100, [owned_by("uid-other").object()]);
-    let said = view.plan(&Key::Heartbeat, seconds(101)).blocking_reasons;
-    let [blocking_reason] = &said[..] else { panic!("{said:?}") };
+    let reasons = view.plan(&Key::Heartbeat, seconds(101)).blocking_reasons;
+    let [blocking_reason] = &reasons[..] else { panic!("{reasons:?}") };
     assert_eq!(blocking_reason.reason.as_str(), "ClusterIdInUse");
     assert_eq!(
         blocking_reason.message,
@@ -166,7 +166,11 @@ fn who_may_not_act_says_which_clusters_and_what_to_do() {
          the hub: kubectl -n fleet-member-member-1 patch memberagent member-1 --type=merge -p \
          '{\"spec\":{\"clusterUid\":\"uid-kube-system\"}}'"
     );
-    assert_eq!(view.plan(&Key::Heartbeat, seconds(500)).blocking_reasons, said, "said once: the same words as before");
+    assert_eq!(
+        view.plan(&Key::Heartbeat, seconds(500)).blocking_reasons,
+        reasons,
+        "said once: the same words as before"
+    );
     assert_eq!(seeing(100, [owned_by(OWN).object()]).plan(&Key::Heartbeat, seconds(101)).blocking_reasons, []);
 }
 
@@ -206,7 +210,7 @@ fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
     assert!(keys.iter().all(|key| requeue.contains(key)), "and back: {requeue:?}");
 }
 
-fn renewal(held: &MemberAgent, now: i64) -> Write {
+fn renewal(stored: &MemberAgent, now: i64) -> Write {
     let renewal = fleetnet_core::model::Renewal {
         announcement: announcement(),
         cluster_uid: Some(OWN.into()),
@@ -214,7 +218,7 @@ fn renewal(held: &MemberAgent, now: i64) -> Write {
         renewed: seconds(now),
         stopped: None,
     };
-    Write::patch(&held.meta, Patch::MemberAgent(renewal))
+    Write::patch(&stored.meta, Patch::MemberAgent(renewal))
 }
 
 #[test]
@@ -258,8 +262,10 @@ fn a_member_agent_that_is_deleted_is_anybodys_and_one_whose_definition_vanished_
         let gone = removed(Kind::MemberAgent, agent.meta.name, agent.meta.uid);
         view.observe(gone, seconds(110), &mut Vec::new());
         assert_eq!(writes(&view, &keys, 110).len(), 1, "{uid}: who writes first owns it");
-        let anew = view.plan(&Key::Heartbeat, seconds(110)).writes;
-        let [Write { action: Action::Create(Desired::MemberAgent(made)), .. }] = &anew[..] else { panic!("{anew:?}") };
+        let recreated = view.plan(&Key::Heartbeat, seconds(110)).writes;
+        let [Write { action: Action::Create(Desired::MemberAgent(made)), .. }] = &recreated[..] else {
+            panic!("{recreated:?}")
+        };
         assert_eq!(made.cluster_uid.as_deref(), Some(OWN));
         for state in [WatchState::Unknown, WatchState::Absent] {
             view.watch_state(Kind::MemberAgent, state, seconds(120), &mut Vec::new());
@@ -313,7 +319,7 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
 }
 
 #[test]
-fn without_the_right_to_read_its_uid_an_agent_says_so_and_leaves_that_of_others() {
+fn without_the_right_to_read_its_uid_an_agent_reports_that_and_keeps_the_uid_of_others() {
     let mut view = seeing(100, [owned_by(OWN).object()]);
     view.watch_state(Kind::Namespace, WatchState::Absent, seconds(100), &mut Vec::new());
     let plan = view.plan(&Key::Heartbeat, seconds(110));
@@ -341,8 +347,8 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
         let renewed = Some(seconds(second));
         let agent = MemberAgent { leader: Some(leader.into()), renewed, ..owned_by(OWN) };
         view.applied(agent.object(), seconds(second), &mut Vec::new());
-        let said = view.plan(&Key::Heartbeat, seconds(second)).blocking_reasons;
-        said.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>()
+        let reasons = view.plan(&Key::Heartbeat, seconds(second)).blocking_reasons;
+        reasons.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>()
     };
     let (own, other) = ("leader of member-1", "its clone");
     for leader in ["its predecessor", own, own, other, own] {
@@ -479,8 +485,8 @@ impl Pair {
             Some(agent) => applied(agent.object()),
             None => {
                 let name = in_hub_of("member-1", "member-1");
-                let Some(held) = view.member_agents.get(&name) else { return };
-                removed(Kind::MemberAgent, name, held.meta.uid.clone())
+                let Some(stored) = view.member_agents.get(&name) else { return };
+                removed(Kind::MemberAgent, name, stored.meta.uid.clone())
             }
         };
         view.observe(change, at, &mut Vec::new());

@@ -70,7 +70,7 @@ fn derived(mcs: &MultiClusterService) -> DerivedService {
 
 #[test]
 fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_it_waits() {
-    let fresh = mcs("work/app").held_by("theirs");
+    let fresh = mcs("work/app").with_finalizer("theirs");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&fresh, true, "app", None)]);
 
@@ -96,7 +96,7 @@ fn an_import_without_controller_is_adopted() {
 }
 
 #[test]
-fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
+fn a_resolved_import_gets_a_name_then_a_derived_service_then_a_status() {
     let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]);
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let view = member_view([waiting.clone().object(), import.clone().object()]);
@@ -194,15 +194,15 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let mut silent = planned(&view, &app());
     silent.writes.iter_mut().for_each(|write| write.events.clear());
     assert_eq!(silent, waiting);
-    let told_so = MultiClusterService { conditions: vec![not_found()], ..mcs };
-    observe_change(&mut view, told_so.clone().object());
+    let reported = MultiClusterService { conditions: vec![not_found()], ..mcs };
+    observe_change(&mut view, reported.clone().object());
     assert_eq!(planned(&view, &app()), Plan { again: Some(until), ..Plan::default() });
 
     let ended = view.plan(&app(), until).writes;
     let delete = Write::delete(Kind::Service, &service.meta);
-    assert_eq!(ended, [delete, status(&told_so, not_found(), none())]);
+    assert_eq!(ended, [delete, status(&reported, not_found(), none())]);
     observe_removal(&mut view, &service.object());
-    let last = MultiClusterService { load_balancer: none(), ..told_so };
+    let last = MultiClusterService { load_balancer: none(), ..reported };
     observe_change(&mut view, last.clone().object());
     assert_eq!(view.plan(&app(), until).writes, [labels(&last, true, "app", None)]);
 }
@@ -249,7 +249,7 @@ fn a_deleted_multi_cluster_service_takes_the_import_that_was_orphaned_by_its_del
 }
 
 #[test]
-fn a_multi_cluster_service_that_changes_its_mind_leaves_the_old_import_first() {
+fn a_multi_cluster_service_that_changes_its_target_leaves_the_old_import_first() {
     let service = derived_service("work-app", "work/app");
     let (mcs, mut objects) = standing(service);
     let turned = mcs.clone().importing("web");
@@ -275,7 +275,7 @@ fn a_multi_cluster_service_for_nothing_imports_nothing() {
 }
 
 #[test]
-fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
+fn a_name_that_a_foreign_service_uses_is_left_alone() {
     let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]).uid("0a1b2c3d-aaaa");
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let theirs = service("fleet-system/work-app");
@@ -286,8 +286,8 @@ fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
     let message = "MultiClusterService work/app of cluster member-1 cannot derive a Service: Services of other owners \
                    use each name that it may have: fleet-system/work-app, fleet-system/work-app-0a1b2. Delete or \
                    rename one of these";
-    let refused = condition("Valid", "False", "NameHeldByAnother", message, 1);
-    assert_eq!(writes(&view, &app()), [status(&waiting, now(refused), none())]);
+    let in_use = condition("Valid", "False", "NameHeldByAnother", message, 1);
+    assert_eq!(writes(&view, &app()), [status(&waiting, now(in_use), none())]);
     let plan = planned(&view, &app());
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], events_of(&plan)));
 }
@@ -311,20 +311,20 @@ fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume
 }
 
 #[test]
-fn what_the_hub_answers_is_shown_and_what_the_multi_cluster_service_wants_is_said() {
+fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_service() {
     let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
-    let held = service_import("work/app").controlled_by(&mcs);
-    let answered = claim("member-1", &held).with_status(resolved(&["member-2"]));
-    let view = member_view([mcs.clone().object(), held.clone().object(), answered.clone().object()]);
+    let stored = service_import("work/app").controlled_by(&mcs);
+    let answered = claim("member-1", &stored).with_status(resolved(&["member-2"]));
+    let view = member_view([mcs.clone().object(), stored.clone().object(), answered.clone().object()]);
     let status_and_reason = Write::patch(&answered.meta, Patch::ConsumerType(ConsumerType::ClusterIp));
-    let shows = Write::patch(&held.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
+    let shows = Write::patch(&stored.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
     // The MultiClusterService now requests another Service. So its type and the status of the claim no longer matter for the
     // first import.
     let turned = mcs.importing("web");
     let answered = answered.with_status(ImportStatus::default());
-    let view = member_view([turned.object(), held.object(), answered.object()]);
+    let view = member_view([turned.object(), stored.object(), answered.object()]);
     assert_eq!(writes(&view, &import()), []);
 }
 
@@ -332,10 +332,10 @@ fn what_the_hub_answers_is_shown_and_what_the_multi_cluster_service_wants_is_sai
 fn a_claim_that_is_to_be_shared_is_turned() {
     let exclusive = mcs("work/app").taken_on();
     let shared = exclusive.clone().consumed_as(ConsumerType::ClusterIp);
-    let held = service_import("work/app").controlled_by(&exclusive);
-    let one = claim("member-1", &held);
+    let stored = service_import("work/app").controlled_by(&exclusive);
+    let one = claim("member-1", &stored);
     let view =
-        |mcs: &MultiClusterService| member_view([mcs.clone().object(), held.clone().object(), one.clone().object()]);
+        |mcs: &MultiClusterService| member_view([mcs.clone().object(), stored.clone().object(), one.clone().object()]);
     assert_eq!(writes(&view(&exclusive), &import()), []);
     let turn = Patch::ConsumerType(ConsumerType::ClusterIp);
     assert_eq!(writes(&view(&shared), &import()), [Write::patch(&one.meta, turn)]);
@@ -350,7 +350,11 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     let remove_finalizer = Write::remove_finalizer(Kind::ServiceImport, &dying.meta);
     assert_eq!(plan(&member_view([dying.clone().object()])), [remove_finalizer]);
     assert_eq!(plan(&member_view([import.clone().object()])), [], "it is wanted");
-    assert_eq!(plan(&member_view([service_import("work/app").deleting().held_by("x").object()])), [], "it is let go");
+    assert_eq!(
+        plan(&member_view([service_import("work/app").deleting().with_finalizer("x").object()])),
+        [],
+        "it is let go"
+    );
     for claim in [claim("member-1", &import), claim("member-1", &import).deleting()] {
         assert_eq!(plan(&member_view([dying.clone().object(), claim.object()])), [], "its claim goes first");
     }
@@ -363,9 +367,9 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
 
 #[test]
 fn a_claim_goes_with_its_import_then_the_mark() {
-    let held = service_import("work/app").marked();
-    let standing = claim("member-1", &held);
-    let dying = held.clone().deleting();
+    let stored = service_import("work/app").marked();
+    let standing = claim("member-1", &stored);
+    let dying = stored.clone().deleting();
     let delete = Write::delete(Kind::InternalServiceImport, &standing.meta);
     let view = member_view([dying.clone().object(), standing.clone().object()]);
     assert_eq!(writes(&view, &import()), std::slice::from_ref(&delete));
@@ -376,8 +380,8 @@ fn a_claim_goes_with_its_import_then_the_mark() {
         std::slice::from_ref(&delete),
         "a dangling claim"
     );
-    let anew = held.uid("uid-anew");
-    let view = member_view([anew.object(), standing.object()]);
+    let recreated = stored.uid("uid-anew");
+    let view = member_view([recreated.object(), standing.object()]);
     assert_eq!(writes(&view, &import()), [delete], "an import made anew claims anew");
 }
 
@@ -385,20 +389,20 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 
 /// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the other objects of the import in
 /// member-1: MultiClusterService, ServiceImport, its claim and derived Service.
-fn given() -> (HubSlice, Vec<Object>) {
-    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
+fn distributed() -> (HubSlice, Vec<Object>) {
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
     let (_, objects) = standing(derived_service("work-app", "work/app"));
-    (given, objects)
+    (distributed, objects)
 }
 
-fn key(given: &HubSlice) -> Key {
-    Key::SliceImport(given.meta.name.name.clone())
+fn key(distributed: &HubSlice) -> Key {
+    Key::SliceImport(distributed.meta.name.name.clone())
 }
 
-fn view_of(given: Option<&HubSlice>, held: Option<&EndpointSlice>, objects: &[Object]) -> View {
-    let given = given.cloned().map(Object::EndpointSliceImport);
-    let held = held.cloned().map(IntoObject::object);
-    member_view(objects.iter().cloned().chain(given).chain(held))
+fn view_of(distributed: Option<&HubSlice>, imported: Option<&EndpointSlice>, objects: &[Object]) -> View {
+    let distributed = distributed.cloned().map(Object::EndpointSliceImport);
+    let imported = imported.cloned().map(IntoObject::object);
+    member_view(objects.iter().cloned().chain(distributed).chain(imported))
 }
 
 fn wanted(endpoints: &[&str], generation: i64) -> ImportedSlice {
@@ -410,74 +414,79 @@ fn sample(first: bool) -> Option<Sample> {
 }
 
 #[test]
-fn a_given_slice_is_marked_then_written_and_measured_once() {
-    let (given, objects) = given();
-    let mut unmarked = given.clone();
+fn a_distributed_slice_is_marked_then_written_and_measured_once() {
+    let (distributed, objects) = distributed();
+    let mut unmarked = distributed.clone();
     unmarked.meta.finalizers.ours = false;
     let view = view_of(Some(&unmarked), None, &objects);
-    assert_eq!(writes(&view, &key(&given)), [Write::add_finalizer(Kind::EndpointSliceImport, &unmarked.meta)]);
+    assert_eq!(writes(&view, &key(&distributed)), [Write::add_finalizer(Kind::EndpointSliceImport, &unmarked.meta)]);
 
-    let view = view_of(Some(&given), None, &objects);
-    let at = in_system(&given.meta.name.name);
+    let view = view_of(Some(&distributed), None, &objects);
+    let at = in_system(&distributed.meta.name.name);
     let create = Write::create(at, Desired::EndpointSlice(wanted(&["10.0.0.1"], 4)));
-    assert_eq!(writes(&view, &key(&given)), [create.measured(sample(true))]);
+    assert_eq!(writes(&view, &key(&distributed)), [create.measured(sample(true))]);
 
-    let held = EndpointSlice { observed_generation: Some(4), ..imported_slice(&given.meta.name.name, "work-app") };
-    assert_eq!(writes(&view_of(Some(&given), Some(&held), &objects), &key(&given)), []);
+    let imported =
+        EndpointSlice { observed_generation: Some(4), ..imported_slice(&distributed.meta.name.name, "work-app") };
+    assert_eq!(writes(&view_of(Some(&distributed), Some(&imported), &objects), &key(&distributed)), []);
 
-    let changed = given.clone().with_addresses(&["10.0.0.9"], 5);
-    let patch = Write::patch(&held.meta, Patch::ImportedSlice(wanted(&["10.0.0.9"], 5)));
-    let view = view_of(Some(&changed), Some(&held), &objects);
-    assert_eq!(writes(&view, &key(&given)), [patch.measured(sample(false))]);
+    let changed = distributed.clone().with_addresses(&["10.0.0.9"], 5);
+    let patch = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&["10.0.0.9"], 5)));
+    let view = view_of(Some(&changed), Some(&imported), &objects);
+    assert_eq!(writes(&view, &key(&distributed)), [patch.measured(sample(false))]);
 
     // A repair of an edited imported slice does not change the generation, so it adds no latency sample.
-    let bent = held.endpoints(&["10.6.6.6"]);
+    let bent = imported.endpoints(&["10.6.6.6"]);
     let patch = Write::patch(&bent.meta, Patch::ImportedSlice(wanted(&["10.0.0.1"], 4)));
-    assert_eq!(writes(&view_of(Some(&given), Some(&bent), &objects), &key(&given)), [patch]);
+    assert_eq!(writes(&view_of(Some(&distributed), Some(&bent), &objects), &key(&distributed)), [patch]);
 }
 
 #[test]
 fn what_a_go_agent_observed_is_not_observed_again() {
-    let (mut given, objects) = given();
-    given.observed_generation = Some(4);
-    let planned = writes(&view_of(Some(&given), None, &objects), &key(&given));
+    let (mut distributed, objects) = distributed();
+    distributed.observed_generation = Some(4);
+    let planned = writes(&view_of(Some(&distributed), None, &objects), &key(&distributed));
     assert_eq!(planned[0].sample, None);
-    given.observed_generation = Some(3);
-    let planned = writes(&view_of(Some(&given), None, &objects), &key(&given));
+    distributed.observed_generation = Some(3);
+    let planned = writes(&view_of(Some(&distributed), None, &objects), &key(&distributed));
     assert_eq!(planned[0].sample, sample(false));
 }
 
 #[test]
-fn a_withdrawn_slice_is_deleted_then_let_go() {
-    let (given, objects) = given();
-    let dying = given.clone().deleting();
-    let held = imported_slice(&given.meta.name.name, "work-app");
-    let view = view_of(Some(&dying), Some(&held), &objects);
-    assert_eq!(writes(&view, &key(&given)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
-    let view = view_of(Some(&dying), Some(&held.clone().deleting()), &objects);
-    assert_eq!(writes(&view, &key(&given)), [], "it may still be routed to");
+fn a_withdrawn_slice_is_deleted_then_unmarked() {
+    let (distributed, objects) = distributed();
+    let dying = distributed.clone().deleting();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let view = view_of(Some(&dying), Some(&imported), &objects);
+    assert_eq!(writes(&view, &key(&distributed)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
+    let view = view_of(Some(&dying), Some(&imported.clone().deleting()), &objects);
+    assert_eq!(writes(&view, &key(&distributed)), [], "it may still be routed to");
     let unmark = Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta);
-    assert_eq!(writes(&view_of(Some(&dying), None, &objects), &key(&given)), std::slice::from_ref(&unmark));
-    let theirs = EndpointSlice { imported: false, service: None, ..held.clone() };
-    assert_eq!(writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&given)), [unmark], "not ours to delete");
-    let relabelled = EndpointSlice { imported: false, ..held };
-    let planned = writes(&view_of(Some(&dying), Some(&relabelled), &objects), &key(&given));
+    assert_eq!(writes(&view_of(Some(&dying), None, &objects), &key(&distributed)), std::slice::from_ref(&unmark));
+    let theirs = EndpointSlice { imported: false, service: None, ..imported.clone() };
+    assert_eq!(
+        writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&distributed)),
+        [unmark],
+        "not ours to delete"
+    );
+    let relabelled = EndpointSlice { imported: false, ..imported };
+    let planned = writes(&view_of(Some(&dying), Some(&relabelled), &objects), &key(&distributed));
     assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &relabelled.meta)], "it is bound to our Service still");
     let mut unmarked = dying;
     unmarked.meta.finalizers.ours = false;
-    assert_eq!(writes(&view_of(Some(&unmarked), None, &objects), &key(&given)), []);
+    assert_eq!(writes(&view_of(Some(&unmarked), None, &objects), &key(&distributed)), []);
 }
 
 #[test]
-fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
-    let (given, objects) = given();
-    let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
-    let plan = planned(&view_of(Some(&given), Some(&theirs), &objects), &key(&given));
+fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_is_reported() {
+    let (distributed, objects) = distributed();
+    let theirs = EndpointSlice { imported: false, ..imported_slice(&distributed.meta.name.name, "another") };
+    let plan = planned(&view_of(Some(&distributed), Some(&theirs), &objects), &key(&distributed));
     assert_eq!(plan.writes, []);
     let why = "EndpointSlice fleet-system/member-2-work-app-1-e095f of cluster member-1 is not managed by this agent, \
                so the imported slice of that name cannot be written. Delete it, or restore its managed-by label";
     assert_eq!(blocking_reasons(&plan), [("NameHeldByAnother", why)]);
-    let mut unmarked = given;
+    let mut unmarked = distributed;
     unmarked.meta.finalizers.ours = false;
     let plan = planned(&view_of(Some(&unmarked), Some(&theirs), &objects), &key(&unmarked));
     assert_eq!((plan.writes.len(), blocking_reasons(&plan)), (0, vec![("NameHeldByAnother", why)]), "nor is it marked");
@@ -485,10 +494,10 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
 
 #[test]
 fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
-    let (given, objects) = given();
-    let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
+    let (distributed, objects) = distributed();
+    let theirs = EndpointSlice { imported: false, ..imported_slice(&distributed.meta.name.name, "another") };
     let mcs = Key::MultiClusterService(named("work/app"));
-    let mut view = view_of(Some(&given), None, &objects);
+    let mut view = view_of(Some(&distributed), None, &objects);
     assert_eq!(writes(&view, &mcs), []);
     assert!(observe_change(&mut view, theirs.clone().object()).contains(&mcs));
     let plan = planned(&view, &mcs);
@@ -504,8 +513,8 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     assert_eq!((conditions[0].status.as_str(), &*conditions[0].reason), ("False", "NameHeldByAnother"));
 
     // A restarted agent finds the condition in the MultiClusterService and writes nothing, even before it has listed all slices.
-    let said = events_of_mcs(&objects, conditions);
-    let mut view = view_of(Some(&given), Some(&theirs), &said);
+    let reported = events_of_mcs(&objects, conditions);
+    let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
     assert_eq!(writes(&view, &mcs), []);
     for kind in [Kind::EndpointSlice, Kind::EndpointSliceImport] {
         let mut half = view.clone();
@@ -515,64 +524,68 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     assert!(observe_removal(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 
-    let mut view = view_of(Some(&given), Some(&theirs), &said);
-    assert!(observe_removal(&mut view, &Object::EndpointSliceImport(given)).contains(&mcs), "nobody needs it");
+    let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
+    assert!(observe_removal(&mut view, &Object::EndpointSliceImport(distributed)).contains(&mcs), "nobody needs it");
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 }
 
 /// Returns the objects, with these conditions in the MultiClusterService.
 fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
-    let said = |object: &Object| match object {
+    let reported = |object: &Object| match object {
         Object::MultiClusterService(mcs) => {
             Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..mcs.clone() })
         }
         other => other.clone(),
     };
-    objects.iter().map(said).collect()
+    objects.iter().map(reported).collect()
 }
 
 #[test]
 fn a_slice_of_another_address_type_is_recreated() {
-    let (mut given, objects) = given();
-    given.spec.content.address_type = AddressType::IPv6;
-    let held = imported_slice(&given.meta.name.name, "work-app");
-    let view = view_of(Some(&given), Some(&held), &objects);
-    assert_eq!(writes(&view, &key(&given)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    let (mut distributed, objects) = distributed();
+    distributed.spec.content.address_type = AddressType::IPv6;
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let view = view_of(Some(&distributed), Some(&imported), &objects);
+    assert_eq!(writes(&view, &key(&distributed)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
 #[test]
 fn an_imported_slice_that_somebody_deleted_is_recreated() {
-    let (given, objects) = given();
-    let held = imported_slice(&given.meta.name.name, "work-app");
-    let mut view = view_of(Some(&given), Some(&held), &objects);
-    assert_eq!(observe_removal(&mut view, &held.object()), [key(&given)]);
-    let planned = writes(&view, &key(&given));
+    let (distributed, objects) = distributed();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let mut view = view_of(Some(&distributed), Some(&imported), &objects);
+    assert_eq!(observe_removal(&mut view, &imported.object()), [key(&distributed)]);
+    let planned = writes(&view, &key(&distributed));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
 #[test]
 fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
-    let (given, mut objects) = given();
-    let held = imported_slice(&given.meta.name.name, "work-app");
-    let mut view = view_of(None, Some(&held), &objects);
-    assert_eq!(planned(&view, &key(&given)), Plan::default(), "no claim is known: nobody can say that it should go");
+    let (distributed, mut objects) = distributed();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let mut view = view_of(None, Some(&imported), &objects);
+    assert_eq!(
+        planned(&view, &key(&distributed)),
+        Plan::default(),
+        "no claim is known: nobody can say that it should go"
+    );
 
     let import = service_import("work/app");
     let fulfilled = claim("member-1", &import).with_status(resolved(&["member-2"]));
     let requeue = observe_change(&mut view, fulfilled.object());
-    assert!(requeue.contains(&key(&given)), "the fulfilled claim wakes it: {requeue:?}");
+    assert!(requeue.contains(&key(&distributed)), "the fulfilled claim wakes it: {requeue:?}");
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
-    assert_eq!(planned(&view, &key(&given)), Plan { again: Some(until), ..Plan::default() });
-    let delete = Write::delete(Kind::EndpointSlice, &held.meta);
-    assert_eq!(view.plan(&key(&given), until).writes, std::slice::from_ref(&delete));
+    assert_eq!(planned(&view, &key(&distributed)), Plan { again: Some(until), ..Plan::default() });
+    let delete = Write::delete(Kind::EndpointSlice, &imported.meta);
+    assert_eq!(view.plan(&key(&distributed), until).writes, std::slice::from_ref(&delete));
 
     // If the hub agent distributes the slice again before the end of the grace period, the imported slice stays.
-    observe_change(&mut view, Object::EndpointSliceImport(given.clone()));
-    assert_eq!(view.plan(&key(&given), until), Plan::default());
+    observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
+    assert_eq!(view.plan(&key(&distributed), until), Plan::default());
 
     // If its derived Service is gone, the imported slice is removed at once, without a grace period.
     objects.pop();
-    assert_eq!(writes(&view_of(None, Some(&held), &objects), &key(&given)), [delete]);
+    assert_eq!(writes(&view_of(None, Some(&imported), &objects), &key(&distributed)), [delete]);
 }
 
 #[test]
@@ -598,22 +611,22 @@ fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_
 
 #[test]
 fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
-    let (given, objects) = given();
+    let (distributed, objects) = distributed();
     for missing in 0..objects.len() {
         let mut some = objects.clone();
         let gone = some.remove(missing);
-        let view = view_of(Some(&given), None, &some);
+        let view = view_of(Some(&distributed), None, &some);
         // The slice is imported even without the ServiceImport. The ServiceImport only decides which of several
         // MultiClusterServices imports, and it may be missing for a moment.
         let expected = usize::from(gone.kind() == Kind::ServiceImport);
-        let plan = planned(&view, &key(&given));
+        let plan = planned(&view, &key(&distributed));
         assert_eq!((plan.writes.len(), plan.again), (expected, None), "without {:?}", gone.kind());
     }
 }
 
 #[test]
 fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it() {
-    let (given, _) = given();
+    let (distributed, _) = distributed();
     let mcs = mcs("work/app").taken_on().deriving("theirs").with_conditions(&[found()]);
     let lost = service_import("work/app").controlled_by(&mcs);
     for (case, theirs) in [
@@ -621,8 +634,8 @@ fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it()
         ("another MultiClusterService's", derived_service("theirs", "work/other").with_address("192.0.2.9")),
     ] {
         let objects = [mcs.clone().object(), lost.clone().object(), theirs.object()];
-        let view = view_of(Some(&given), None, &objects);
-        assert_eq!(writes(&view, &key(&given)), [], "{case}: no slice is bound to it");
+        let view = view_of(Some(&distributed), None, &objects);
+        assert_eq!(writes(&view, &key(&distributed)), [], "{case}: no slice is bound to it");
         let drop_label = Plan::one(labels(&mcs, true, "app", None));
         assert_eq!(planned(&view, &app()), drop_label, "{case}: neither kept for a while nor shown as the address");
     }
@@ -631,27 +644,27 @@ fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it()
 #[test]
 fn times_are_seen_not_read() {
     // A plan uses the times at which the view saw changes. So two plans from one view at different times are equal.
-    let (given, objects) = given();
-    let view = view_of(Some(&given), None, &objects);
-    assert_eq!(view.plan(&key(&given), SEEN), view.plan(&key(&given), NOW));
+    let (distributed, objects) = distributed();
+    let view = view_of(Some(&distributed), None, &objects);
+    assert_eq!(view.plan(&key(&distributed), SEEN), view.plan(&key(&distributed), NOW));
     assert_eq!(view.plan(&app(), Timestamp(0)), view.plan(&app(), NOW));
 }
 
 #[test]
 fn a_slice_whose_manager_was_edited_is_labelled_again() {
-    let (given, objects) = given();
-    let held = imported_slice(&given.meta.name.name, "work-app");
-    let edited = EndpointSlice { imported: false, ..held.clone() };
-    let before_we_came = view_of(Some(&given), Some(&edited), &objects);
-    let mut while_we_ran = view_of(Some(&given), Some(&held), &objects);
+    let (distributed, objects) = distributed();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let edited = EndpointSlice { imported: false, ..imported.clone() };
+    let before_we_came = view_of(Some(&distributed), Some(&edited), &objects);
+    let mut while_we_ran = view_of(Some(&distributed), Some(&imported), &objects);
     let mut unbound = EndpointSlice { service: None, ..edited };
     unbound.meta.resource_version += 1;
     let requeue = observe_change(&mut while_we_ran, unbound.object());
-    assert!(requeue.contains(&key(&given)), "{requeue:?}");
+    assert!(requeue.contains(&key(&distributed)), "{requeue:?}");
     for view in [before_we_came, while_we_ran] {
-        let planned = writes(&view, &key(&given));
+        let planned = writes(&view, &key(&distributed));
         let [Write { at, action: Action::Patch { .. }, .. }] = &planned[..] else { panic!("{planned:?}") };
-        assert_eq!(*at, held.meta.name);
+        assert_eq!(*at, imported.meta.name);
     }
 }
 

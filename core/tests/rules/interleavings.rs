@@ -18,8 +18,8 @@ fn put(hub: &mut Cluster, object: Object, second: i64) {
     assert!(hub.create(object.clone(), seconds(second)), "{kind:?} {name} is there already");
     hub.edit(kind, &name, |stored| {
         let mut object = object;
-        let (held, meta) = (stored.meta().clone(), object.meta_mut());
-        (meta.uid, meta.resource_version, meta.created) = (held.uid, held.resource_version, held.created);
+        let (kept, meta) = (stored.meta().clone(), object.meta_mut());
+        (meta.uid, meta.resource_version, meta.created) = (kept.uid, kept.resource_version, kept.created);
         *stored = object;
     });
 }
@@ -31,8 +31,8 @@ fn app() -> Key {
 /// Returns a hub in which member-1 exports `work/app`, conflicts are resolved, and these members share the import.
 fn exported(sharers: &[&str]) -> Cluster {
     let mut hub = Cluster::default();
-    let offer = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
-    put(&mut hub, offer.judged(no_conflict("work/app")).object(), 1);
+    let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
+    put(&mut hub, internal.judged(no_conflict("work/app")).object(), 1);
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let import = if sharers.is_empty() { import } else { import.claimed_by(sharers) };
     put(&mut hub, import.object(), 1);
@@ -81,11 +81,11 @@ fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {
         let namespace = &claim.meta.name.namespace;
-        let held = claims(before).find(|held| held.meta.name == claim.meta.name)?;
+        let earlier = claims(before).find(|earlier| earlier.meta.name == claim.meta.name)?;
         if recorded(before, namespace) && !recorded(after, namespace) {
             return Some(format!("the recorded claim of {namespace} is struck out"));
         }
-        let is_emptied = held.status != ImportStatus::default() && claim.status == ImportStatus::default();
+        let is_emptied = earlier.status != ImportStatus::default() && claim.status == ImportStatus::default();
         is_emptied.then(|| format!("the answer to the claim of {namespace} is taken back"))
     })
 }
@@ -116,34 +116,34 @@ fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome
 
 /// Returns the outcome in which the ServiceImport records only `holder` as importer. The claim of `holder` has finalizer and
 /// status, the claim of `other` has neither.
-fn held_by(holder: &str, other: &str) -> Outcome {
+fn granted_to(holder: &str, other: &str) -> Outcome {
     let namespace = |cluster: &str| Text::from(format!("fleet-member-{cluster}"));
     (vec![holder.into()], [(namespace(holder), (true, true)), (namespace(other), (false, false))].into())
 }
 
 #[test]
-fn of_two_exclusive_claims_of_one_second_the_first_holds_in_every_interleaving() {
+fn of_two_exclusive_claims_of_one_second_the_first_is_granted_in_every_interleaving() {
     let second_by_name: Vec<Change> = vec![
         ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
         ("member-3 claims", |hub| claim_at(hub, "member-3", 5)),
     ];
-    assert_eq!(outcomes(exported(&[]), second_by_name, true), [held_by("member-2", "member-3")]);
+    assert_eq!(outcomes(exported(&[]), second_by_name, true), [granted_to("member-2", "member-3")]);
     let first_by_name: Vec<Change> = vec![
         ("member-3 claims", |hub| claim_at(hub, "member-3", 5)),
         ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
     ];
-    assert_eq!(outcomes(exported(&[]), first_by_name, true), [held_by("member-3", "member-2")]);
+    assert_eq!(outcomes(exported(&[]), first_by_name, true), [granted_to("member-3", "member-2")]);
 }
 
 /// A watch delivers new objects in the order of their creation. Even if a view receives the claims in another order, no granted
 /// claim may be lost.
 #[test]
-fn in_whatever_order_claims_become_visible_one_holds_and_nothing_that_was_granted_is_taken_away() {
+fn in_any_order_of_claims_one_is_granted_and_no_granted_claim_is_revoked() {
     let changes: Vec<Change> = vec![
         ("member-3 claims", |hub| claim_at(hub, "member-3", 5)),
         ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
     ];
-    let either = [held_by("member-2", "member-3"), held_by("member-3", "member-2")];
+    let either = [granted_to("member-2", "member-3"), granted_to("member-3", "member-2")];
     assert_eq!(outcomes(exported(&[]), changes, false), either);
 }
 
@@ -154,7 +154,7 @@ fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
         ("member-2 claims a second later", |hub| claim_at(hub, "member-2", 6)),
         ("member-2 marks its claim", |hub| forge_mark(hub, "member-2")),
     ];
-    assert_eq!(outcomes(exported(&[]), changes, true), [held_by("member-3", "member-2")]);
+    assert_eq!(outcomes(exported(&[]), changes, true), [granted_to("member-3", "member-2")]);
 }
 
 /// Two claims are created within one second, and one member forges the finalizer. Then its claim may be granted first. But the
@@ -166,7 +166,7 @@ fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
         ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
         ("member-2 marks its claim", |hub| forge_mark(hub, "member-2")),
     ];
-    let either = [held_by("member-2", "member-3"), held_by("member-3", "member-2")];
+    let either = [granted_to("member-2", "member-3"), granted_to("member-3", "member-2")];
     assert_eq!(outcomes(exported(&[]), changes, true), either);
 }
 
@@ -177,7 +177,7 @@ fn a_mark_that_somebody_takes_off_a_recorded_claim_is_set_again_and_the_record_s
         ("its mark is taken off", |hub| unmark(hub, "member-3")),
         ("member-2 claims a second later", |hub| claim_at(hub, "member-2", 6)),
     ];
-    assert_eq!(outcomes(exported(&[]), changes, true), [held_by("member-3", "member-2")]);
+    assert_eq!(outcomes(exported(&[]), changes, true), [granted_to("member-3", "member-2")]);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn shared_claims_stay_recorded_beside_exclusive_ones_that_race() {
         ("member-3 claims", |hub| claim_at(hub, "member-3", 5)),
         ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
     ];
-    let (_, mut claims) = held_by("member-3", "member-2");
+    let (_, mut claims) = granted_to("member-3", "member-2");
     claims.insert("fleet-member-member-4".into(), (true, true));
     assert_eq!(
         outcomes(exported(&["member-4"]), changes, true),
@@ -201,7 +201,7 @@ fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
         ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
         ("member-3 deletes its claim", |hub| hub.delete(Kind::InternalServiceImport, &claim_name("member-3"))),
     ];
-    let (holder, mut claims) = held_by("member-2", "member-3");
+    let (holder, mut claims) = granted_to("member-2", "member-3");
     claims.remove("fleet-member-member-3");
     assert_eq!(outcomes(exported(&[]), changes, true), [(holder, claims)]);
 }
@@ -283,8 +283,8 @@ fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {
         let after = distributed(after);
-        let held = distributed(before).into_iter().find(|copy| &*copy.1 == "member-2" && !after.contains(copy));
-        held.map(|(name, _)| format!("the copy {name} of the holder is lost"))
+        let lost = distributed(before).into_iter().find(|copy| &*copy.1 == "member-2" && !after.contains(copy));
+        lost.map(|(name, _)| format!("the copy {name} of the holder is lost"))
     };
     let keys = names.map(Key::Slice).into();
     let (ends, states) = Exploration { start: exported_twice(), keys, changes, in_order, wrong: loses }.run();

@@ -19,7 +19,7 @@ use fleetnet_types::{ConditionStatus, Timestamp};
 const MINUTE_MICROS: i64 = 60_000_000;
 
 fn position(lines: &[String], line: &str) -> usize {
-    lines.iter().position(|held| held == line).unwrap_or_else(|| panic!("{line:?} is in {lines:#?}"))
+    lines.iter().position(|present| present == line).unwrap_or_else(|| panic!("{line:?} is in {lines:#?}"))
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has
 }
 
 #[test]
-fn slices_go_on_under_the_verdict_of_before_while_the_hub_has_still_to_judge_other_ports() {
+fn slices_stay_exported_by_the_previous_outcome_until_the_hub_resolves_the_changed_ports() {
     let source = service("work/app").ports(&[port("http", 81)]);
     let judged_before = internal_export("member-1", &source).generation(2).judged(no_conflict("work/app"));
     let (old, new) = (slice("work/app-1"), slice("work/app-2"));
@@ -286,7 +286,7 @@ fn importers_follow_the_exporters_that_join_and_leave_and_their_ports() {
 }
 
 #[test]
-fn an_export_in_conflict_gives_no_slices_until_the_winner_has_left() {
+fn a_conflicted_export_exports_no_slices_until_the_winner_has_left() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
     export(&mut world, 2, "work/app", 81, &["10.0.2.1"]);
     world.run();
@@ -413,7 +413,7 @@ fn whatever_of_ours_somebody_edits_is_mended() {
 }
 
 #[test]
-fn a_name_that_was_made_to_stand_for_another_service_is_taken_again_when_it_is_free() {
+fn a_name_that_somebody_used_for_another_service_is_used_again_when_it_is_free() {
     let mut settled = World::new(2);
     for path in ["a-b/c", "a/b-c"] {
         export(&mut settled, 0, path, 80, &["10.0.0.1"]);
@@ -479,13 +479,13 @@ fn what_is_not_exported_any_more_is_in_conflict_with_nobody() {
                 "ServicePendingConflictResolution",
                 "{way}, seed {seed}"
             );
-            let offers = world.hub.list(Kind::InternalServiceExport).filter(|object| match object {
-                Object::InternalServiceExport(offer) => {
-                    status_and_reason(&offer.conditions, "Conflict").is_some_and(|(status, _)| status == "True")
+            let conflicted = world.hub.list(Kind::InternalServiceExport).filter(|object| match object {
+                Object::InternalServiceExport(internal) => {
+                    status_and_reason(&internal.conditions, "Conflict").is_some_and(|(status, _)| status == "True")
                 }
                 _ => false,
             });
-            assert_eq!(offers.count(), 0, "{way}, seed {seed}");
+            assert_eq!(conflicted.count(), 0, "{way}, seed {seed}");
         }
     }
 }

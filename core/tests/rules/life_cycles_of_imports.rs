@@ -77,7 +77,7 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
 }
 
 #[test]
-fn a_multi_cluster_service_that_changes_its_target_gives_its_derived_service_the_other_slices_and_ports() {
+fn a_multi_cluster_service_that_changes_its_target_changes_slices_and_ports_of_its_derived_service() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     export(&mut world, 0, "work/web", 81, &["10.0.0.9"]);
     give_address(&mut world, 1, "work-app");

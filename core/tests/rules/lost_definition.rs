@@ -143,13 +143,13 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
 }
 
 /// Returns the hub agent's writes for a Service that member-1 exports and member-2 claims, while the CRD of MemberAgent is
-/// missing. If `is_held` is true, the ServiceImport records the claim as granted.
-fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
+/// missing. If `is_claimed` is true, the ServiceImport records the claim as granted.
+fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_claimed: bool) -> Vec<Write> {
     let mut content = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);
     let import = service_import("work/app").showing(status.clone());
-    let import = if is_held { import.claimed_by(&["member-2"]) } else { import };
-    let objects = vec![content.offered_since(seconds(2)).object(), import.object(), claim.clone().object()];
+    let import = if is_claimed { import.claimed_by(&["member-2"]) } else { import };
+    let objects = vec![content.port_set_since(seconds(2)).object(), import.object(), claim.clone().object()];
     writes(&without_definition(objects, false), &hub::Key::Service(named("work/app")))
 }
 
@@ -160,8 +160,8 @@ fn headless() -> ImportStatus {
 #[test]
 fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
     let fresh = claim("member-2", &service_import("work/app"));
-    let held = fresh.clone().marked().with_status(headless());
-    assert_eq!(service_plan(&headless(), &held, true), []);
+    let stored = fresh.clone().marked().with_status(headless());
+    assert_eq!(service_plan(&headless(), &stored, true), []);
     let other = fresh.clone().marked().with_status(ImportStatus { clusters: vec!["member-3".into()], ..headless() });
     assert_eq!(service_plan(&headless(), &other, true), [], "nor changed");
     assert_eq!(service_plan(&headless(), &fresh, false), []);
@@ -208,10 +208,10 @@ fn member_without(objects: impl IntoIterator<Item = Object>, was_there: bool) ->
     view
 }
 
-fn exporter_without(source: &EndpointSlice, held: Option<&HubSlice>, was_there: bool) -> member::View {
+fn exporter_without(source: &EndpointSlice, stored: Option<&HubSlice>, was_there: bool) -> member::View {
     let objects = [service("work/app").object(), accepted_export("work/app").object(), source.clone().object()];
-    let held = held.map(|held| Object::EndpointSliceExport(held.clone()));
-    member_without(objects.into_iter().chain(held), was_there)
+    let stored = stored.map(|stored| Object::EndpointSliceExport(stored.clone()));
+    member_without(objects.into_iter().chain(stored), was_there)
 }
 
 fn app_slice() -> Key {
@@ -220,14 +220,14 @@ fn app_slice() -> Key {
 
 #[test]
 fn a_member_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
-    let held = slice_export("member-1", &rich());
-    let view = exporter_without(&changed(), Some(&held), true);
+    let stored = slice_export("member-1", &rich());
+    let view = exporter_without(&changed(), Some(&stored), true);
     let in_time = view.plan(&app_slice(), seconds(79));
     assert_eq!((carried(&in_time.writes), in_time.again), (vec![changed().content], Some(seconds(80))));
     let later = view.plan(&app_slice(), seconds(80));
     assert_eq!((carried(&later.writes), later.again), (addresses(&["10.0.0.1", "10.0.0.3"]), None));
     for was_there in [true, false] {
-        let same = exporter_without(&rich(), Some(&held), was_there);
+        let same = exporter_without(&rich(), Some(&stored), was_there);
         assert_eq!(same.plan(&app_slice(), seconds(900)), Plan::default(), "what has not changed is not rewritten");
         let none = exporter_without(&rich(), None, was_there);
         assert_eq!(carried(&none.plan(&app_slice(), seconds(900)).writes), addresses(&["10.0.0.1"]), "what is new");
@@ -236,9 +236,9 @@ fn a_member_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
 
 #[test]
 fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
-    let held = slice_export("member-1", &six("fd00::1"));
+    let stored = slice_export("member-1", &six("fd00::1"));
     for was_there in [true, false] {
-        let view = exporter_without(&six("fd00::2"), Some(&held), was_there);
+        let view = exporter_without(&six("fd00::2"), Some(&stored), was_there);
         let plan = view.plan(&app_slice(), seconds(900));
         assert_eq!((plan.writes.len(), plan.again), (0, None));
         let message = "EndpointSlice work/app-1 of cluster member-1 stays in the hub unchanged: the hub agent does \
@@ -248,10 +248,10 @@ fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
         assert_eq!(none.plan(&app_slice(), seconds(900)).writes, []);
         let mut view = view;
         observe_removal(&mut view, &six("fd00::2").object());
-        let withdrawn = Write::delete(Kind::EndpointSliceExport, &held.meta);
+        let withdrawn = Write::delete(Kind::EndpointSliceExport, &stored.meta);
         assert_eq!(view.plan(&app_slice(), seconds(900)).writes, [withdrawn], "its source goes");
     }
-    let mut of_another = held;
+    let mut of_another = stored;
     of_another.spec.reference.uid = "before".into();
     let withdrawn = [Write::delete(Kind::EndpointSliceExport, &of_another.meta)];
     let view = exporter_without(&six("fd00::2"), Some(&of_another), false);
@@ -260,30 +260,30 @@ fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
 
 #[test]
 fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() {
-    let held = slice_export("member-1", &six("fd00::1"));
-    let mut view = exporter_without(&six("fd00::1"), Some(&held), false);
+    let stored = slice_export("member-1", &six("fd00::1"));
+    let mut view = exporter_without(&six("fd00::1"), Some(&stored), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     let waits = view.plan(&app_slice(), seconds(459));
     assert_eq!((waits.writes, waits.again), (Vec::new(), Some(seconds(460))));
-    let withdrawn = [Write::delete(Kind::EndpointSliceExport, &held.meta)];
+    let withdrawn = [Write::delete(Kind::EndpointSliceExport, &stored.meta)];
     assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
 }
 
-/// Returns the objects of a headless Service with one slice. Its user requests a headless export. `held` is the export in the
+/// Returns the objects of a headless Service with one slice. Its user requests a headless export. `stored` is the export in the
 /// hub.
-fn headless_export(held: Option<&InternalServiceExport>) -> Vec<Object> {
+fn headless_export(stored: Option<&InternalServiceExport>) -> Vec<Object> {
     let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };
     let slice = slice("work/app-1").endpoints(&["10.0.0.1"]);
     let objects = [service("work/app").headless().object(), export.object(), slice.object()];
-    objects.into_iter().chain(held.map(|held| held.clone().object())).collect()
+    objects.into_iter().chain(stored.map(|stored| stored.clone().object())).collect()
 }
 
 #[test]
 fn a_headless_export_is_kept_as_it_is_its_slices_follow_and_none_is_begun() {
     let app = Key::Export(named("work/app"));
-    let mut held = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
-    (held.headless, held.ports) = (true, Vec::new());
-    let view = member_without(headless_export(Some(&held)), false);
+    let mut stored = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    (stored.headless, stored.ports) = (true, Vec::new());
+    let view = member_without(headless_export(Some(&stored)), false);
     assert_eq!(writes(&view, &app), [], "though its ports are others by now");
     assert_eq!(carried(&writes(&view, &app_slice())), addresses(&["10.0.0.1"]));
 
@@ -300,9 +300,9 @@ fn a_headless_export_is_kept_as_it_is_its_slices_follow_and_none_is_begun() {
 #[test]
 fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
     let app = Key::Export(named("work/app"));
-    let mut held = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
-    held.headless = true;
-    let mut view = member_without(headless_export(Some(&held)), false);
+    let mut stored = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    stored.headless = true;
+    let mut view = member_without(headless_export(Some(&stored)), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     assert_eq!(view.plan(&app, seconds(459)), Plan { again: Some(seconds(460)), ..Plan::default() });
     let reported: Vec<_> = view.plan(&app, seconds(460)).writes.iter().map(|write| write.kind()).collect();
@@ -313,14 +313,14 @@ fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
 fn an_export_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     let app = Key::Export(named("work/app"));
     let sticky = Service { session_affinity: STICKY, ..service("work/app") };
-    let mut held = internal_export("member-1", &sticky).judged(no_conflict("work/app"));
-    held.session_affinity = STICKY;
-    let objects = |held: &InternalServiceExport| {
-        [sticky.clone().object(), accepted_export("work/app").marked().object(), held.clone().object()]
+    let mut stored = internal_export("member-1", &sticky).judged(no_conflict("work/app"));
+    stored.session_affinity = STICKY;
+    let objects = |stored: &InternalServiceExport| {
+        [sticky.clone().object(), accepted_export("work/app").marked().object(), stored.clone().object()]
     };
-    assert_eq!(writes(&member_without(objects(&held), false), &app), []);
-    held.ports.clear();
-    let written = writes(&member_without(objects(&held), false), &app);
+    assert_eq!(writes(&member_without(objects(&stored), false), &app), []);
+    stored.ports.clear();
+    let written = writes(&member_without(objects(&stored), false), &app);
     let [Write { action: Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. }, .. }] =
         &written[..]
     else {

@@ -48,7 +48,7 @@ fn export_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
 fn of_services() -> Vec<Case> {
     let app = || service("work/app").object();
     let fresh = || service_export("work/app");
-    let asked = ServiceExport { headless: true, ..fresh() };
+    let requested = ServiceExport { headless: true, ..fresh() };
     let hub = member_agent("member-1", Features::ALL, Features::ALL.without(Feature::Headless)).object();
     vec![
         case(
@@ -81,7 +81,7 @@ fn of_services() -> Vec<Case> {
         ),
         case(
             "the hub does not understand that",
-            export_plan([service("work/app").headless().object(), asked.object(), hub]),
+            export_plan([service("work/app").headless().object(), requested.object(), hub]),
             ["ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless, and the \
               hub agent does not announce support for headless Services. Upgrade the hub agent, or apply the CRD of \
               MemberAgent in the hub"],
@@ -110,24 +110,23 @@ fn of_services() -> Vec<Case> {
 
 fn of_outcomes() -> Vec<Case> {
     let app = || service("work/app").uid("0a1b2c3d");
-    let offered = || internal_export("member-1", &app()).offered_since(seconds(2));
-    let refused =
-        Condition { status: ConditionStatus::False, reason: "ExporterNotAllowed".into(), ..valid("work/app") };
-    let refused = Condition { message: "cluster member-1 may not".into(), ..refused };
+    let internal = || internal_export("member-1", &app()).port_set_since(seconds(2));
+    let denied = Condition { status: ConditionStatus::False, reason: "ExporterNotAllowed".into(), ..valid("work/app") };
+    let denied = Condition { message: "cluster member-1 may not".into(), ..denied };
     let theirs = |name: &str, of: &str| {
         let mut export = internal_export("member-1", &service(of).uid(of));
         export.meta.name.name = name.into();
         export.object()
     };
     let pending = || service_export("work/app").marked().with_conditions(&[valid("work/app")]);
-    let held = "service work/app of cluster member-1 cannot be exported: another export in the hub uses each name \
+    let message = "service work/app of cluster member-1 cannot be exported: another export in the hub uses each name \
                 that its InternalServiceExport may have: fleet-member-member-1/work-app (of Service a/b), \
                 fleet-member-member-1/work-app-0a1b2 (of Service c/d). Delete one of these, or give the Service \
                 another name";
     vec![
         case(
             "the hub finds no conflict",
-            export_plan([app().object(), pending().object(), offered().judged(no_conflict("work/app")).object()]),
+            export_plan([app().object(), pending().object(), internal().judged(no_conflict("work/app")).object()]),
             ["ServiceExport NoConflictFound: service work/app is exported without conflict"],
         ),
         case(
@@ -135,7 +134,7 @@ fn of_outcomes() -> Vec<Case> {
             export_plan([
                 app().object(),
                 accepted_export("work/app").object(),
-                offered().judged(conflict("work/app")).object(),
+                internal().judged(conflict("work/app")).object(),
             ]),
             ["ServiceExport ConflictFound: service work/app is in conflict with other exported services. The Events \
               of InternalServiceExport fleet-member-member-1/work-app in the hub name the ports, the clusters and the \
@@ -143,7 +142,7 @@ fn of_outcomes() -> Vec<Case> {
         ),
         case(
             "the hub does not let this cluster export it",
-            export_plan([app().object(), accepted_export("work/app").object(), offered().judged(refused).object()]),
+            export_plan([app().object(), accepted_export("work/app").object(), internal().judged(denied).object()]),
             ["ServiceExport ExporterNotAllowed: cluster member-1 may not"],
         ),
         (
@@ -154,7 +153,7 @@ fn of_outcomes() -> Vec<Case> {
                 theirs("work-app", "a/b"),
                 theirs("work-app-0a1b2", "c/d"),
             ]),
-            vec![format!("ServiceExport NameHeldByAnother: {held}"), format!("log NameHeldByAnother: {held}")],
+            vec![format!("ServiceExport NameHeldByAnother: {message}"), format!("log NameHeldByAnother: {message}")],
         ),
     ]
 }
@@ -179,7 +178,7 @@ fn of_source_slices() -> Vec<Case> {
         export.spec.reference.source = named("work/another");
         Object::EndpointSliceExport(export)
     };
-    let held = format!(
+    let message = format!(
         "log NameHeldByAnother: EndpointSlice work/app-1 of cluster member-1 is not exported: EndpointSliceExports of \
          other slices use both names that it may have in the hub, fleet-member-member-1/{} and \
          fleet-member-member-1/{}. Delete one of these",
@@ -201,7 +200,7 @@ fn of_source_slices() -> Vec<Case> {
         (
             "others have both names of a slice in the hub",
             plan(vec![app.clone().object(), taken(&names[0]), taken(&names[1])]),
-            vec![held],
+            vec![message],
         ),
     ]
 }
@@ -380,26 +379,26 @@ fn of_imported_slices() -> Vec<Case> {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
-    let given = || distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let distributed = || distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let plan = |objects: Vec<Object>, name: &Text| {
         let around = [mcs.clone().object(), import.clone().object(), service.clone().object()];
         planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(name.clone()))
     };
-    let name = given().meta.name.name;
+    let name = distributed().meta.name.name;
     let theirs = EndpointSlice { imported: false, ..imported_slice(&name, "another") };
-    let held = format!(
+    let message = format!(
         "EndpointSlice fleet-system/{name} of cluster member-1 is not managed by this agent, so the imported slice of \
          that name cannot be written. Delete it, or restore its managed-by label"
     );
-    let odd = given().called("Not_A_Name").marked();
-    let loopback = given().with_addresses(&["10.0.0.1", "127.0.0.1"], 1).marked();
+    let odd = distributed().called("Not_A_Name").marked();
+    let loopback = distributed().with_addresses(&["10.0.0.1", "127.0.0.1"], 1).marked();
     let address = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address 127.0.0.1 \
                    (loopback). Correct the slice in cluster member-2";
     vec![
         (
             "somebody else's slice has its name",
-            plan(vec![Object::EndpointSliceImport(given()), theirs.object()], &name),
-            vec![format!("log NameHeldByAnother: {held}")],
+            plan(vec![Object::EndpointSliceImport(distributed()), theirs.object()], &name),
+            vec![format!("log NameHeldByAnother: {message}")],
         ),
         case(
             "no slice can have its name",
@@ -422,7 +421,7 @@ fn hub_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
 }
 
 fn internal(cluster: &str, number: i32, since: i64) -> InternalServiceExport {
-    internal_export(cluster, &service("work/app").ports(&[port("http", number)])).offered_since(seconds(since))
+    internal_export(cluster, &service("work/app").ports(&[port("http", number)])).port_set_since(seconds(since))
 }
 
 fn shown(clusters: &[&str]) -> ServiceImport {
@@ -480,10 +479,10 @@ fn of_exports_in_the_hub() -> Vec<Case> {
     let accepted = |cluster: &str, since| internal(cluster, 80, since).judged(no_conflict("work/app")).object();
     let loser = || internal("member-3", 81, 4);
     let mut back = internal("member-2", 80, 3).judged(no_conflict("work/app"));
-    let refusal = "cluster member-2 may not export from namespace work of the hub: the annotation \"exporters\" does \
+    let denial = "cluster member-2 may not export from namespace work of the hub: the annotation \"exporters\" does \
                    not list it. Add member-2 there, or remove the annotation so that every cluster may";
-    let refused = || crate::support::build::condition("Valid", "False", "ExporterNotAllowed", refusal, 1);
-    back.conditions.push(refused());
+    let denied = || crate::support::build::condition("Valid", "False", "ExporterNotAllowed", denial, 1);
+    back.conditions.push(denied());
     let by_one = || namespace("work").exported_from_by("member-1").object();
     vec![
         case(
@@ -530,7 +529,7 @@ fn of_exports_in_the_hub() -> Vec<Case> {
         (
             "one may not export",
             hub_plan([accepted("member-1", 2), accepted("member-2", 3), shown(&["member-1"]).object(), by_one()]),
-            vec![format!("InternalServiceExport ExporterNotAllowed: {refusal}")],
+            vec![format!("InternalServiceExport ExporterNotAllowed: {denial}")],
         ),
         case(
             "one may export again",
@@ -547,7 +546,7 @@ fn of_claims() -> Vec<Case> {
     let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
     let headless_export = || {
         let export = internal_export("member-1", &service("work/app").headless());
-        export.offered_since(seconds(2)).judged(no_conflict("work/app"))
+        export.port_set_since(seconds(2)).judged(no_conflict("work/app"))
     };
     let of_none = namespace("work").imported_from_by("").object();
     vec![
@@ -606,14 +605,14 @@ fn of_claims() -> Vec<Case> {
 
 /// Returns cases of two members whose exported slices conflict: both export the same source slice, or both use the same name.
 fn of_slices_in_the_hub() -> Vec<Case> {
-    let held = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
+    let holder = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
-    let name = &held.meta.name.name;
+    let name = &holder.meta.name.name;
     let squatter = slice_export("member-2", &slice("work/other-1")).called(name).marked().created(seconds(1));
     let copy = distributed_slice("member-3", &squatter);
     let import = shown(&["member-1"]).claimed_by(&["member-3"]);
     let plan = |objects: Vec<Object>, name: &Text| {
-        let all = [Object::EndpointSliceExport(held.clone()), import.clone().object()].into_iter().chain(objects);
+        let all = [Object::EndpointSliceExport(holder.clone()), import.clone().object()].into_iter().chain(objects);
         planned(&claimed_hub_view(all), &hub::Key::Slice(name.clone()))
     };
     let both = |reason: &str, message: &str| {
@@ -623,12 +622,12 @@ fn of_slices_in_the_hub() -> Vec<Case> {
         "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 already \
          exports it, as EndpointSliceExport {}. If one cluster joined the fleet under two ids, remove one of them. \
          Otherwise one of the two clusters exports a slice of the other",
-        held.meta.name
+        holder.meta.name
     );
     let of_name = format!(
         "EndpointSlice work/other-1 of cluster member-2 is not distributed: EndpointSliceExport {} of cluster \
          member-1 already uses the name. Delete the one that does not belong there",
-        held.meta.name
+        holder.meta.name
     );
     vec![
         (
@@ -666,7 +665,7 @@ fn messages_say_what_happened_why_and_what_to_do() {
 }
 
 #[test]
-fn every_reason_has_its_words() {
+fn every_reason_has_a_message() {
     let mut reported: BTreeSet<Reason> = BTreeSet::new();
     for (_, plan, _) in all() {
         reported.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
@@ -700,7 +699,7 @@ pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
 }
 
 #[test]
-fn a_condition_its_event_and_the_log_say_the_same_word() {
+fn a_condition_its_event_and_the_log_have_the_same_reason() {
     for (case, plan, _) in all() {
         for write in plan.writes.iter().filter(|write| set_by(&write.action).is_some()) {
             let set: Vec<&str> = set_by(&write.action).into_iter().flatten().map(|it| &*it.reason).collect();

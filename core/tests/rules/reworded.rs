@@ -35,7 +35,7 @@ fn withdrawn(status: &str) -> Condition {
 /// Service is still in the hub.
 fn view_of(weight: &str, conditions: &[Condition]) -> View {
     let export = service_export("work/app").marked().weighing(weight).with_conditions(conditions);
-    let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+    let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
     member_view([service("work/app").object(), export.object(), internal.object(), slice("work/app-1").object()])
 }
 
@@ -44,7 +44,7 @@ fn deletes_the_export(writes: &[Write]) -> bool {
 }
 
 #[test]
-fn a_withdrawal_for_weight_zero_is_finished_whatever_the_messages_say() {
+fn a_withdrawal_for_weight_zero_is_finished_whatever_the_messages() {
     let begun = [reworded(), no_conflict("work/app"), withdrawn("True")];
     assert!(deletes_the_export(&writes(&view_of("many", &begun), &export_key())), "an invalid weight starts nothing");
     let exported = [reworded(), no_conflict("work/app")];

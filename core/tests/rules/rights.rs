@@ -13,7 +13,7 @@ use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{
     Condition, ConsumerType, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Namespace,
-    Object, PortsOffered, ServiceImport,
+    Object, PortSetStamp, ServiceImport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
@@ -29,7 +29,7 @@ fn fresh_export(cluster: &str) -> InternalServiceExport {
 }
 
 fn accepted_export(cluster: &str) -> InternalServiceExport {
-    fresh_export(cluster).offered_since(seconds(2)).judged(no_conflict("work/app"))
+    fresh_export(cluster).port_set_since(seconds(2)).judged(no_conflict("work/app"))
 }
 
 fn import_of(clusters: &[&str]) -> ServiceImport {
@@ -44,12 +44,12 @@ fn importers(clusters: &str) -> Object {
     namespace("work").imported_from_by(clusters).object()
 }
 
-const EXPORT_REFUSED: &str = "cluster member-2 may not export from namespace work of the hub: the annotation \
+const EXPORT_DENIED: &str = "cluster member-2 may not export from namespace work of the hub: the annotation \
                               \"exporters\" does not list it. Add member-2 there, or remove the annotation so that \
                               every cluster may";
 
 fn denied() -> Condition {
-    condition("Valid", "False", "ExporterNotAllowed", EXPORT_REFUSED, 1)
+    condition("Valid", "False", "ExporterNotAllowed", EXPORT_DENIED, 1)
 }
 
 fn shows_denied(export: &InternalServiceExport) -> Write {
@@ -106,7 +106,7 @@ fn an_accepted_export_that_is_not_allowed_any_more_leaves() {
 
 #[test]
 fn an_export_that_is_not_allowed_wins_no_conflict() {
-    let older = fresh_export("member-2").offered_since(seconds(1));
+    let older = fresh_export("member-2").port_set_since(seconds(1));
     let view = hub_view([
         accepted_export("member-1").object(),
         InternalServiceExport { ports: Vec::new(), ..older }.judged(denied()).object(),
@@ -156,19 +156,19 @@ fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
 }
 
 #[test]
-fn the_slices_of_a_cluster_that_may_not_export_stand_in_nobodys_way() {
+fn the_slices_of_a_cluster_that_may_not_export_block_no_other() {
     let mut squatter = marked_slice("member-2").created(seconds(1));
-    let held = marked_slice("member-1").created(seconds(2));
-    squatter.meta.name.name = held.meta.name.name.clone();
+    let holder = marked_slice("member-1").created(seconds(2));
+    squatter.meta.name.name = holder.meta.name.name.clone();
     squatter.spec.owner = named("closed/app");
     let closed = namespace("closed").exported_from_by("").object();
     let view = claimed_hub_view([
         Object::EndpointSliceExport(squatter),
-        Object::EndpointSliceExport(held.clone()),
+        Object::EndpointSliceExport(holder.clone()),
         import_of(&["member-1"]).claimed_by(&["member-3"]).object(),
         closed,
     ]);
-    let planned = writes(&view, &slice_key(&held));
+    let planned = writes(&view, &slice_key(&holder));
     assert!(planned.iter().any(|write| matches!(write.action, Action::Create(_))), "{planned:#?}");
 }
 
@@ -291,17 +291,19 @@ fn unknown(view: &View) -> Vec<(&'static str, View)> {
 }
 
 #[test]
-fn while_it_is_not_known_who_may_export_nothing_is_granted_and_nothing_taken_away() {
+fn while_rights_to_export_are_unknown_nothing_is_granted_and_nothing_revoked() {
     let accepted = hub_view([accepted_export("member-1").object(), import_of(&["member-1"]).object()]);
     let fresh = hub_view([fresh_export("member-1").object()]);
     let import = import_of(&[]).showing(ImportStatus::default());
-    let offered = fresh_export("member-1").offered_since(seconds(2));
-    let stamped = hub_view([offered.clone().object(), import.clone().object()]);
+    let stamp_only = fresh_export("member-1").port_set_since(seconds(2));
+    let stamped = hub_view([stamp_only.clone().object(), import.clone().object()]);
     let answered = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let lost_import = hub_view([accepted_export("member-1").object(), answered.clone().object()]);
-    let made_anew = hub_view([offered.object(), import.object(), answered.object()]);
-    let anew = [("no import", lost_import), ("an import made anew", made_anew)];
-    for (case, view) in [("accepted", accepted), ("fresh", fresh), ("stamped", stamped)].into_iter().chain(anew) {
+    let recreated = hub_view([stamp_only.object(), import.object(), answered.object()]);
+    let without_answer = [("no import", lost_import), ("an import made anew", recreated)];
+    for (case, view) in
+        [("accepted", accepted), ("fresh", fresh), ("stamped", stamped)].into_iter().chain(without_answer)
+    {
         for (how, view) in unknown(&view) {
             assert_eq!(writes(&view, &app()), [], "{case}, {how}");
         }
@@ -309,7 +311,7 @@ fn while_it_is_not_known_who_may_export_nothing_is_granted_and_nothing_taken_awa
 }
 
 #[test]
-fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
+fn while_rights_to_export_are_unknown_accepted_exports_stay_accepted() {
     let changed = accepted_export("member-1");
     let leaving = accepted_export("member-2").deleting();
     let import = import_of(&["member-1", "member-2"]);
@@ -323,7 +325,7 @@ fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
 #[test]
 fn while_it_is_not_known_whether_a_new_exporter_may_export_the_import_stays_as_it_is() {
     let leaving = accepted_export("member-2").deleting();
-    let fresh = fresh_export("member-3").offered_since(seconds(2));
+    let fresh = fresh_export("member-3").port_set_since(seconds(2));
     let import = import_of(&["member-1", "member-2"]);
     let view = hub_view([accepted_export("member-1").object(), leaving.object(), fresh.object(), import.object()]);
     for (how, view) in unknown(&view) {
@@ -332,10 +334,10 @@ fn while_it_is_not_known_whether_a_new_exporter_may_export_the_import_stays_as_i
 }
 
 #[test]
-fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
-    let given = marked_slice("member-1");
-    let copy = distributed_slice("member-2", &given);
-    let changed = given.with_addresses(&["10.0.0.9"], 2);
+fn while_rights_to_export_are_unknown_distributed_slices_stay_current() {
+    let exported = marked_slice("member-1");
+    let copy = distributed_slice("member-2", &exported);
+    let changed = exported.with_addresses(&["10.0.0.9"], 2);
     let key = slice_key(&changed);
     let at = in_hub_of("member-3", &changed.meta.name.name);
     let update = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
@@ -359,7 +361,7 @@ fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
 }
 
 #[test]
-fn while_it_is_not_known_who_may_import_claims_stay_as_they_are() {
+fn while_rights_to_import_are_unknown_claims_stay_as_they_are() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
     let holder = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let (fresh, marked) = (claim_of("member-3").east_west(), claim_of("member-4").east_west().marked());
@@ -374,8 +376,8 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     let export = fresh_export("member-2");
     let mut view = hub_view([export.clone().object(), exporters("member-1")]);
     view.namespace_policy = NamespacePolicy::Off;
-    let offered = PortsOffered { since: NOW, ports: names::ports_fingerprint(&export.ports) };
-    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), offered };
+    let stamp = PortSetStamp { since: NOW, ports: names::ports_fingerprint(&export.ports) };
+    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), stamp };
     let stamped = [Write::patch(&export.meta, patch)];
     assert_eq!(writes(&view, &app()), stamped);
     for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
@@ -387,7 +389,7 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
 // === Changes of a namespace's annotations ===
 
 #[test]
-fn what_a_namespace_says_concerns_its_services_and_their_slices_only_when_it_changes() {
+fn a_namespace_requeues_its_services_and_their_slices_only_when_its_rights_change() {
     let (mine, theirs) = (marked_slice("member-1"), slice_export("member-1", &slice("other/app-1").uid("other")));
     let objects = [mine.clone(), theirs].map(Object::EndpointSliceExport);
     let mut view = hub_view(objects.into_iter().chain([
@@ -412,11 +414,11 @@ fn what_a_namespace_says_concerns_its_services_and_their_slices_only_when_it_cha
 
 fn annotate(world: &mut World, annotated: Namespace) {
     let name = annotated.meta.name.clone();
-    let said = (annotated.exporters.clone(), annotated.importers.clone());
+    let rights = (annotated.exporters.clone(), annotated.importers.clone());
     if !world.create(Who::Hub, annotated.object()) {
         world.edit(Who::Hub, Kind::Namespace, &name, |object| {
-            let Object::Namespace(held) = object else { return };
-            (held.exporters, held.importers) = said;
+            let Object::Namespace(namespace) = object else { return };
+            (namespace.exporters, namespace.importers) = rights;
         });
     }
     world.run_for(600_000_000);

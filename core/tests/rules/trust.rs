@@ -72,7 +72,7 @@ fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
 }
 
 #[test]
-fn who_is_no_member_exports_no_slices_and_stands_in_nobodys_way() {
+fn a_cluster_that_is_no_member_exports_no_slices_and_blocks_nobody() {
     let mut stranger = distributed().created(seconds(1)).uid("stranger");
     stranger.meta.name.namespace = "default".into();
     let view = view_of([stranger.clone()]);
@@ -84,12 +84,12 @@ fn who_is_no_member_exports_no_slices_and_stands_in_nobodys_way() {
 }
 
 #[test]
-fn nobody_has_offered_its_ports_since_before_its_export_was_made() {
+fn no_port_set_is_older_than_its_export() {
     let export = |cluster: &str, number| internal_export(cluster, &service("work/app").ports(&[port("http", number)]));
-    let honest = export("member-1", 80).created(seconds(5)).offered_since(seconds(6));
+    let honest = export("member-1", 80).created(seconds(5)).port_set_since(seconds(6));
     let import = service_import("work/app");
     for (made, winner) in [(7, "member-1"), (4, "member-2")] {
-        let forged = export("member-2", 81).created(seconds(made)).offered_since(seconds(1));
+        let forged = export("member-2", 81).created(seconds(made)).port_set_since(seconds(1));
         let view = hub_view([honest.clone().object(), forged.object(), import.clone().object()]);
         let planned = writes(&view, &Key::Service(named("work/app")));
         let [Write { action: Action::Patch { patch: Patch::ServiceImportStatus(status), .. }, .. }] = &planned[..]
@@ -184,7 +184,7 @@ fn the_deletion_of_an_undistributed_export_is_not_blocked() {
 
 #[test]
 fn an_undistributed_export_is_distributed_when_the_holder_is_gone() {
-    let given = |export: &HubSlice| {
+    let distribution_of = |export: &HubSlice| {
         let at = in_hub_of("member-3", &export.meta.name.name);
         let mut spec = export.spec.clone();
         spec.reference.cluster = "member-2".into();
@@ -197,9 +197,9 @@ fn an_undistributed_export_is_distributed_when_the_holder_is_gone() {
         let mut view = claimed_hub_view([holder, shared().object(), Object::EndpointSliceExport(second.clone())]);
         let key = slice_key(&second);
         observe_change(&mut view, dying.clone());
-        assert!(!writes(&view, &key).contains(&given(&second)), "while the holder goes");
+        assert!(!writes(&view, &key).contains(&distribution_of(&second)), "while the holder goes");
         assert!(observe_removal(&mut view, &dying).contains(&key));
-        assert_eq!(writes(&view, &key), [given(&second)]);
+        assert_eq!(writes(&view, &key), [distribution_of(&second)]);
     }
 }
 
@@ -222,7 +222,7 @@ fn a_reference_without_uid_is_nobodys() {
 }
 
 #[test]
-fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
+fn nobody_captures_the_name_of_another_clusters_slice() {
     // member-2 created its export first, under the name that the export of member-1 gets later.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
@@ -230,7 +230,7 @@ fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
 }
 
 #[test]
-fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
+fn nobody_captures_a_slice_of_a_service_that_it_does_not_export() {
     // member-2 imported member-1's slice, so it knows the UID of the slice. member-2 exports the slice under this UID before
     // member-1 does.
     let squatter = second_of_slice().created(seconds(1)).marked();
@@ -247,7 +247,7 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
 }
 
 #[test]
-fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
+fn nobody_captures_a_slice_with_a_service_of_its_own() {
     // member-2 is an accepted exporter of its own Service `other/app`. It exports one of member-1's slices as a slice of this
     // Service.
     let mut squatter = second_of_slice().created(seconds(1)).marked();
@@ -291,21 +291,21 @@ fn however_many_exports_claim_a_source_slice_each_is_requeued_once() {
 // === Only members that claim the Service get distributed slices ===
 
 #[test]
-fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
+fn nothing_is_distributed_to_a_recorded_importer_without_a_claim() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
-    let held = distributed();
+    let exported = distributed();
     let claims = claim("member-3", &service_import("work/app")).east_west().marked();
-    let objects = [Object::EndpointSliceExport(held.clone()), recorded.object(), claims.object()];
+    let objects = [Object::EndpointSliceExport(exported.clone()), recorded.object(), claims.object()];
     let planned = |more: Vec<Object>| {
         let view = hub_view(objects.clone().into_iter().chain(more));
-        writes(&view, &slice_key(&held)).into_iter().map(|write| write.at).collect::<Vec<_>>()
+        writes(&view, &slice_key(&exported)).into_iter().map(|write| write.at).collect::<Vec<_>>()
     };
-    let at = |importer: &str| in_hub_of(importer, &held.meta.name.name);
+    let at = |importer: &str| in_hub_of(importer, &exported.meta.name.name);
     assert_eq!(planned(Vec::new()), [at("member-3")]);
 
     // An importer without a claim keeps a slice that was already distributed to it, until the ServiceImport no longer records the
     // importer.
-    let copy = distributed_slice("member-2", &held);
+    let copy = distributed_slice("member-2", &exported);
     assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
 
     let claimed = claim("member-2", &service_import("work/app")).east_west();
@@ -319,19 +319,19 @@ fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
 }
 
 #[test]
-fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
+fn a_recorded_importer_with_an_undecodable_claim_keeps_its_slices() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let held = distributed();
-    let mut view = hub_view([Object::EndpointSliceExport(held.clone()), recorded.object()]);
-    let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &held.meta);
-    assert_eq!(writes(&view, &slice_key(&held)), std::slice::from_ref(&unmark));
+    let exported = distributed();
+    let mut view = hub_view([Object::EndpointSliceExport(exported.clone()), recorded.object()]);
+    let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &exported.meta);
+    assert_eq!(writes(&view, &slice_key(&exported)), std::slice::from_ref(&unmark));
     let claim_name = in_hub_of("member-2", "work-app");
     undecodable(&mut view, Kind::InternalServiceImport, &claim_name);
-    let planned = writes(&view, &slice_key(&held));
+    let planned = writes(&view, &slice_key(&exported));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
     let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceImport, &claim_name);
-    assert!(requeue.contains(&slice_key(&held)), "{requeue:?}");
-    assert_eq!(writes(&view, &slice_key(&held)), [unmark]);
+    assert!(requeue.contains(&slice_key(&exported)), "{requeue:?}");
+    assert_eq!(writes(&view, &slice_key(&exported)), [unmark]);
 }
 
 #[test]
@@ -355,14 +355,14 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
 // === What a member does to its own exports ===
 
 #[test]
-fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
+fn an_export_that_cannot_be_stamped_delays_nobody() {
     let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
     // member-2 removes the hub agent's finalizer and `ports-offered-since` from its export again and again, or fills the object
     // up to the size limit, so that the hub agent cannot add them.
     let bare = accepted("member-2");
-    let joins = internal_export("member-3", &service("work/app")).offered_since(seconds(9));
+    let joins = internal_export("member-3", &service("work/app")).port_set_since(seconds(9));
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
-    let objects = [accepted("member-1").offered_since(seconds(2)).object(), bare.object(), joins.object()];
+    let objects = [accepted("member-1").port_set_since(seconds(2)).object(), bare.object(), joins.object()];
     let view = hub_view(objects.into_iter().chain([import.clone().object()]));
     let shown = Patch::ServiceImportStatus(resolved(&["member-1", "member-3"]));
     let planned = writes(&view, &Key::Service(named("work/app")));
@@ -372,7 +372,7 @@ fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
 #[test]
 fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_have() {
     for (namespace, name) in [("../x", "app"), ("work", "app?dryRun=All"), ("a b", "app"), ("work", "")] {
-        let mut export = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+        let mut export = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
         export.reference.source = ObjectName::new(namespace, name);
         let plan = planned(&hub_view([export.clone().object()]), &Key::Service(export.reference.source));
         assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "{namespace:?} {name:?}");
@@ -380,7 +380,7 @@ fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_hav
 }
 
 #[test]
-fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
+fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     let fresh = slice_export("member-2", &slice("work/app-2"));
     let mut view = view_of([fresh.clone()]);
     assert_eq!(writes(&view, &slice_key(&fresh)), [], "nor marked");
@@ -389,15 +389,15 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
 
     // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its export is
     // not accepted, and withdraws the slice.
-    let given = fresh.marked();
-    let copy = Object::EndpointSliceImport(distributed_slice("member-3", &given));
-    let mut view = view_of([given.clone().with_addresses(&["10.0.0.9"], 2)]);
+    let exported = fresh.marked();
+    let copy = Object::EndpointSliceImport(distributed_slice("member-3", &exported));
+    let mut view = view_of([exported.clone().with_addresses(&["10.0.0.9"], 2)]);
     observe_change(&mut view, copy);
-    let planned = writes(&view, &slice_key(&given));
+    let planned = writes(&view, &slice_key(&exported));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
     // A slice of member-2 is being deleted. It waits for its replacement only if member-2 is an accepted exporter.
-    let (going, copy) = (given.clone().deleting(), distributed_slice("member-3", &given));
+    let (going, copy) = (exported.clone().deleting(), distributed_slice("member-3", &exported));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
     let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
     for (import, expected) in [(claimed(), vec![withdrawal]), (shared(), vec![])] {
@@ -408,18 +408,18 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
 }
 
 #[test]
-fn one_importer_among_many_does_not_say_that_it_is_the_one() {
+fn one_importer_of_several_does_not_become_exclusive() {
     let both = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
     let import = both.claimed_alone_by("member-3");
     let claim_of = |cluster: &str, at: i64| {
         claim(cluster, &service_import("work/app")).created(seconds(at)).marked().with_status(resolved(&["member-1"]))
     };
     let (shared, holder) = (claim_of("member-2", 1).east_west(), claim_of("member-3", 5));
-    let offer =
-        internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let internal =
+        internal_export("member-1", &service("work/app")).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let planned = |import: &ServiceImport, claims: &[&InternalServiceImport]| {
         let claims = claims.iter().map(|claim| (*claim).clone().object());
-        let view = hub_view([offer.clone().object(), import.clone().object()].into_iter().chain(claims));
+        let view = hub_view([internal.clone().object(), import.clone().object()].into_iter().chain(claims));
         writes(&view, &Key::Service(named("work/app")))
     };
     assert_eq!(planned(&import, &[&shared, &holder]), []);
@@ -465,10 +465,10 @@ fn claims_of(cluster: &str) -> BTreeMap<Text, ClusterId> {
 #[test]
 fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() {
     let origins = |view: &member::View| ["member-2", "member-3"].map(|cluster| view.is_origin(&cluster.into()));
-    let given = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
-    let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let mut view = member_view([Object::EndpointSliceImport(distributed.clone())]);
     assert_eq!(origins(&view), [true, false]);
-    let mut of_other = given.version(2);
+    let mut of_other = distributed.version(2);
     of_other.spec.reference.cluster = "member-3".into();
     observe_change(&mut view, Object::EndpointSliceImport(of_other.clone()));
     assert_eq!(origins(&view), [false, true]);

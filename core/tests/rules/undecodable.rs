@@ -59,7 +59,7 @@ fn a_copy_stays_while_its_export_cannot_be_decoded() {
 }
 
 #[test]
-fn an_export_that_cannot_be_decoded_holds_up_its_own_copies_only() {
+fn an_undecodable_export_delays_only_its_own_distributed_slices() {
     let (export, copy) = exported();
     let changed = HubSlice { spec: export.clone().with_addresses(&["10.0.0.9"], 2).spec, ..export.clone() };
     let update = [Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()))];
@@ -111,7 +111,7 @@ fn a_copy_that_cannot_be_decoded_is_not_made_twice_and_the_others_are_made() {
 
 fn export_in_hub(cluster: &str, number: i32) -> InternalServiceExport {
     let export = internal_export(cluster, &service("work/app").ports(&[port("http", number)]));
-    export.offered_since(seconds(2)).judged(no_conflict("work/app"))
+    export.port_set_since(seconds(2)).judged(no_conflict("work/app"))
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_decoded() {
 }
 
 #[test]
-fn an_export_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
+fn an_undecodable_export_delays_no_other_of_its_namespace() {
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
     let (stays, dying) = (export_in_hub("member-1", 80), export_in_hub("member-2", 80).deleting());
     let mut view = hub_view([import.clone().object(), stays.object(), dying.object()]);
@@ -203,7 +203,7 @@ fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_decoded
 }
 
 #[test]
-fn a_claim_that_cannot_be_decoded_holds_up_no_other_of_its_namespace() {
+fn an_undecodable_claim_delays_no_other_of_its_namespace() {
     let dying = claim_of("member-2").marked().with_status(resolved(&["member-1"])).deleting();
     let import = claimed_import(&["member-2"]);
     let mut view = hub_view([import.clone().object(), export_in_hub("member-1", 80).object(), dying.object()]);
@@ -230,7 +230,7 @@ fn an_import_of_the_hub_that_cannot_be_decoded_is_not_made_twice_and_nobody_lose
     assert_eq!(planned(&view, &hub_service("work/app")), Plan::default());
     assert_eq!(planned(&view, &hub_slice(&old)), Plan::default(), "what takes its place cannot be given");
 
-    let web = internal_export("member-1", &service("work/web")).offered_since(seconds(2));
+    let web = internal_export("member-1", &service("work/web")).port_set_since(seconds(2));
     observe_change(&mut view, web.object());
     let create = Write::create(named("work/web"), Desired::ServiceImport { controller: None, finalizer: false });
     assert_eq!(writes(&view, &hub_service("work/web")), [create], "others go on");
@@ -252,11 +252,11 @@ fn mcs_key(path: &str) -> member::Key {
     member::Key::MultiClusterService(named(path))
 }
 
-fn slice_key(given: &HubSlice) -> member::Key {
-    member::Key::SliceImport(given.meta.name.name.clone())
+fn slice_key(distributed: &HubSlice) -> member::Key {
+    member::Key::SliceImport(distributed.meta.name.name.clone())
 }
 
-fn given(source: &str) -> HubSlice {
+fn distributed(source: &str) -> HubSlice {
     distributed_slice("member-1", &slice_export("member-2", &slice(source))).marked()
 }
 
@@ -282,22 +282,23 @@ fn imported() -> Imported {
 const LONG_AFTER: i64 = 100 * ORPHAN_GRACE_MICROS;
 
 #[test]
-fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_decoded() {
+fn an_imported_slice_stays_beyond_every_grace_while_its_distributed_slice_is_undecodable() {
     let Imported { mcs, import, claim, service } = imported();
-    let (given, other) = (given("work/app-1"), given("work/app-2"));
-    let [held, forgotten] = [&given, &other].map(|given| imported_slice(&given.meta.name.name, "work-app"));
-    let mut view = member_view([mcs, import, claim, service, held.clone().object(), forgotten.clone().object()]);
-    undecodable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    let (distributed, other) = (distributed("work/app-1"), distributed("work/app-2"));
+    let [imported, forgotten] =
+        [&distributed, &other].map(|distributed| imported_slice(&distributed.meta.name.name, "work-app"));
+    let mut view = member_view([mcs, import, claim, service, imported.clone().object(), forgotten.clone().object()]);
+    undecodable(&mut view, Kind::EndpointSliceImport, &distributed.meta.name);
     let late = seconds(20).plus_micros(LONG_AFTER);
-    assert_eq!(view.plan(&slice_key(&given), late), Plan::default());
+    assert_eq!(view.plan(&slice_key(&distributed), late), Plan::default());
     let delete = |slice| vec![Write::delete(Kind::EndpointSlice, slice)];
     assert_eq!(view.plan(&slice_key(&other), late).writes, delete(&forgotten.meta), "others go");
 
-    let requeue = observe_undecodable_removal(&mut view, Kind::EndpointSliceImport, &given.meta.name);
-    assert!(requeue.contains(&slice_key(&given)), "{requeue:?}");
+    let requeue = observe_undecodable_removal(&mut view, Kind::EndpointSliceImport, &distributed.meta.name);
+    assert!(requeue.contains(&slice_key(&distributed)), "{requeue:?}");
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
-    assert_eq!(planned(&view, &slice_key(&given)).again, Some(until), "from when it was gone");
-    assert_eq!(view.plan(&slice_key(&given), until).writes, delete(&held.meta));
+    assert_eq!(planned(&view, &slice_key(&distributed)).again, Some(until), "from when it was gone");
+    assert_eq!(view.plan(&slice_key(&distributed), until).writes, delete(&imported.meta));
 }
 
 #[test]
@@ -336,7 +337,7 @@ fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_decode
 #[test]
 fn a_derived_service_that_cannot_be_decoded_is_not_made_twice_and_keeps_its_slices() {
     let Imported { mcs, import, claim, service } = imported();
-    let lost = given("work/app-1");
+    let lost = distributed("work/app-1");
     let orphan = imported_slice(&lost.meta.name.name, "work-app");
     let mut view = member_view([mcs, import, claim, orphan.object()]);
     let late = seconds(20).plus_micros(LONG_AFTER);
@@ -353,16 +354,18 @@ fn a_derived_service_that_cannot_be_decoded_is_not_made_twice_and_keeps_its_slic
 #[test]
 fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_follow_their_source() {
     let Imported { import, claim, service, .. } = imported();
-    let changed = HubSlice { spec: given("work/app-1").with_addresses(&["10.0.0.9"], 2).spec, ..given("work/app-1") };
-    let (new, lost) = (given("work/app-2"), given("work/app-3"));
-    let [held, orphan] = [&changed, &lost].map(|given| imported_slice(&given.meta.name.name, "work-app"));
+    let changed =
+        HubSlice { spec: distributed("work/app-1").with_addresses(&["10.0.0.9"], 2).spec, ..distributed("work/app-1") };
+    let (new, lost) = (distributed("work/app-2"), distributed("work/app-3"));
+    let [imported, orphan] =
+        [&changed, &lost].map(|distributed| imported_slice(&distributed.meta.name.name, "work-app"));
     let mut view = member_view([
         import,
         claim,
         service,
         Object::EndpointSliceImport(changed.clone()),
         Object::EndpointSliceImport(new.clone()),
-        held.object(),
+        imported.object(),
         orphan.clone().object(),
     ]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
@@ -381,20 +384,20 @@ fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_foll
 #[test]
 fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_service_cannot_be_decoded() {
     let Imported { import, service, .. } = imported();
-    let (old, new) = (given("work/app-1").deleting(), given("work/app-2"));
-    let held = imported_slice(&old.meta.name.name, "work-app");
+    let (old, new) = (distributed("work/app-1").deleting(), distributed("work/app-2"));
+    let imported = imported_slice(&old.meta.name.name, "work-app");
     let mut view = member_view([
         import,
         service,
         Object::EndpointSliceImport(old.clone()),
         Object::EndpointSliceImport(new.clone()),
-        held.clone().object(),
+        imported.clone().object(),
     ]);
-    assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(writes(&view, &slice_key(&old)), []);
     observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
-    assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
 #[test]
@@ -427,7 +430,7 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_dec
 }
 
 /// Asserts that a plan has no writes, and that its blocking reason names the object that a user must repair or delete.
-fn assert_held_by(plan: &Plan, name: &str) {
+fn assert_blocked_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
     let why = blocking_reasons(plan).first().map_or("", |(_, message)| message);
     assert!(why.contains(name) && why.contains("Repair or delete"), "{why:?}");
@@ -450,7 +453,7 @@ fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
     for (object, key, kind, made) in table {
         let mut view = member_view([object]);
         undecodable(&mut view, kind, &made);
-        assert_held_by(&planned(&view, &key), &made.to_string());
+        assert_blocked_by(&planned(&view, &key), &made.to_string());
         let requeue = observe_undecodable_removal(&mut view, kind, &made);
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
         assert_eq!(writes(&view, &key).len(), 1, "{key:?} is let go");
@@ -460,7 +463,7 @@ fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
 // === Undecodable objects, seen by an exporting member agent ===
 
 #[test]
-fn an_own_export_that_cannot_be_decoded_is_not_given_a_second_name() {
+fn an_own_export_that_cannot_be_decoded_gets_no_second_name() {
     let objects = || [service("work/app").object(), accepted_export("work/app").object()];
     let key = member::Key::Export(named("work/app"));
     let name = |view: &member::View| {
@@ -481,7 +484,7 @@ fn an_own_export_that_cannot_be_decoded_is_not_given_a_second_name() {
 }
 
 #[test]
-fn an_own_export_of_a_slice_that_cannot_be_decoded_is_not_given_a_second_name() {
+fn an_own_export_of_a_slice_that_cannot_be_decoded_gets_no_second_name() {
     let (one, other) = (slice("work/app-1"), slice("work/app-2"));
     let of_one = slice_export("member-1", &one).meta.name;
     let objects = [service("work/app").object(), accepted_export("work/app").object(), one.object(), other.object()];
@@ -512,7 +515,7 @@ fn an_export_that_went_without_naming_its_source_is_recreated_under_its_name() {
 #[test]
 fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decoded() {
     let (app, source) = (service("work/app"), slice("work/app-1"));
-    let internal = internal_export("member-1", &app).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let internal = internal_export("member-1", &app).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let exported = Object::EndpointSliceExport(slice_export("member-1", &source));
     let (export_key, slice_key) =
         (member::Key::Export(named("work/app")), member::Key::SliceExport(named("work/app-1")));
@@ -544,15 +547,15 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decod
 }
 
 #[test]
-fn an_imported_slice_whose_import_cannot_be_decoded_is_not_exported_whatever_its_label_says() {
-    let given = given("work/app-1");
-    let mut relabelled = imported_slice(&given.meta.name.name, "app");
+fn an_imported_slice_of_an_undecodable_import_is_not_exported_whatever_its_label() {
+    let distributed = distributed("work/app-1");
+    let mut relabelled = imported_slice(&distributed.meta.name.name, "app");
     relabelled.imported = false;
     let app = format!("{SYSTEM}/app");
     let objects = [service(&app).object(), accepted_export(&app).object(), relabelled.clone().object()];
     let mut view = member_view(objects);
     let key = member::Key::SliceExport(relabelled.meta.name);
     assert_eq!(writes(&view, &key).len(), 1);
-    undecodable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceImport, &distributed.meta.name);
     assert_eq!(planned(&view, &key), Plan::default());
 }

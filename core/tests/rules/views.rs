@@ -215,30 +215,30 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
 
 /// True if a write deletes an object, or removes our finalizer, endpoints, importers or exporters from it.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
-    let held =
+    let stored =
         view.objects().into_iter().find(|object| object.kind() == write.kind() && object.meta().name == write.at);
-    match (&write.action, held) {
+    match (&write.action, stored) {
         (Action::Delete { .. }, _) => true,
-        (Action::Patch { patch: Patch::Finalizers { finalizers: after, .. }, .. }, Some(held)) => {
-            held.meta().finalizers.ours && !after.ours
+        (Action::Patch { patch: Patch::Finalizers { finalizers: after, .. }, .. }, Some(stored)) => {
+            stored.meta().finalizers.ours && !after.ours
         }
         (
             Action::Patch { patch: Patch::EndpointSliceExport(after) | Patch::EndpointSliceImport(after), .. },
-            Some(Object::EndpointSliceExport(held) | Object::EndpointSliceImport(held)),
-        ) => fewer(&held.spec, after),
-        (Action::Patch { patch: Patch::ImportedSlice(after), .. }, Some(Object::EndpointSlice(held))) => {
-            held.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
+            Some(Object::EndpointSliceExport(stored) | Object::EndpointSliceImport(stored)),
+        ) => fewer(&stored.spec, after),
+        (Action::Patch { patch: Patch::ImportedSlice(after), .. }, Some(Object::EndpointSlice(stored))) => {
+            stored.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
         }
-        (Action::Patch { patch: Patch::Claims { importers, .. }, .. }, Some(Object::ServiceImport(held))) => {
-            held.claims.importers.keys().any(|importer| !importers.contains_key(importer))
+        (Action::Patch { patch: Patch::Claims { importers, .. }, .. }, Some(Object::ServiceImport(stored))) => {
+            stored.claims.importers.keys().any(|importer| !importers.contains_key(importer))
         }
-        (Action::Patch { patch: Patch::ServiceImportStatus(after), .. }, Some(Object::ServiceImport(held))) => {
-            held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster))
+        (Action::Patch { patch: Patch::ServiceImportStatus(after), .. }, Some(Object::ServiceImport(stored))) => {
+            stored.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster))
         }
         (
             Action::Patch { patch: Patch::InternalServiceImportStatus(after), .. },
-            Some(Object::InternalServiceImport(held)),
-        ) => held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster)),
+            Some(Object::InternalServiceImport(stored)),
+        ) => stored.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster)),
         _ => false,
     }
 }
@@ -284,7 +284,7 @@ fn assert_all_patient(world: &World, settled: bool, random: &mut Rng) {
 }
 
 #[test]
-fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
+fn nothing_is_removed_while_a_required_watch_is_incomplete() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         let mut random = Rng::with_seed(seed);

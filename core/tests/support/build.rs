@@ -6,7 +6,7 @@ use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
     HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport,
     LoadBalancerIngress, LoadBalancerStatus, MemberAgent, Meta, MultiClusterService, Namespace, Object, Owner,
-    PortsOffered, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
+    PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
     SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
@@ -70,7 +70,7 @@ pub(crate) trait Build: Stored {
         self
     }
     /// Adds a finalizer of another controller.
-    fn held_by(mut self, finalizer: &str) -> Self {
+    fn with_finalizer(mut self, finalizer: &str) -> Self {
         self.meta_mut().finalizers.others.push(finalizer.into());
         self
     }
@@ -402,24 +402,24 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
         headless: service.headless,
         session_affinity: service.session_affinity,
         conditions: Vec::new(),
-        offered: None,
+        stamp: None,
     }
 }
 
 pub(crate) trait BuildInternalExport {
     /// Adds the hub agent's finalizer, and the annotation `ports-offered-since` with this start time of the port set.
-    fn offered_since(self, at: Timestamp) -> Self;
-    fn judged(self, verdict: Condition) -> Self;
+    fn port_set_since(self, at: Timestamp) -> Self;
+    fn judged(self, outcome: Condition) -> Self;
 }
 
 impl BuildInternalExport for InternalServiceExport {
-    fn offered_since(mut self, at: Timestamp) -> Self {
-        self.offered =
-            Some(PortsOffered { since: at, ports: names::export_fingerprint(&self.ports, self.import_type()) });
+    fn port_set_since(mut self, at: Timestamp) -> Self {
+        self.stamp =
+            Some(PortSetStamp { since: at, ports: names::export_fingerprint(&self.ports, self.import_type()) });
         self.marked()
     }
-    fn judged(mut self, verdict: Condition) -> Self {
-        self.conditions = vec![verdict];
+    fn judged(mut self, outcome: Condition) -> Self {
+        self.conditions = vec![outcome];
         self
     }
 }

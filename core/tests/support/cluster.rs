@@ -111,7 +111,7 @@ impl Cluster {
 
     /// Executes a planned write.
     pub(crate) fn execute(&mut self, write: &Write, now: Timestamp) -> Answer {
-        let held = self.get(write.kind(), &write.at);
+        let stored = self.get(write.kind(), &write.at);
         match &write.action {
             Action::Create(_) if self.missing_namespaces.contains(&*write.at.namespace) => Answer::NoNamespace,
             Action::Create(desired) => {
@@ -119,17 +119,17 @@ impl Cluster {
                 if self.create(object, now) { Answer::Done } else { Answer::AlreadyExists }
             }
             Action::Patch { resource_version, patch } => {
-                let Some(held) = held else { return Answer::NotFound };
-                if held.meta().resource_version != *resource_version {
+                let Some(stored) = stored else { return Answer::NotFound };
+                if stored.meta().resource_version != *resource_version {
                     return Answer::Conflict;
                 }
                 let changed = self.edit(write.kind(), &write.at, |object| merge(object, patch.clone()));
                 assert!(changed, "a write that changes nothing: {write:?}");
                 Answer::Done
             }
-            Action::Delete { uid, kind: _ } => match held.map(|held| held.meta()) {
+            Action::Delete { uid, kind: _ } => match stored.map(|stored| stored.meta()) {
                 None => Answer::NotFound,
-                Some(held) if held.uid != *uid => Answer::Conflict,
+                Some(stored) if stored.uid != *uid => Answer::Conflict,
                 Some(_) => {
                     self.delete(write.kind(), &write.at); // no effect if somebody has just deleted the object
                     Answer::Done

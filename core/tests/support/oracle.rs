@@ -40,8 +40,8 @@ fn assert_nothing_is_stuck(world: &World) {
     for who in world.everyone() {
         for object in world.cluster(who).all() {
             let meta = object.meta();
-            let held = !meta.finalizers.others.is_empty();
-            assert!(!meta.deleting || held, "{who:?}: {:?} {} is stuck deleting", object.kind(), meta.name);
+            let condition = !meta.finalizers.others.is_empty();
+            assert!(!meta.deleting || condition, "{who:?}: {:?} {} is stuck deleting", object.kind(), meta.name);
         }
     }
 }
@@ -53,7 +53,10 @@ fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, PortNumber, Option<T
 }
 
 fn status_of(conditions: &[Condition], condition_type: &str) -> Option<&'static str> {
-    conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.as_str())
+    conditions
+        .iter()
+        .find(|condition| &*condition.condition_type == condition_type)
+        .map(|condition| condition.status.as_str())
 }
 
 /// Returns the exports that users request for a Service and that are eligible: for each cluster id, the ServiceExport and the
@@ -107,7 +110,7 @@ fn assert_exports_are_judged_alike(world: &World) {
         }
         let wanted = wanted_exports(world, &service);
         let import = all!(world.hub, ServiceImport).find(|import| import.meta.name == service);
-        let offered: BTreeMap<ClusterId, _> = all!(world.hub, InternalServiceExport)
+        let exported: BTreeMap<ClusterId, _> = all!(world.hub, InternalServiceExport)
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
@@ -116,25 +119,25 @@ fn assert_exports_are_judged_alike(world: &World) {
         let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && has_valid_weight(export)).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
-            assert!(offered.is_empty(), "{service} is offered and has no import");
+            assert!(exported.is_empty(), "{service} is offered and has no import");
             continue;
         };
         assert!(!import.status.clusters.is_empty(), "{service} has an import and no exporter");
-        for (cluster, export) in &offered {
+        for (cluster, export) in &exported {
             let accepted = import.status.clusters.contains(cluster);
             let same = port_set(&export.ports) == port_set(&import.status.ports);
             assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
-            let verdict = status_of(&export.conditions, "Conflict");
-            assert_eq!(verdict, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
+            let status = status_of(&export.conditions, "Conflict");
+            assert_eq!(status, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
             let Some((mcs, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
             assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
-            assert_eq!(status_of(&mcs.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
+            assert_eq!(status_of(&mcs.conditions, "Conflict"), status, "{service} of {cluster}: shows the outcome");
             let valid = if has_valid_weight(mcs) { "True" } else { "False" };
             assert_eq!(status_of(&mcs.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
-            let offers = offered.contains_key(&*cluster);
-            assert!(offers || !has_valid_weight(export), "{service} of {cluster} is wanted and not offered");
+            let is_exported = exported.contains_key(&*cluster);
+            assert!(is_exported || !has_valid_weight(export), "{service} of {cluster} is wanted and not offered");
         }
     }
 }
@@ -266,13 +269,17 @@ fn assert_claims_are_fair(world: &World) {
         let mut holders = 0;
         for (namespace, mcs) in asking(ConsumerType::LoadBalancer) {
             let waits_beside = shares(namespace);
-            let reason = mcs.conditions.iter().find(|held| &*held.condition_type == "Valid").map(|held| &*held.reason);
+            let reason = mcs
+                .conditions
+                .iter()
+                .find(|condition| &*condition.condition_type == "Valid")
+                .map(|condition| &*condition.reason);
             assert_eq!(waits_beside, reason == Some("LoadBalancerNotGranted"), "{namespace}: {reason:?}");
             assert!(!waits_beside || claims.contains_key(&**namespace), "{namespace} imports as before");
             holders += usize::from(!waits_beside && claims.contains_key(&**namespace));
         }
-        let asked = asking(ConsumerType::LoadBalancer).count();
-        assert_eq!(holders, asked.min(1), "one LoadBalancer of {}: {claims:?}", import.meta.name);
+        let requested = asking(ConsumerType::LoadBalancer).count();
+        assert_eq!(holders, requested.min(1), "one LoadBalancer of {}: {claims:?}", import.meta.name);
         assert!(
             claims.keys().all(|namespace| mcs_of_import.contains_key(&**namespace)),
             "{claims:?} of {:?}",
@@ -346,8 +353,8 @@ fn assert_nothing_is_left_over(world: &World) {
     }
     for (index, member) in world.members.iter().enumerate() {
         for slice in all!(member.cluster, EndpointSlice).filter(|slice| slice.imported) {
-            let given = ObjectName::new(settings(index).hub_namespace, slice.meta.name.name.clone());
-            assert!(imports.contains_key(&given), "{}: left over: {}", cluster_id(index), slice.meta.name);
+            let distributed = ObjectName::new(settings(index).hub_namespace, slice.meta.name.name.clone());
+            assert!(imports.contains_key(&distributed), "{}: left over: {}", cluster_id(index), slice.meta.name);
         }
         for import in all!(member.cluster, ServiceImport) {
             assert!(importer(world, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
@@ -427,9 +434,9 @@ fn anonymous(mut object: Object) -> Object {
         Object::InternalServiceExport(export) => {
             calm(&mut export.conditions);
             forget(&mut export.reference);
-            export.offered = export.offered.take().map(|mut offered| {
-                offered.since = Timestamp::default();
-                offered
+            export.stamp = export.stamp.take().map(|mut stamp| {
+                stamp.since = Timestamp::default();
+                stamp
             });
         }
         Object::InternalServiceImport(claim) => {

@@ -105,18 +105,18 @@ fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
     let mut object = view.objects_with_conditions().into_iter().find(find)?;
     let list = match (patch, &object) {
         (Patch::ServiceExportConditions(list) | Patch::InternalServiceExportConditions(list), _) => list,
-        (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(held))
-            if held.load_balancer == *load_balancer =>
+        (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(mcs))
+            if mcs.load_balancer == *load_balancer =>
         {
             conditions
         }
         _ => return None,
     };
-    let held = conditions_of(&mut object)?;
-    if cleared(held) != cleared(list) {
+    let present = conditions_of(&mut object)?;
+    if cleared(present) != cleared(list) {
         return None;
     }
-    list.clone_into(held);
+    list.clone_into(present);
     Some(object)
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             headless: content.headless,
             session_affinity: content.session_affinity,
             conditions: Vec::new(),
-            offered: None,
+            stamp: None,
         }),
         Desired::EndpointSliceExport(spec) => {
             Object::EndpointSliceExport(HubSlice { meta, spec, observed_generation: None, misnamed: false })
@@ -162,9 +162,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             agent.hub = announcement;
             agent.counts = counts;
         }
-        (Object::InternalServiceExport(export), Patch::InternalServiceExportStamp { finalizers, offered }) => {
+        (Object::InternalServiceExport(export), Patch::InternalServiceExportStamp { finalizers, stamp }) => {
             export.meta.finalizers = finalizers;
-            export.offered = Some(offered);
+            export.stamp = Some(stamp);
         }
         (Object::InternalServiceExport(export), Patch::InternalServiceExportConditions(list)) => {
             export.conditions = list;
@@ -248,7 +248,7 @@ pub(crate) fn specification(object: &Object) -> Object {
             mcs.derived_label = None;
             mcs.internal_load_balancer = false; // stored in an annotation
         }
-        Object::InternalServiceExport(export) => export.offered = None,
+        Object::InternalServiceExport(export) => export.stamp = None,
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
         Object::Service(_) | Object::Namespace(_) | Object::MemberAgent(_) => {}

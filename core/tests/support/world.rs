@@ -231,11 +231,11 @@ impl World {
             Who::Hub => self.hub.all().cloned().collect(),
             Who::Member(index) => {
                 let namespace = settings(index).hub_namespace;
-                let given = self
+                let distributed = self
                     .hub
                     .all()
                     .filter(|object| in_hub(object.kind()) && *object.meta().name.namespace == *namespace);
-                self.members[index].cluster.all().chain(given).cloned().collect()
+                self.members[index].cluster.all().chain(distributed).cloned().collect()
             }
         }
     }

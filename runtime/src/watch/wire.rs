@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_an_end_is_given_up() {
+    async fn a_line_without_an_end_fails() {
         let megabyte: &'static str = String::leak("x".repeat(1 << 20));
         let (read, error) = all_lines(body(vec![Ok(megabyte); 10]).await).await;
         assert!(read.is_empty());
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_gives_its_version_its_items_and_the_next_page() {
+    fn a_page_contains_its_version_its_items_and_the_next_page() {
         let json = r#"{"metadata":{"resourceVersion":"12","continue":"a/b="},"items":[{"n":1},{"n":2}]}"#;
         let page = Page::parse(json.as_bytes()).unwrap();
         assert_eq!((page.resource_version, page.next.as_deref()), (12, Some("a/b=")));

@@ -139,16 +139,16 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
 /// of these exports do not change, so the Events are emitted with the write of the ServiceImport.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
-    let offered = names::export_fingerprint(&resolution.ports, resolution.import_type);
-    let same_offer = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == offered;
+    let resolved = names::export_fingerprint(&resolution.ports, resolution.import_type);
+    let same_ports = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == resolved;
     let Some(before) = status.clusters.first() else { return Vec::new() };
-    // fault R9.1: same_offer ~> true || same_offer
-    if same_offer && resolution.accepted.first() == Some(before) {
+    // fault R9.1: same_ports ~> true || same_ports
+    if same_ports && resolution.accepted.first() == Some(before) {
         return Vec::new();
     }
     let stays = |export: &InternalServiceExport| {
         let present = conditions::find(&export.conditions, CONFLICT);
-        fingerprint(export) != offered
+        fingerprint(export) != resolved
             && current_stamp(export).is_some()
             && present.is_some_and(|present| present.observed_generation >= export.meta.generation)
             // fault S25.1: conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> present.is_some_and(|present| *present.message == *ConditionValue::conflict(service).message)

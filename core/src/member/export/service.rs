@@ -112,7 +112,7 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
         let name = &export.meta.name;
         let service = view.services.get(name).map(|service| &service.meta.uid);
         if let Some(undecodable) = view.undecodable_in_hub(Kind::InternalServiceExport, name, service) {
-            return Plan::held_by_undecodable(Kind::ServiceExport, name, Kind::InternalServiceExport, &undecodable);
+            return Plan::blocked_by_undecodable(Kind::ServiceExport, name, Kind::InternalServiceExport, &undecodable);
         }
         // fault S12.2: plan.push(Write::remove_finalizer(Kind::ServiceExport, &export.meta)); ~>
         plan.push(Write::remove_finalizer(Kind::ServiceExport, &export.meta));
@@ -189,7 +189,7 @@ fn update_export(
     valid: DesiredCondition,
     now: Timestamp,
 ) -> Plan {
-    let taken = names_held(view, service);
+    let taken = names_in_use(view, service);
     let rejection = view.rejection(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
     if view.watches.complete(&[Kind::InternalServiceExport])
@@ -249,7 +249,7 @@ fn unless_blocked(
     export: &ServiceExport,
     service: &Service,
     valid: DesiredCondition,
-    names_held: Option<&str>,
+    names_in_use: Option<&str>,
 ) -> DesiredCondition {
     if valid.value().status != ConditionStatus::True {
         return valid;
@@ -261,7 +261,7 @@ fn unless_blocked(
             OUTCOME_COMPONENT,
         );
     }
-    names_held.map_or(valid, |message| valid_condition(ConditionValue::name_held_by_another(message.to_owned())))
+    names_in_use.map_or(valid, |message| valid_condition(ConditionValue::name_held_by_another(message.to_owned())))
 }
 
 fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
@@ -395,7 +395,7 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
 /// Returns the message for a Service that cannot be exported, because other exports use all possible names of its
 /// InternalServiceExport. The condition `Valid` shows the message. The agent retries exports with this condition when a name
 /// becomes free.
-fn names_held(view: &View, service: &Service) -> Option<String> {
+fn names_in_use(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])
         && exports_in_hub(view, name).next().is_none()

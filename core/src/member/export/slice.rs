@@ -134,7 +134,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
                 // fault A10.3: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
                 Plan::one(Write::create(at, desired))
             }
-            None => Plan::default().blocked_by(name_held(view, source.slice, export)),
+            None => Plan::default().blocked_by(name_in_use(view, source.slice, export)),
         };
     };
     let owner = &export.meta.name;
@@ -203,7 +203,7 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
 /// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
 /// names. `None` if the agent only has to wait: one of the names belongs to an old export of the same slice, which is being
 /// deleted.
-fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
+fn name_in_use(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
         view.slice_exports.get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
     };

@@ -2,7 +2,7 @@
 //! not trusted. Their slices must not direct traffic to services of the node itself, and must not break kube-proxy or its
 //! replacements.
 
-use crate::limits::NAMES_TOLD_MAX;
+use crate::limits::REPORTED_NAMES_MAX;
 use crate::member::View;
 use crate::model::{
     Address, AddressType, Endpoint, EndpointPort, HubSlice, PortNumber, ServicePort, SessionAffinity, SliceContent,
@@ -221,9 +221,9 @@ impl NotImported {
             format!("port {:?}{number}/{} (not a port)", port.name, port.protocol)
         });
         let all: Vec<String> = addresses.chain(ports).collect();
-        let mut list = all[..all.len().min(NAMES_TOLD_MAX)].join(", ");
-        if all.len() > NAMES_TOLD_MAX {
-            let _ = write!(list, " and {} more", all.len() - NAMES_TOLD_MAX);
+        let mut list = all[..all.len().min(REPORTED_NAMES_MAX)].join(", ");
+        if all.len() > REPORTED_NAMES_MAX {
+            let _ = write!(list, " and {} more", all.len() - REPORTED_NAMES_MAX);
         }
         let reference = &distributed.spec.reference;
         let undeclared = self.addresses.iter().any(|(_, forbidden)| *forbidden == Forbidden::OutOfRange);

@@ -58,7 +58,7 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
 fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
-        Some(claim) => Plan::held_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
+        Some(claim) => Plan::blocked_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
         None => Plan::one(Write::remove_finalizer(Kind::ServiceImport, &import.meta)),
     }
 }
@@ -198,7 +198,7 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
 /// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
 /// claim (B3 in docs/behaviour.md). The condition `Valid` of the MultiClusterService shows the message. The agent retries
 /// imports with this condition when a name becomes free.
-pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
+pub(super) fn name_in_use(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }

@@ -53,7 +53,7 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
         && let Some((kind, undecodable)) = undecodable_of(view, mcs)
     {
         // The finalizer stays: if the MultiClusterService were gone, no agent would remove its undecodable object later.
-        return Plan::held_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
+        return Plan::blocked_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
     // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
@@ -148,7 +148,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             // Another MultiClusterService controls the ServiceImport, so the ServiceImport stays unchanged (B10 in
             // docs/behaviour.md).
             Some(owner) => {
-                let blocking_reason = held_by_another(view, mcs, &owner.name);
+                let blocking_reason = imported_by_another(view, mcs, &owner.name);
                 plan.join(retire(view, mcs));
                 let unknown = unknown(blocking_reason.message.clone());
                 plan.join(set_status_beside(view, &plan, mcs, &unknown, LoadBalancerStatus::default(), now));
@@ -185,12 +185,12 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
 /// Plans an import without exporters. After the last exporter is gone, the derived Service stays for a grace period. So the
 /// load balancer keeps its address if an exporter comes back.
 fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
-    let name_held = claim::name_held(view, import);
-    let value = match &name_held {
+    let name_in_use = claim::name_in_use(view, import);
+    let value = match &name_in_use {
         Some(message) => valid_condition(ConditionValue::name_held_by_another(message.clone())),
         None => unknown(waiting_message(view, mcs, import)),
     };
-    let blocking_reason = name_held.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
+    let blocking_reason = name_in_use.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().blocked_by(blocking_reason);
     // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
     // fault M18.3: any_derived_service ~> derived_service
@@ -286,7 +286,7 @@ fn waiting_message(view: &View, mcs: &MultiClusterService, import: &ObjectName) 
     )
 }
 
-fn held_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
+fn imported_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
     let message = format!(
         "MultiClusterService {} of cluster {} waits: {holder} of the same namespace already imports service {}. \
          Delete one of the two, or let them import different services",
@@ -321,7 +321,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
         .or_else(|| named().filter(|name| usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
-        return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_held(view, mcs)), now);
+        return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_in_use(view, mcs)), now);
     };
     // fault M3.1: mcs ~> false && mcs
     if mcs.derived_label.as_ref() != Some(&name.name) {
@@ -384,14 +384,14 @@ fn imported(
     name: &ObjectName,
 ) -> Option<DesiredCondition> {
     let shown = conditions::find(&mcs.conditions, VALID);
-    let taken = match slice::names_held(view, &import.meta.name) {
+    let taken = match slice::names_in_use(view, &import.meta.name) {
         // fault P5.3: NameHeldByAnother)) = ~> NameHeldByAnother) && false) =
         None if shown.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
         taken => taken.unwrap_or_default(),
     };
     // fault P5.2: ) { return ~> ) && false { return
     if !taken.is_empty() {
-        return Some(valid_condition(ConditionValue::name_held_by_another(slice::names_held_message(
+        return Some(valid_condition(ConditionValue::name_held_by_another(slice::names_in_use_message(
             view,
             &import.meta.name,
             &taken,
@@ -426,7 +426,7 @@ fn any_derived_service<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Opti
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
 
-fn names_held(view: &View, mcs: &MultiClusterService) -> String {
+fn names_in_use(view: &View, mcs: &MultiClusterService) -> String {
     let names: Vec<String> = possible_names(view, mcs).map(|name| name.to_string()).collect();
     format!(
         "MultiClusterService {} of cluster {} cannot derive a Service: Services of other owners use each name that it \

@@ -3,7 +3,7 @@
 use super::admission::{Admitted, admitted};
 use super::binding;
 use crate::handover;
-use crate::limits::{NAMES_TOLD_MAX, ORPHAN_GRACE_MICROS};
+use crate::limits::{ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX};
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
@@ -195,11 +195,11 @@ fn ensure(
 /// Returns the names of distributed slices that cannot be imported, because EndpointSlices of other writers have these names.
 /// `None` while not all slices are listed. The condition of the MultiClusterService lists the names, so each Event about them
 /// is emitted once ([`super::multi_cluster_service`]).
-pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
+pub(super) fn names_in_use(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
     if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
     }
-    let mut held_by_others = Vec::new();
+    let mut used_by_others = Vec::new();
     for distributed in
         view.distributed_slices_of.get(imported).filter_map(|distributed| view.distributed_slices.live(distributed))
     {
@@ -208,15 +208,15 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
             return None;
         }
         if view.slices.live(&at).is_some_and(|present| !is_ours(view, distributed, present)) {
-            held_by_others.push(at);
+            used_by_others.push(at);
         }
     }
-    Some(held_by_others)
+    Some(used_by_others)
 }
 
 /// Returns the message for the importing user about slices that are not imported because other EndpointSlices have their names.
-pub(super) fn names_held_message(view: &View, import: &ObjectName, present: &[ObjectName]) -> String {
-    let named: Vec<String> = present.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
+pub(super) fn names_in_use_message(view: &View, import: &ObjectName, present: &[ObjectName]) -> String {
+    let named: Vec<String> = present.iter().take(REPORTED_NAMES_MAX).map(ObjectName::to_string).collect();
     let more = match present.len() - named.len() {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -57,10 +57,10 @@ impl View {
         }
         let derived_from = service.derived_from.clone();
         let Taken::Changed(before) = self.services.take(service) else { return };
-        fn offered(service: &Service) -> (&Uid, &[ServicePort], bool, SessionAffinity) {
+        fn exported_fields(service: &Service) -> (&Uid, &[ServicePort], bool, SessionAffinity) {
             (&service.meta.uid, &service.ports, service.headless, service.session_affinity)
         }
-        if before.as_ref().map(offered) != self.services.get(&name).map(offered) {
+        if before.as_ref().map(exported_fields) != self.services.get(&name).map(exported_fields) {
             self.stamps.service_changed(&name, at);
         }
         let derived_before = before.and_then(|old| old.derived_from);

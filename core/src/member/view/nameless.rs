@@ -53,8 +53,8 @@ impl View {
     /// only those that wait for a name are requeued. If another writer's slice has the name, all are requeued, because they may
     /// have to wait now.
     pub(super) fn requeue_for_slice_name(&self, name: &Text, imported: &ObjectName, requeue: &mut Vec<Key>) {
-        let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|present| !present.imported);
-        let concerned = |mcs: &&ObjectName| is_held || self.nameless.mcs.contains(*mcs);
+        let is_used = self.slices.get(&self.in_system(name.clone())).is_some_and(|present| !present.imported);
+        let concerned = |mcs: &&ObjectName| is_used || self.nameless.mcs.contains(*mcs);
         requeue.extend(self.mcs_of_import.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
     }
 }
