@@ -11,7 +11,7 @@ use tracing::warn;
 /// Current blocking reasons of all keys.
 #[derive(Debug)]
 pub struct BlockingReasons<K> {
-    held: BTreeMap<K, Vec<BlockingReason>>,
+    reported: BTreeMap<K, Vec<BlockingReason>>,
     number: IntGaugeVec,
 }
 
@@ -21,13 +21,13 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
     /// # Errors
     /// If the registry already has a metric with this name.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        Ok(Self { held: BTreeMap::new(), number: metrics::HINDRANCES.gauges(registry)? })
+        Ok(Self { reported: BTreeMap::new(), number: metrics::HINDRANCES.gauges(registry)? })
     }
 
     /// Replaces the blocking reasons of a key with the blocking reasons of the newest plan of this key. Logs the new reasons
     /// and returns their number.
     pub fn note(&mut self, key: &K, blocking_reasons: Vec<BlockingReason>) -> usize {
-        let before = self.held.remove(key).unwrap_or_default();
+        let before = self.reported.remove(key).unwrap_or_default();
         // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec()) ~>
         before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec());
         blocking_reasons.iter().for_each(|blocking_reason| self.number_of(blocking_reason).inc());
@@ -38,7 +38,7 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
             news += 1;
         }
         if !blocking_reasons.is_empty() {
-            self.held.insert(key.clone(), blocking_reasons);
+            self.reported.insert(key.clone(), blocking_reasons);
         }
         news
     }
@@ -60,16 +60,16 @@ mod tests {
     #[test]
     fn a_blocking_reason_is_logged_once_and_again_when_it_changes() {
         let mut blocking_reasons = BlockingReasons::new(&Registry::new()).expect("a new registry");
-        let mut says = |why: &[&str]| {
-            let why = why.iter().map(|why| blocking_reason(Reason::NameHeldByAnother, why)).collect();
-            blocking_reasons.note(&"key", why)
+        let mut logged_lines = |reasons: &[&str]| {
+            let reasons = reasons.iter().map(|reasons| blocking_reason(Reason::NameHeldByAnother, reasons)).collect();
+            blocking_reasons.note(&"key", reasons)
         };
-        assert_eq!(says(&["a label"]), 1);
-        assert_eq!(says(&["a label"]), 0);
-        assert_eq!(says(&["a label", "a name"]), 1);
-        assert_eq!(says(&["a name"]), 0);
-        assert_eq!(says(&[]), 0);
-        assert_eq!(says(&["a name"]), 1, "it was out of the way in between");
+        assert_eq!(logged_lines(&["a label"]), 1);
+        assert_eq!(logged_lines(&["a label"]), 0);
+        assert_eq!(logged_lines(&["a label", "a name"]), 1);
+        assert_eq!(logged_lines(&["a name"]), 0);
+        assert_eq!(logged_lines(&[]), 0);
+        assert_eq!(logged_lines(&["a name"]), 1, "it was out of the way in between");
     }
 
     #[test]

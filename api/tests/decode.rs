@@ -38,7 +38,7 @@ fn read(kind: Kind, json: &Value) -> Object {
     decode(kind, json.to_string().as_bytes()).unwrap()
 }
 
-fn refused(kind: Kind, json: &Value) -> Undecodable {
+fn undecodable(kind: Kind, json: &Value) -> Undecodable {
     decode(kind, json.to_string().as_bytes()).unwrap_err()
 }
 
@@ -292,8 +292,8 @@ fn a_slice_of_the_hub_lists_what_is_ready_and_what_drains() {
     assert_eq!(content.endpoints[0].hostname.as_deref(), Some("db-0"));
     assert_eq!(addresses(&content.draining), [["fd00::2"]]);
     slice["spec"]["drainingEndpoints"] = "none".into();
-    let refused = decode(Kind::EndpointSliceExport, slice.to_string().as_bytes()).unwrap_err();
-    assert_eq!(refused.why, "drainingEndpoints is not a list");
+    let undecodable = decode(Kind::EndpointSliceExport, slice.to_string().as_bytes()).unwrap_err();
+    assert_eq!(undecodable.why, "drainingEndpoints is not a list");
 }
 
 #[test]
@@ -478,9 +478,9 @@ fn an_object_that_is_being_deleted_decodes_whatever_its_content() {
 #[test]
 fn what_is_no_object_is_undecodable_with_a_reason() {
     for json in ["", "{", "[]", "null", "7", "{\"metadata\":{\"name\":\"a\"}"] {
-        let refused = decode(Kind::EndpointSlice, json.as_bytes()).unwrap_err();
-        assert_eq!((&*refused.name.name, &*refused.uid, refused.resource_version), ("", "", 0), "{json}");
-        assert!(!refused.why.is_empty());
+        let undecodable = decode(Kind::EndpointSlice, json.as_bytes()).unwrap_err();
+        assert_eq!((&*undecodable.name.name, &*undecodable.uid, undecodable.resource_version), ("", "", 0), "{json}");
+        assert!(!undecodable.why.is_empty());
     }
 }
 
@@ -493,8 +493,9 @@ fn without_name_uid_or_version_an_object_is_undecodable_and_known_fields_are_kep
     ] {
         let mut json = fixture("EndpointSlice of a user");
         json["metadata"][field] = "".into();
-        let refused = refused(Kind::EndpointSlice, &json);
-        let known = (&*refused.name.namespace, &*refused.name.name, &*refused.uid, refused.resource_version);
+        let undecodable = undecodable(Kind::EndpointSlice, &json);
+        let known =
+            (&*undecodable.name.namespace, &*undecodable.name.name, &*undecodable.uid, undecodable.resource_version);
         assert_eq!(known, expected);
     }
 }
@@ -509,7 +510,7 @@ fn an_undecodable_object_comes_with_its_identity_and_the_reason() {
         resource_version: 343,
         why: "endpoints is not a list".to_owned(),
     };
-    assert_eq!(refused(Kind::EndpointSliceExport, &json), expected);
+    assert_eq!(undecodable(Kind::EndpointSliceExport, &json), expected);
 }
 
 // === Objects whose content exceeds a limit ===
@@ -580,7 +581,7 @@ fn what_is_more_than_its_limit_makes_an_object_undecodable_and_what_is_as_much_d
         *json.pointer_mut(pointer).unwrap_or_else(|| panic!("{name} has no {pointer}")) = most;
         let whole = read(kind, &json).meta().clone();
         *json.pointer_mut(pointer).unwrap() = more;
-        let found = refused(kind, &json);
+        let found = undecodable(kind, &json);
         let known = (found.name, found.uid, found.resource_version);
         let expected = (whole.name, whole.uid, whole.resource_version);
         assert_eq!(known, expected, "{name} {pointer}: it is known which object it is");
@@ -595,15 +596,15 @@ fn what_is_more_than_its_limit_makes_an_object_undecodable_and_what_is_as_much_d
 fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = many(1001, &json!({ "addresses": ["10.0.0.1"] }));
-    let found = refused(Kind::EndpointSliceExport, &json);
+    let found = undecodable(Kind::EndpointSliceExport, &json);
     assert!(found.why.starts_with("a list has more than 1000 elements at line 1 column "), "{}", found.why);
     json["spec"]["endpoints"] = many(600, &json!({ "addresses": ["10.0.0.1"] }));
     json["spec"]["drainingEndpoints"] = many(401, &json!({ "addresses": ["10.0.0.1"] }));
-    let found = refused(Kind::EndpointSliceExport, &json);
+    let found = undecodable(Kind::EndpointSliceExport, &json);
     assert_eq!(found.why, "endpoints and drainingEndpoints have more than 1000 elements together");
     json["spec"]["drainingEndpoints"] = Value::Null;
     json["spec"]["ownerServiceReference"]["name"] = "a".repeat(254).into();
-    let found = refused(Kind::EndpointSliceExport, &json);
+    let found = undecodable(Kind::EndpointSliceExport, &json);
     assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
 }
 
@@ -628,9 +629,9 @@ fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
     ] {
         let json = flood(endpoint, count);
         assert!(json.len() > 1_000_000);
-        let mut refused = None;
-        let used = allocation_counter::measure(|| refused = decode(Kind::EndpointSliceExport, &json).err());
-        let why = refused.map(|refused| refused.why).unwrap_or_default();
+        let mut undecodable = None;
+        let used = allocation_counter::measure(|| undecodable = decode(Kind::EndpointSliceExport, &json).err());
+        let why = undecodable.map(|undecodable| undecodable.why).unwrap_or_default();
         assert!(why.contains("more than"), "{why}");
         // The slice with 100 addresses in each endpoint is rejected only after 1000 endpoints are decoded, so the decoder may
         // use 16 MiB. For all other slices, the decoder may use 512 KiB.
@@ -806,7 +807,7 @@ fn any_value_in_any_place_is_survived() {
         let is_read = outcome.is_ok();
         let (uid, version) = match outcome {
             Ok(object) => (object.meta().uid.clone(), object.meta().resource_version),
-            Err(refused) => (refused.uid, refused.resource_version),
+            Err(undecodable) => (undecodable.uid, undecodable.resource_version),
         };
         let is_in_metadata = pointer.starts_with("/metadata");
         if !is_in_metadata {

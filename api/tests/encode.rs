@@ -28,19 +28,19 @@ fn created(kind: Kind, namespace: &str, name: &str, desired: Desired) -> Value {
     }
 }
 
-fn held() -> Meta {
+fn stored() -> Meta {
     meta("work", "app", "uid-1", 42, 3)
 }
 
 fn patched(kind: Kind, patch: Patch) -> Value {
-    match encode_of(kind, &Write::patch(&held(), patch)) {
+    match encode_of(kind, &Write::patch(&stored(), patch)) {
         Body::Patch { subresource: None, resource_version: 42, body } => body,
         other => panic!("{other:?}"),
     }
 }
 
 fn patched_status(kind: Kind, patch: Patch) -> Value {
-    match encode_of(kind, &Write::patch(&held(), patch)) {
+    match encode_of(kind, &Write::patch(&stored(), patch)) {
         Body::Patch { subresource: Some("status"), resource_version: 42, body } => body,
         other => panic!("{other:?}"),
     }
@@ -62,7 +62,7 @@ fn dns() -> ServicePort {
 
 #[test]
 fn a_deletion_contains_only_the_uid_precondition() {
-    assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &held())), Body::Delete { uid: Uid::from("uid-1") });
+    assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &stored())), Body::Delete { uid: Uid::from("uid-1") });
 }
 
 #[test]

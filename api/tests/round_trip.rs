@@ -53,11 +53,11 @@ impl Server {
     }
 
     fn patched(mut self, patch: Patch) -> Self {
-        let held = self.read();
+        let stored = self.read();
         assert_eq!(patch.kind(), self.kind);
-        match encode(&Write::patch(held.meta(), patch)) {
+        match encode(&Write::patch(stored.meta(), patch)) {
             Body::Patch { resource_version, body, .. } => {
-                assert_eq!(resource_version, held.meta().resource_version);
+                assert_eq!(resource_version, stored.meta().resource_version);
                 merge(&mut self.object, &body);
                 self.object["metadata"]["resourceVersion"] = (resource_version + 1).to_string().into();
             }
@@ -232,9 +232,9 @@ fn consumer_type() -> impl Strategy<Value = ConsumerType> {
 fn content() -> impl Strategy<Value = SliceContent> {
     let address_type =
         prop_oneof![Just(AddressType::IPv4), Just(AddressType::IPv6), Just(AddressType::Other(text("FQDN")))];
-    let said = || option::of("[a-z]{1,8}");
+    let text = || option::of("[a-z]{1,8}");
     let address = prop_oneof![".{0,8}", "10[.]0[.]0[.][1-9]{1,2}", "([Ff]d00|[Ff]d00:0)::[1-9]"];
-    let endpoint = (collection::vec(address.prop_map(Address::from), 1..4), said(), said()).prop_map(
+    let endpoint = (collection::vec(address.prop_map(Address::from), 1..4), text(), text()).prop_map(
         |(addresses, hostname, zone)| Endpoint {
             addresses,
             hostname: hostname.map(Into::into),

@@ -184,8 +184,8 @@ mod tests {
         requeue.clear();
         let events = hub.fight(&key, &fight(Some("field manager x")), &mut requeue);
         assert_eq!(requeue, std::slice::from_ref(&service));
-        let told: Vec<_> = events.iter().map(|event| (event.source, event.name.to_string())).collect();
-        assert_eq!(told, [(Kind::EndpointSliceExport, "fleet-member-a/a-work-app-1".to_owned())]);
+        let reported: Vec<_> = events.iter().map(|event| (event.source, event.name.to_string())).collect();
+        assert_eq!(reported, [(Kind::EndpointSliceExport, "fleet-member-a/a-work-app-1".to_owned())]);
 
         requeue.clear();
         assert_eq!(hub.fight(&key, &fight(None), &mut requeue), [], "no Event tells that a fight is over");

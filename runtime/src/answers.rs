@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::limits::REFUSAL_MESSAGE_BYTES;
+use crate::limits::ERROR_MESSAGE_BYTES;
 use crate::logic::NAMESPACE_TERMINATING;
 use crate::token::TokenError;
 
@@ -57,8 +57,8 @@ impl ApiStatus {
 
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{} {}", self.code, self.message.trim());
-        if text.len() > REFUSAL_MESSAGE_BYTES {
-            text.truncate(text.floor_char_boundary(REFUSAL_MESSAGE_BYTES));
+        if text.len() > ERROR_MESSAGE_BYTES {
+            text.truncate(text.floor_char_boundary(ERROR_MESSAGE_BYTES));
             text.push('…');
         }
         text
@@ -143,7 +143,7 @@ const SERVERS_METADATA: [&str; 10] = [
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let is_meant = uid(body).is_null() || uid(body) == uid(object);
-    is_meant && says_the_same(&without_servers(object), &without_servers(body))
+    is_meant && means_the_same(&without_servers(object), &without_servers(body))
 }
 
 fn without_servers(object: &Value) -> Value {
@@ -158,15 +158,15 @@ fn without_servers(object: &Value) -> Value {
 }
 
 /// True if both JSON values mean the same to an API server: null, absent and empty count as equal.
-fn says_the_same(one: &Value, other: &Value) -> bool {
+fn means_the_same(one: &Value, other: &Value) -> bool {
     let field = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| says_the_same(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| means_the_same(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             let mut names = one.keys().chain(other.keys());
-            names.all(|name| says_the_same(&field(one, name), &field(other, name)))
+            names.all(|name| means_the_same(&field(one, name), &field(other, name)))
         }
         _ => one == other || (is_nothing(one) && is_nothing(other)),
     }

@@ -41,10 +41,10 @@ impl Backoff {
 
 /// Returns the wait time of a `Retry-After` header, plus up to a tenth at random. So clients that failed at the same time do not
 /// retry at the same time.
-pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
+pub fn retry_after_wait(retry_after: Duration, jitter: &mut Jitter) -> Duration {
     // fault Q5.4: .min(RETRY_AFTER_LONGEST) ~>
-    let asked = retry_after.min(RETRY_AFTER_LONGEST);
-    asked + asked.mul_f64(0.1 * jitter.fraction())
+    let requested = retry_after.min(RETRY_AFTER_LONGEST);
+    requested + requested.mul_f64(0.1 * jitter.fraction())
 }
 
 /// Seeded random generator for jitter. The same seed gives the same waits, so a simulation can be replayed.
@@ -129,7 +129,7 @@ mod tests {
     fn no_request_is_sent_before_the_retry_after_of_the_server() {
         let seconds = prop_oneof![1 => Just(0_u64), 5 => 1_u64..300];
         for_any(cases(256), 10, &(seconds, any::<u64>()), |(seconds, seed)| {
-            let wait = wait_as_asked(Duration::from_secs(seconds), &mut Jitter::new(seed));
+            let wait = retry_after_wait(Duration::from_secs(seconds), &mut Jitter::new(seed));
             assert!(wait >= Duration::from_secs(seconds));
             assert!(wait <= Duration::from_secs(seconds) * 11 / 10);
             [(seconds == 0, "at once"), (wait > Duration::from_secs(seconds), "later than named")]
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_retry_after_of_an_hour_is_cut_to_five_minutes() {
-        let wait = wait_as_asked(Duration::from_secs(3_600), &mut Jitter::new(1));
+        let wait = retry_after_wait(Duration::from_secs(3_600), &mut Jitter::new(1));
         assert!(wait >= Duration::from_secs(300) && wait <= Duration::from_secs(330), "{wait:?}");
     }
 

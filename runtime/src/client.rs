@@ -345,7 +345,7 @@ async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Con
 }
 
 async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Result<Config, ClientError> {
-    let proxy_asked_for = kubeconfig
+    let proxy_requested = kubeconfig
         .clusters
         .iter()
         .filter_map(|named| named.cluster.as_ref())
@@ -354,7 +354,7 @@ async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Res
         ClientError::Kubeconfig { cluster: cluster.to_owned(), origin: origin.to_owned(), cause: Box::new(cause) }
     })?;
     if config.proxy_url.is_some() {
-        if proxy_asked_for {
+        if proxy_requested {
             return Err(ClientError::Proxy { cluster: cluster.to_owned(), origin: origin.to_owned() });
         }
         warn_of_proxy(cluster);
@@ -549,9 +549,9 @@ mod tests {
             let watches = cluster.watches.clone();
             async move { watches.send(get()).await.map(|response| response.status()) }
         });
-        let refused = tokio::time::timeout(Duration::from_secs(20), cluster.requests.send(get())).await;
+        let sent = tokio::time::timeout(Duration::from_secs(20), cluster.requests.send(get())).await;
 
-        assert!(refused.is_ok_and(|answer| answer.is_err()), "the request went on past its timeout");
+        assert!(sent.is_ok_and(|answer| answer.is_err()), "the request went on past its timeout");
         assert!(!watch.is_finished());
         server.may_answer.notify_waiters();
         server.may_answer.notify_one();
@@ -583,25 +583,25 @@ mod tests {
             insecure_http: false,
             extra_headers: Vec::new(),
         };
-        let refusal =
+        let rejection =
             |hub: HubConnection| Cluster::from_hub_connection("hub", &hub, "agent/1.0").unwrap_err().to_string();
 
         assert_eq!(
-            refusal(HubConnection { server_url: "ftp://hub".to_owned(), ..hub.clone() }),
+            rejection(HubConnection { server_url: "ftp://hub".to_owned(), ..hub.clone() }),
             "cluster hub: the server URL is not usable: \"ftp://hub\" is not of the form https://host:port"
         );
         assert_eq!(
-            refusal(HubConnection { server_url: "http://hub:8080".to_owned(), insecure: true, ..hub.clone() }),
+            rejection(HubConnection { server_url: "http://hub:8080".to_owned(), insecure: true, ..hub.clone() }),
             "cluster hub: http://hub:8080/ would send the token unencrypted: use https://, or \
              --hub-insecure-http=true to accept that"
         );
         assert_eq!(
-            refusal(HubConnection { ca_pem: Some(b"no certificate".to_vec()), ..hub.clone() }),
+            rejection(HubConnection { ca_pem: Some(b"no certificate".to_vec()), ..hub.clone() }),
             "cluster hub: the certificate authority is not usable: it contains no PEM certificate"
         );
         let authorization = vec![(header::AUTHORIZATION, HeaderValue::from_static("Basic x"))];
         assert_eq!(
-            refusal(HubConnection { extra_headers: authorization, ..hub }),
+            rejection(HubConnection { extra_headers: authorization, ..hub }),
             "cluster hub: an extra header is not usable: authorization is set by the agent itself"
         );
     }

@@ -23,27 +23,27 @@ pub(crate) type Wanted = watch::Receiver<Option<Round>>;
 #[derive(Debug)]
 pub(crate) struct Demand {
     rounds: Round,
-    said: watch::Sender<Option<Round>>,
+    round: watch::Sender<Option<Round>>,
 }
 
 impl Demand {
     pub(crate) fn new(is_wanted: bool) -> Self {
-        let mut demand = Self { rounds: 0, said: watch::Sender::new(None) };
+        let mut demand = Self { rounds: 0, round: watch::Sender::new(None) };
         demand.set(is_wanted);
         demand
     }
 
     pub(crate) fn subscribe(&self) -> Wanted {
-        self.said.subscribe()
+        self.round.subscribe()
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
-        self.said.borrow().is_some()
+        self.round.borrow().is_some()
     }
 
     /// True if `round` is the current run of the watch. The engine ignores messages of an earlier run that arrive late.
     pub(crate) fn is_current(&self, round: Round) -> bool {
-        *self.said.borrow() == Some(round)
+        *self.round.borrow() == Some(round)
     }
 
     /// Subscribes to the source or unsubscribes from it. Returns true if this is a change.
@@ -52,7 +52,7 @@ impl Demand {
             return false;
         }
         self.rounds += u64::from(is_wanted);
-        self.said.send_replace(is_wanted.then_some(self.rounds));
+        self.round.send_replace(is_wanted.then_some(self.rounds));
         true
     }
 
@@ -60,7 +60,7 @@ impl Demand {
     fn renew(&mut self) {
         if self.is_wanted() {
             self.rounds += 1;
-            self.said.send_replace(Some(self.rounds));
+            self.round.send_replace(Some(self.rounds));
         }
     }
 }

@@ -352,9 +352,9 @@ impl<L: Logic> Engine<L> {
         self.requeue(left);
     }
 
-    pub(crate) fn held(&self, target: &Target<L::Source>) -> State {
+    pub(crate) fn known(&self, target: &Target<L::Source>) -> State {
         let source = self.sources.get(&target.source)?;
-        source.versions.held(&target.name).map(|(uid, version)| (uid.clone(), version))
+        source.versions.known(&target.name).map(|(uid, version)| (uid.clone(), version))
     }
 
     pub(crate) fn record(&mut self, record: &Event<L::Source>, occasion: Occasion) {

@@ -19,7 +19,7 @@ const TEN_MINUTES: u64 = 600_000;
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
-    let mut world = World::start(Leadership::Waiting { held_by: None });
+    let mut world = World::start(Leadership::Waiting { holder: None });
     world.complete().await;
     world.claim("a", "1").await;
     world.claim("a", "2").await;
@@ -43,7 +43,7 @@ fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
-    let mut world = World::start(Leadership::Waiting { held_by: None });
+    let mut world = World::start(Leadership::Waiting { holder: None });
     world.complete().await;
     world.claim("a", "1").await;
     world.claim("b", "1").await;
@@ -65,7 +65,7 @@ async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_leader_is_notified_once_before_any_plan_is_executed() {
-    let mut world = World::start(Leadership::Waiting { held_by: None });
+    let mut world = World::start(Leadership::Waiting { holder: None });
     world.complete().await;
     world.claim("a", "1").await;
     world.pass(1).await;

@@ -110,13 +110,13 @@ async fn what_happens_again_is_reported_again_within_a_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn the_event_about_a_failed_write_has_the_same_name_after_a_restart() {
-    let told_by_a_new_process = |message: &str| {
+    let emitted_by_a_new_process = |message: &str| {
         let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
         recorder.record(&spec(), &record("a", message), Occasion::NotDone);
         queue.try_recv().expect("an event").body["metadata"]["name"].clone()
     };
-    assert_eq!(told_by_a_new_process("no"), told_by_a_new_process("no"));
-    assert_ne!(told_by_a_new_process("no"), told_by_a_new_process("never"));
+    assert_eq!(emitted_by_a_new_process("no"), emitted_by_a_new_process("no"));
+    assert_ne!(emitted_by_a_new_process("no"), emitted_by_a_new_process("never"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,7 @@ struct Left {
     /// Hash of the object's [`State`] after the last write.
     state: u64,
     /// Hash of the last write to the object itself, and of the last write to its status.
-    asked: [Option<u64>; 2],
+    requested: [Option<u64>; 2],
 }
 
 #[derive(Debug)]
@@ -62,14 +62,14 @@ pub(crate) struct Turn<K, S> {
 
 /// Summary of a write that this module compares with later writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Requested {
     /// Hash of the write's content without timestamps.
     pub(crate) content: u64,
     /// True if the write changes only the status.
     pub(crate) is_status: bool,
 }
 
-impl Asked {
+impl Requested {
     /// Returns the summary of a write to an object that the agent knows in the state `present`. `timeless` is the hash of the
     /// write's content without timestamps.
     ///
@@ -106,15 +106,15 @@ impl<K, S> Default for Fights<K, S> {
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
     /// Returns the time until which a write must wait, or `None` if the write may be sent now. Only a repair waits, and only
     /// after another writer has undone [`FIGHT_REPAIRS`] repairs of this object.
-    pub(crate) fn held_until(
+    pub(crate) fn delayed_until(
         &mut self,
         target: &Target<S>,
-        asked: Asked,
+        requested: Requested,
         present: &State,
         now: Instant,
     ) -> Option<Instant> {
         let id = id_of(target);
-        let is_repair = self.is_repair(&id, asked, present);
+        let is_repair = self.is_repair(&id, requested, present);
         // fault A12.1: is_repair && ~>
         // fault A12.2: fight.repairs == FIGHT_REPAIRS ~> false
         let fight = self.fights.get_mut(&id).filter(|fight| is_repair && fight.repairs == FIGHT_REPAIRS)?;
@@ -136,24 +136,24 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         &mut self,
         key: &K,
         target: &Target<S>,
-        asked: Asked,
+        requested: Requested,
         (before, after): (&State, &State),
         now: Instant,
     ) {
         let id = id_of(target);
-        let is_repair = self.is_repair(&id, asked, before);
-        let left = self.left.entry(id).or_insert(Left { at: now, state: 0, asked: [None; 2] });
+        let is_repair = self.is_repair(&id, requested, before);
+        let left = self.left.entry(id).or_insert(Left { at: now, state: 0, requested: [None; 2] });
         (left.at, left.state) = (now, hash(after));
-        left.asked[usize::from(asked.is_status)] = Some(asked.content);
+        left.requested[usize::from(requested.is_status)] = Some(requested.content);
         self.written.push_back((now, id));
         if is_repair {
             self.repaired(id, key, target, now);
         }
     }
 
-    fn is_repair(&self, id: &Id<S>, asked: Asked, present: &State) -> bool {
+    fn is_repair(&self, id: &Id<S>, requested: Requested, present: &State) -> bool {
         self.left.get(id).is_some_and(|left| {
-            left.asked[usize::from(asked.is_status)] == Some(asked.content) && left.state != hash(present)
+            left.requested[usize::from(requested.is_status)] == Some(requested.content) && left.state != hash(present)
         })
     }
 
@@ -215,9 +215,9 @@ mod tests {
     use fleetnet_types::ObjectName;
     use std::time::Duration;
 
-    const THIS: Asked = Asked { content: 1, is_status: false };
-    const OTHER: Asked = Asked { content: 2, is_status: false };
-    const STATUS: Asked = Asked { content: 1, is_status: true };
+    const THIS: Requested = Requested { content: 1, is_status: false };
+    const OTHER: Requested = Requested { content: 2, is_status: false };
+    const STATUS: Requested = Requested { content: 1, is_status: true };
     const SECOND: Duration = Duration::from_secs(1);
 
     type Of = Fights<&'static str, u8>;
@@ -231,8 +231,8 @@ mod tests {
     }
 
     /// Simulates a write of the agent that changes the object from this version to the next one.
-    fn write(fights: &mut Of, asked: Asked, version: u64, now: Instant) {
-        fights.written(&"key", &target("a"), asked, (&at(version), &at(version + 1)), now);
+    fn write(fights: &mut Of, requested: Requested, version: u64, now: Instant) {
+        fights.written(&"key", &target("a"), requested, (&at(version), &at(version + 1)), now);
     }
 
     /// Simulates ten repairs, each undone by another writer after the time `apart`. Returns the time of the last repair.
@@ -240,7 +240,7 @@ mod tests {
         write(fights, THIS, 0, from);
         for round in 1..=10 {
             let now = from + apart * u32::try_from(round).expect("few");
-            assert_eq!(fights.held_until(&target("a"), THIS, &at(2 * round), now), None, "{round}");
+            assert_eq!(fights.delayed_until(&target("a"), THIS, &at(2 * round), now), None, "{round}");
             assert_eq!(fights.begun(&target("a")), None, "{round}");
             write(fights, THIS, 2 * round, now);
             assert_eq!(fights.tidy(now), []);
@@ -257,20 +257,20 @@ mod tests {
         for apart in [Duration::from_millis(1), SECOND, SECOND * 7, SECOND * 59] {
             let (mut fights, now) = (Of::default(), Instant::now());
             let last = fight(&mut fights, now, apart);
-            assert_eq!(fights.held_until(&target("a"), THIS, &at(30), last), Some(last + SECOND * 60), "{apart:?}");
+            assert_eq!(fights.delayed_until(&target("a"), THIS, &at(30), last), Some(last + SECOND * 60), "{apart:?}");
             assert_eq!(
-                fights.held_until(&target("a"), THIS, &None, last),
+                fights.delayed_until(&target("a"), THIS, &None, last),
                 Some(last + SECOND * 60),
                 "deleted by another"
             );
-            assert_eq!(fights.held_until(&target("a"), THIS, &at(21), last), None, "as we left it");
-            assert_eq!(fights.held_until(&target("a"), OTHER, &at(30), last), None, "something new");
+            assert_eq!(fights.delayed_until(&target("a"), THIS, &at(21), last), None, "as we left it");
+            assert_eq!(fights.delayed_until(&target("a"), OTHER, &at(30), last), None, "something new");
             assert_eq!(
-                fights.held_until(&target("a"), STATUS, &at(30), last),
+                fights.delayed_until(&target("a"), STATUS, &at(30), last),
                 None,
                 "of its status nothing was repaired"
             );
-            assert_eq!(fights.held_until(&target("b"), THIS, &at(30), last), None, "another object");
+            assert_eq!(fights.delayed_until(&target("b"), THIS, &at(30), last), None, "another object");
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let (mut fights, now) = (Of::default(), Instant::now());
         let last = fight(&mut fights, now, SECOND);
         assert_eq!(fights.begun(&target("a")), None, "the tenth repair stands");
-        fights.held_until(&target("a"), THIS, &at(30), last);
+        fights.delayed_until(&target("a"), THIS, &at(30), last);
         assert_eq!(fights.begun(&target("b")), None);
         assert_eq!(fights.begun(&target("a")), Some(turn()));
         assert_eq!(fights.begun(&target("a")), None);
@@ -300,9 +300,9 @@ mod tests {
     fn own_writes_in_between_are_no_change_by_others() {
         let (mut fights, now) = (Of::default(), Instant::now());
         for version in 0..100 {
-            let asked = if version % 2 == 0 { THIS } else { STATUS };
-            write(&mut fights, asked, version, now);
-            assert_eq!(fights.held_until(&target("a"), asked, &at(version + 1), now), None, "{version}");
+            let requested = if version % 2 == 0 { THIS } else { STATUS };
+            write(&mut fights, requested, version, now);
+            assert_eq!(fights.delayed_until(&target("a"), requested, &at(version + 1), now), None, "{version}");
         }
     }
 
@@ -310,7 +310,7 @@ mod tests {
     fn a_fight_is_over_once_when_a_repair_has_stood_for_a_minute() {
         let (mut fights, now) = (Of::default(), Instant::now());
         let last = fight(&mut fights, now, SECOND);
-        fights.held_until(&target("a"), THIS, &at(30), last);
+        fights.delayed_until(&target("a"), THIS, &at(30), last);
         fights.begun(&target("a"));
         let last = last + SECOND * 60;
         write(&mut fights, THIS, 30, last);
@@ -331,10 +331,10 @@ mod tests {
     fn one_whose_repair_was_undone_goes_on_for_a_minute_more() {
         let (mut fights, now) = (Of::default(), Instant::now());
         let last = fight(&mut fights, now, SECOND);
-        fights.held_until(&target("a"), THIS, &at(30), last);
+        fights.delayed_until(&target("a"), THIS, &at(30), last);
         fights.begun(&target("a"));
         assert_eq!(fights.tidy(last + SECOND * 119), []);
-        assert_eq!(fights.held_until(&target("a"), THIS, &at(30), last + SECOND * 119), None, "its minute is over");
+        assert_eq!(fights.delayed_until(&target("a"), THIS, &at(30), last + SECOND * 119), None, "its minute is over");
         assert_eq!(fights.tidy(last + SECOND * 120), [turn()]);
     }
 
@@ -346,7 +346,7 @@ mod tests {
             let target = target(&format!("w-{number}"));
             fights.written(&"key", &target, THIS, (&None, &at(1)), last);
         }
-        fights.held_until(&target("a"), THIS, &at(30), last);
+        fights.delayed_until(&target("a"), THIS, &at(30), last);
         fights.tidy(last + SECOND * 60);
         assert_eq!((fights.left.len(), fights.fights.len()), (1, 1));
         fights.tidy(last + SECOND * 120);

@@ -103,10 +103,10 @@ pub(crate) mod tests {
     fn a_plan_that_breaks_an_invariant_is_found_and_its_object_is_named() {
         let good = [delete("one", "uid-1"), delete("other", "uid-2")];
         assert_eq!(check(&good), Ok(()));
-        let says = |writes: &[Request<Source, String>]| check(writes).unwrap_err().to_string();
+        let violation = |writes: &[Request<Source, String>]| check(writes).unwrap_err().to_string();
         let twice = [delete("one", "uid-1"), delete("other", "uid-2"), delete("one", "uid-3")];
-        assert_eq!(says(&twice), "two writes to Copy work/one");
-        assert_eq!(says(&[delete("one", "")]), "a delete of Copy work/one without a UID");
+        assert_eq!(violation(&twice), "two writes to Copy work/one");
+        assert_eq!(violation(&[delete("one", "")]), "a delete of Copy work/one without a UID");
     }
     #[test]
     #[should_panic(expected = "the plan of \"key\" breaks an invariant: two writes to Copy work/one")]

@@ -52,7 +52,7 @@ pub enum Leadership {
     Waiting {
         /// Present holder of a Lease that this process waits for. `None` before the first read and while the server does not
         /// respond.
-        held_by: Option<Holder>,
+        holder: Option<Holder>,
     },
     Leading,
     /// This process has lost leadership. It never becomes the leader again and must end.
@@ -127,14 +127,14 @@ pub fn elect(
     metrics: Metrics,
     release: oneshot::Receiver<()>,
 ) -> (watch::Receiver<Leadership>, JoinHandle<Result<(), LeaseError>>) {
-    let (state, receiver) = watch::channel(Leadership::Waiting { held_by: None });
+    let (state, receiver) = watch::channel(Leadership::Waiting { holder: None });
     let mut names = config.names.clone();
     names.sort();
     names.dedup();
     let election = Election {
         leases: names.iter().map(|name| Lease::new(&config, name, clock)).collect(),
         jitter: Jitter::new(FlowId::of(&config.identity).0),
-        said: None,
+        logged: None,
         config,
         metrics,
         state,
@@ -150,7 +150,7 @@ struct Election {
     state: watch::Sender<Leadership>,
     jitter: Jitter,
     /// Last logged reason for waiting. The agent logs a reason only once in a row.
-    said: Option<String>,
+    logged: Option<String>,
 }
 
 impl Election {
@@ -191,18 +191,18 @@ impl Election {
     /// Waits until this process holds all Leases. Tries again after each failed attempt.
     async fn acquire(&mut self) {
         loop {
-            let held_by = match self.try_all().await {
+            let holder = match self.try_all().await {
                 Ok(None) => return,
                 Ok(Some(holder)) => {
-                    self.say_held(&holder);
+                    self.log_holder(&holder);
                     Some(holder)
                 }
                 Err((lease, error)) => {
-                    self.say_failed(&lease, &error);
+                    self.log_failed(&lease, &error);
                     None
                 }
             };
-            let waiting = Leadership::Waiting { held_by };
+            let waiting = Leadership::Waiting { holder };
             self.state.send_if_modified(|state| {
                 let changed = *state != waiting;
                 *state = waiting;
@@ -224,7 +224,7 @@ impl Election {
         }
         // fault K4.1: &self.leases ~> self.leases.iter().take(1)
         for lease in &self.leases {
-            if let Some(identity) = lease.held_by_another() {
+            if let Some(identity) = lease.other_holder() {
                 return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
             }
         }
@@ -272,8 +272,8 @@ impl Election {
 
     /// Returns the time at which leadership ends without another renewal, and the Lease with the earliest such time.
     fn deadline(&self) -> (Instant, String) {
-        let held = |lease: &Lease| lease.held_since_request_at();
-        let oldest = self.leases.iter().filter_map(|lease| Some((held(lease)?, &lease.name))).min();
+        let since = |lease: &Lease| lease.acquired_since();
+        let oldest = self.leases.iter().filter_map(|lease| Some((since(lease)?, &lease.name))).min();
         let (since, name) = oldest.expect("a leader holds at least one Lease: the names are not empty");
         // fault K2.2: renew_deadline ~> lease_duration
         (since + self.config.renew_deadline, name.clone())
@@ -298,11 +298,11 @@ impl Election {
         }
     }
 
-    fn say_held(&mut self, holder: &Holder) {
+    fn log_holder(&mut self, holder: &Holder) {
         let Holder { lease, identity } = holder;
         let namespace = &self.config.namespace;
         let text = format!("{lease} {identity}");
-        if self.said.as_ref() == Some(&text) {
+        if self.logged.as_ref() == Some(&text) {
             return;
         }
         match other_kind(identity, &self.config.identity) {
@@ -320,15 +320,15 @@ impl Election {
                 );
             }
         }
-        self.said = Some(text);
+        self.logged = Some(text);
     }
 
-    fn say_failed(&mut self, lease: &str, error: &RecordError) {
+    fn log_failed(&mut self, lease: &str, error: &RecordError) {
         let text = format!("{lease} {error}");
-        if self.said.as_ref() != Some(&text) {
+        if self.logged.as_ref() != Some(&text) {
             let lease = format!("{}/{lease}", self.config.namespace);
             tracing::warn!(lease, %error, "a Lease could not be acquired; the agent retries");
-            self.said = Some(text);
+            self.logged = Some(text);
         }
     }
 }

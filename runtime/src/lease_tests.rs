@@ -110,7 +110,7 @@ impl Server {
         state.leases.insert(name.to_owned(), json!({"metadata": metadata, "spec": spec}));
     }
 
-    fn put_held(&self, name: &str, holder: &str, renew_time: &str) {
+    fn put_lease(&self, name: &str, holder: &str, renew_time: &str) {
         self.put(name, json!({"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renew_time}));
     }
 
@@ -138,8 +138,8 @@ impl Server {
 
 impl State {
     fn apply(&mut self, method: &Method, name: String, mut object: Value) -> (u16, Value) {
-        let held = self.leases.get(&name);
-        match (method, held) {
+        let lease = self.leases.get(&name);
+        match (method, lease) {
             (&Method::GET, Some(lease)) => return (200, lease.clone()),
             (&Method::POST, Some(_)) => return (409, json!({"reason": "AlreadyExists"})),
             (&Method::GET | &Method::PUT, None) => return (404, json!({"reason": "NotFound"})),
@@ -187,7 +187,7 @@ impl Candidate {
 
     async fn waits_for(&mut self, lease: &str, identity: &str) {
         let holder = Holder { lease: lease.to_owned(), identity: identity.to_owned() };
-        let waiting = Leadership::Waiting { held_by: Some(holder) };
+        let waiting = Leadership::Waiting { holder: Some(holder) };
         self.reaches(&waiting).await;
     }
 
@@ -262,7 +262,7 @@ async fn a_lease_is_renewed_every_two_seconds_and_nothing_but_its_time_changes()
 async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_duration_whatever_its_times_say() {
     for renew_time in ["1999-01-01T00:00:00.000000Z", "2027-01-15T08:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
         let server = Server::default();
-        server.put_held("one", "other", renew_time);
+        server.put_lease("one", "other", renew_time);
         let start = Instant::now();
         let mut candidate = Candidate::start(&server, "a", &["one"]);
         candidate.waits_for("one", "other").await;
@@ -276,9 +276,9 @@ async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_dura
 async fn a_lease_that_changes_is_never_taken_though_its_holders_clock_is_years_behind() {
     let server = Server::default();
     let mut candidate = Candidate::start(&server, "a", &["one"]);
-    server.put_held("one", "other", "1999-01-01T00:00:00.000000Z");
+    server.put_lease("one", "other", "1999-01-01T00:00:00.000000Z");
     for second in (10..59).step_by(7) {
-        server.put_held("one", "other", &format!("1999-01-01T00:00:{second}.000000Z"));
+        server.put_lease("one", "other", &format!("1999-01-01T00:00:{second}.000000Z"));
         tokio::time::sleep(Duration::from_secs(14)).await;
         candidate.waits_for("one", "other").await;
     }
@@ -288,7 +288,7 @@ async fn a_lease_that_changes_is_never_taken_though_its_holders_clock_is_years_b
 #[tokio::test(start_paused = true)]
 async fn a_clock_of_ours_that_is_years_ahead_takes_nothing_early() {
     let server = Server::default();
-    server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
+    server.put_lease("one", "other", "2027-01-15T08:00:00.000000Z");
     let ahead = Clock::virtual_at(START + Duration::from_secs(100_000_000));
     let mut candidate = Candidate::with_clock(&server, "a", &["one"], &ahead);
     tokio::time::sleep(Duration::from_millis(14_900)).await;
@@ -337,7 +337,7 @@ async fn a_write_that_leaves_the_spec_as_it_is_does_not_prolong_a_lease() {
     let start = Instant::now();
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     for _ in 0..7 {
-        server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
+        server.put_lease("one", "other", "2027-01-15T08:00:00.000000Z");
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     candidate.leads().await;
@@ -416,7 +416,7 @@ async fn a_stop_without_a_release_leaves_the_lease_to_expire() {
 #[tokio::test(start_paused = true)]
 async fn a_candidate_without_a_lease_stops_without_a_write() {
     let server = Server::default();
-    server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
+    server.put_lease("one", "other", "2027-01-15T08:00:00.000000Z");
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     candidate.waits_for("one", "other").await;
     candidate.stop().await;
@@ -475,7 +475,7 @@ async fn leadership_is_lost_at_once_when_another_has_the_lease() {
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     candidate.leads().await;
     let start = Instant::now();
-    server.put_held("one", "thief", "2027-01-15T08:00:00.000000Z");
+    server.put_lease("one", "thief", "2027-01-15T08:00:00.000000Z");
     let error = candidate.loses().await;
     assert_eq!(error, "leadership was lost: Lease fleet-system/one: thief has taken it");
     assert_eq!(start.elapsed(), Duration::from_secs(2));
@@ -504,10 +504,10 @@ async fn a_leader_whose_lease_was_touched_or_deleted_by_an_administrator_goes_on
 #[tokio::test(start_paused = true)]
 async fn of_several_leases_none_is_touched_while_one_belongs_to_another() {
     let server = Server::default();
-    server.put_held("two", "other", "2027-01-15T08:00:00.000000Z");
+    server.put_lease("two", "other", "2027-01-15T08:00:00.000000Z");
     let mut candidate = Candidate::start(&server, "a", &["one", "two", "three"]);
     for second in 10..40 {
-        server.put_held("two", "other", &format!("2027-01-15T08:00:{second}.000000Z"));
+        server.put_lease("two", "other", &format!("2027-01-15T08:00:{second}.000000Z"));
         tokio::time::sleep(Duration::from_secs(5)).await;
         candidate.waits_for("two", "other").await;
     }
@@ -586,7 +586,7 @@ async fn losing_one_of_several_leases_is_losing() {
     let server = Server::default();
     let mut candidate = Candidate::start(&server, "a", &["one", "two"]);
     candidate.leads().await;
-    server.put_held("two", "thief", "2027-01-15T08:00:00.000000Z");
+    server.put_lease("two", "thief", "2027-01-15T08:00:00.000000Z");
     let error = candidate.loses().await;
     assert_eq!(error, "leadership was lost: Lease fleet-system/two: thief has taken it");
 }
@@ -620,7 +620,7 @@ async fn a_right_that_is_missing_is_waited_for() {
     server.fault(Some((Fault::Forbids, true)));
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(*candidate.state.borrow(), Leadership::Waiting { held_by: None });
+    assert_eq!(*candidate.state.borrow(), Leadership::Waiting { holder: None });
     server.fault(None);
     candidate.leads().await;
 }
@@ -630,20 +630,20 @@ async fn settings_out_of_order_are_rejected_by_flag() {
     let server = Server::default();
     let good = config(&server, "a", &["one"]);
     good.validate().unwrap();
-    let refusal = |config: LeaseConfig| config.validate().unwrap_err().to_string();
+    let rejection = |config: LeaseConfig| config.validate().unwrap_err().to_string();
     let seconds = Duration::from_secs;
     assert!(
-        refusal(LeaseConfig { lease_duration: seconds(10), ..good.clone() })
+        rejection(LeaseConfig { lease_duration: seconds(10), ..good.clone() })
             .contains("--leader-election-lease-duration")
     );
     assert!(
-        refusal(LeaseConfig { renew_deadline: seconds(2), ..good.clone() })
+        rejection(LeaseConfig { renew_deadline: seconds(2), ..good.clone() })
             .contains("--leader-election-renew-deadline")
     );
     assert!(
-        refusal(LeaseConfig { retry_period: seconds(0), ..good.clone() }).contains("--leader-election-retry-period")
+        rejection(LeaseConfig { retry_period: seconds(0), ..good.clone() }).contains("--leader-election-retry-period")
     );
-    assert!(refusal(LeaseConfig { names: Vec::new(), ..good.clone() }).contains("name"));
+    assert!(rejection(LeaseConfig { names: Vec::new(), ..good.clone() }).contains("name"));
 
     let (_release, released) = oneshot::channel();
     let bad = LeaseConfig { identity: String::new(), ..good };

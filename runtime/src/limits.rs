@@ -126,7 +126,7 @@ pub const LIST_PAGE_BYTES: usize = 10 << 20;
 /// Timeout to receive one page of a list.
 pub const LIST_PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes of an error response that the agent reads.
-pub const REFUSAL_BYTES: usize = 64 << 10;
+pub const ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// Maximum number of open connections on each address of the admin server. A further connection closes an older one, so a probe
 /// never waits.
@@ -140,7 +140,7 @@ pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum number of bytes that the agent keeps of the server's message about a failed write.
-pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
+pub const ERROR_MESSAGE_BYTES: usize = 2048;
 /// Shortest delay that a plan can set for the next plan of its key.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
 /// Delay before the engine plans a key again after a plan of the key broke an invariant. Such a bug seldom disappears, so the

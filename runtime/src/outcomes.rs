@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::engine::{Arrival, Engine, target_of};
 use crate::events::Occasion;
-use crate::fights::{Asked, State};
+use crate::fights::{Requested, State};
 use crate::limits::RETRY_AFTER_LONGEST;
 use crate::logic::{Logic, NAMESPACE_TERMINATING, Request, SourceSpec, Verb, WriteFailure};
 use crate::retries::{Attempt, Class};
@@ -21,8 +21,8 @@ pub(crate) struct Ended<L: Logic> {
     /// Hash of the write's content, without its precondition.
     pub(crate) content: u64,
     pub(crate) attempt: Attempt,
-    pub(crate) asked: Asked,
-    pub(crate) held_before: State,
+    pub(crate) requested: Requested,
+    pub(crate) known_before: State,
     pub(crate) request: Request<L::Source, L::Receipt>,
     pub(crate) outcome: Outcome<L::Object>,
 }
@@ -69,8 +69,8 @@ impl<L: Logic> Engine<L> {
             Seen::Object(observed) => Some((observed.uid.clone(), observed.resource_version)),
             Seen::Gone | Seen::Nothing => None,
         };
-        let states = (&ended.held_before, &after);
-        self.fights.written(&ended.key, target, ended.asked, states, Instant::now());
+        let states = (&ended.known_before, &after);
+        self.fights.written(&ended.key, target, ended.requested, states, Instant::now());
     }
 
     fn made(&mut self, key: &L::Key) {
@@ -90,10 +90,10 @@ impl<L: Logic> Engine<L> {
         let mut news = Vec::new();
         match &ended.outcome.seen {
             Seen::Object(observed) => {
-                let is_held = source.versions.answered(observed.clone(), &mut news);
+                let is_current = source.versions.answered(observed.clone(), &mut news);
                 // Only a response to the write itself proves that the same write would change nothing now. A response to a GET
                 // does not.
-                if is_held && ended.outcome.result == WriteResult::Done && ended.outcome.is_answered {
+                if is_current && ended.outcome.result == WriteResult::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.name, ended.content);
                 }
             }
@@ -101,7 +101,7 @@ impl<L: Logic> Engine<L> {
                 let meant = match &ended.request.verb {
                     Verb::Delete { uid } => Some(uid),
                     Verb::Create { .. } | Verb::Patch { .. } | Verb::Replace { .. } => {
-                        ended.held_before.as_ref().map(|(uid, _)| uid)
+                        ended.known_before.as_ref().map(|(uid, _)| uid)
                     }
                 };
                 if let Some(uid) = meant {
@@ -125,8 +125,8 @@ impl<L: Logic> Engine<L> {
             WriteResult::Done => return self.retries.succeeded(&ended.key, &write),
             // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change, an
             // immediate retry would fail again.
-            // fault Q4.2: self.held(target) != ended.held_before ~> true
-            WriteResult::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
+            // fault Q4.2: self.known(target) != ended.known_before ~> true
+            WriteResult::Conflict { .. } if self.known(target) != ended.known_before => (Class::Conflict, None),
             WriteResult::Conflict { .. } => (Class::Ordinary, None),
             // fault Q3.3: Class::Rejected ~> Class::Ordinary
             WriteResult::Rejected { .. } => (Class::Rejected, None),
@@ -135,10 +135,10 @@ impl<L: Logic> Engine<L> {
         };
         let is_news = self.retries.is_news(&ended.key, &write, ended.attempt, class);
         self.retries.failed(&ended.key, &write, ended.attempt, class, retry_after, now);
-        if let Some(asked) = retry_after {
-            // fault Q5.2: self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST)) ~>
-            // fault Q5.3: asked.min(RETRY_AFTER_LONGEST) ~> asked
-            self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST));
+        if let Some(requested) = retry_after {
+            // fault Q5.2: self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST)) ~>
+            // fault Q5.3: requested.min(RETRY_AFTER_LONGEST) ~> requested
+            self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST));
         }
         // fault Q11.4: is_news ~> true
         if is_news {

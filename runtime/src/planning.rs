@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::clock::ProcessorTime;
 use crate::engine::{Engine, target_of};
 use crate::events::Occasion;
-use crate::fights::Asked;
+use crate::fights::Requested;
 use crate::invariants::{self, Broken};
 use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY};
 use crate::logic::{Logic, Plan, Request, Verb};
@@ -53,9 +53,9 @@ impl<L: Logic> Engine<L> {
         let mut wanted: BTreeMap<(Target<L::Source>, &'static str), Option<Instant>> = BTreeMap::new();
         for request in writes {
             let write = (target_of(&request), request.verb.as_str());
-            let held_until = self.begin(key, &write, request);
+            let delayed_until = self.begin(key, &write, request);
             let earliest = wanted.entry(write).or_default();
-            *earliest = [*earliest, held_until].into_iter().flatten().min();
+            *earliest = [*earliest, delayed_until].into_iter().flatten().min();
         }
         self.retries.planned(key, &wanted, Instant::now());
         self.slots.planned(key);
@@ -135,15 +135,15 @@ impl<L: Logic> Engine<L> {
         let now = Instant::now();
         let timeless = writer::timeless_content(&request.verb);
         // fault Q3.4: content: timeless ~> content
-        let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
-        let held_before = self.held(target);
+        let attempt = Attempt { content: timeless, version: precondition_version(&request.verb) };
+        let known_before = self.known(target);
         // fault A12.4: self.logic.renews(key) ~> false
-        let asked_content = if self.logic.renews(key) { content } else { timeless };
-        let asked = Asked::by(&request.verb, asked_content, &held_before);
-        if let Some(until) = self.retries.held_until(key, write, attempt, now) {
+        let requested_content = if self.logic.renews(key) { content } else { timeless };
+        let requested = Requested::by(&request.verb, requested_content, &known_before);
+        if let Some(until) = self.retries.delayed_until(key, write, attempt, now) {
             return Some(until);
         }
-        if let Some(until) = self.fights.held_until(target, asked, &held_before, now) {
+        if let Some(until) = self.fights.delayed_until(target, requested, &known_before, now) {
             if let Some(turn) = self.fights.begun(target) {
                 self.inquiries.ask(source.cluster, Arc::clone(spec), turn);
             }
@@ -162,13 +162,13 @@ impl<L: Logic> Engine<L> {
         let carry_out = writer::carry_out(spec, request, self.clock.clone());
         self.writes.spawn(async move {
             let (request, outcome) = carry_out.await;
-            Ended { key, content, attempt, asked, held_before, request, outcome }
+            Ended { key, content, attempt, requested, known_before, request, outcome }
         });
         None
     }
 }
 
-fn version_asked_for(verb: &Verb) -> u64 {
+fn precondition_version(verb: &Verb) -> u64 {
     match verb {
         Verb::Patch { resource_version, .. } | Verb::Replace { resource_version, .. } => *resource_version,
         Verb::Create { .. } | Verb::Delete { .. } => 0,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::backoff::{Backoff, Jitter, wait_as_asked};
+use crate::backoff::{Backoff, Jitter, retry_after_wait};
 use crate::queue::Timers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
     }
 
     /// Returns the time until which a write must wait because of earlier failures. `None` if the write may be sent.
-    pub(crate) fn held_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
+    pub(crate) fn delayed_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
         let trouble = self.troubles.get(key)?.get(write)?;
         // fault A8.4: trouble.until ~> return None
         // fault Q3.1: trouble.attempt == attempt ~> false
@@ -91,7 +91,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
     ) {
         let troubles = self.troubles.entry(key.clone()).or_default();
         let failures = troubles.get(write).map_or(0, |trouble| trouble.failures).saturating_add(1);
-        let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
+        let requested = retry_after.map_or(Duration::ZERO, |requested| retry_after_wait(requested, &mut self.jitter));
         let wait = match class {
             // fault Q4.1: if failures == 1 ~>
             Class::Conflict if failures == 1 => Duration::ZERO,
@@ -99,8 +99,8 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
             // fault Q1.1: SLOW ~> ORDINARY
             Class::Denied => Backoff::SLOW.wait(failures, &mut self.jitter),
         };
-        // fault Q5.1: wait.max(asked) ~> wait
-        let until = now + wait.max(asked);
+        // fault Q5.1: wait.max(requested) ~> wait
+        let until = now + wait.max(requested);
         let equal_until = match class {
             // fault Q3.2: until.max(now + Backoff::REJECTED.wait(failures, &mut self.jitter)) ~> until
             Class::Rejected => until.max(now + Backoff::REJECTED.wait(failures, &mut self.jitter)),
@@ -176,7 +176,7 @@ mod tests {
 
     /// Returns the time that a write must still wait before it is retried.
     fn wait(retries: &Retries<&'static str, &'static str>, attempt: Attempt, now: Instant) -> Duration {
-        retries.held_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
+        retries.delayed_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
     }
 
     fn fail(retries: &mut Retries<&'static str, &'static str>, attempt: Attempt, class: Class, now: Instant) {
@@ -198,8 +198,8 @@ mod tests {
             assert!(milliseconds(expected).contains(&equal), "{class:?}: {equal:?}");
             assert_eq!(wait(&retries, B, now), equal, "{class:?}");
             assert_eq!(wait(&retries, A, now + equal), Duration::ZERO, "{class:?}");
-            assert_eq!(retries.held_until(&"other", &"write", A, now), None, "another key");
-            assert_eq!(retries.held_until(&"key", &"other", A, now), None, "another write");
+            assert_eq!(retries.delayed_until(&"other", &"write", A, now), None, "another key");
+            assert_eq!(retries.delayed_until(&"key", &"other", A, now), None, "another write");
         }
     }
 
@@ -289,8 +289,8 @@ mod tests {
         let mut retries = retries();
         retries.failed(&"key", &"far", A, Class::Denied, None, now);
         retries.failed(&"key", &"near", A, Class::Ordinary, None, now);
-        let held = |write| retries.held_until(&"key", &write, A, now).expect("it failed");
-        let (far, near) = (held("far"), held("near"));
+        let until_of = |write| retries.delayed_until(&"key", &write, A, now).expect("it failed");
+        let (far, near) = (until_of("far"), until_of("near"));
         retries.planned(&"key", &BTreeMap::from([("far", Some(far)), ("near", Some(near))]), now);
         assert_eq!(retries.next(), Some(near));
         assert_eq!(retries.pop_due(near), Some("key"));
@@ -314,7 +314,7 @@ mod tests {
             fail(&mut retries, A, class, now);
             let until = now + wait(&retries, B, now);
             retries.planned(&"key", &BTreeMap::new(), now);
-            assert_eq!(retries.held_until(&"key", &"write", B, now), Some(until), "{class:?}");
+            assert_eq!(retries.delayed_until(&"key", &"write", B, now), Some(until), "{class:?}");
             assert_eq!(retries.pop_due(until), Some("key"), "{class:?}");
             retries.planned(&"key", &BTreeMap::new(), until);
             assert!(retries.troubles.is_empty(), "{class:?}");

@@ -110,20 +110,20 @@ impl<L: Logic> Engine<L> {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, name } = target;
         let (cluster, kind) = (source.spec.cluster.name.clone(), source.spec.resource.kind);
-        let (namespace_said, name_said) = (&*name.namespace, &*name.name);
+        let (namespace_of, name_of) = (&*name.namespace, &*name.name);
         match &by {
             None => tracing::info!(
                 cluster,
                 kind,
-                namespace = namespace_said,
-                name = name_said,
+                namespace = namespace_of,
+                name = name_of,
                 "no other writer undoes the agent's writes to this object any more"
             ),
             Some(by) => tracing::warn!(
                 cluster,
                 kind,
-                namespace = namespace_said,
-                name = name_said,
+                namespace = namespace_of,
+                name = name_of,
                 by,
                 "another writer undoes the agent's writes to this object, so the agent repairs it once a minute only; \
                  stop that writer (the audit log has its requests)"
@@ -165,7 +165,7 @@ pub(crate) fn of(object: &Value, own: &str) -> String {
     if others.is_empty() {
         return "a writer that metadata.managedFields does not name".to_owned();
     }
-    let named: Vec<String> = others.iter().take(RIVALS_NAMED).map(said).collect();
+    let named: Vec<String> = others.iter().take(RIVALS_NAMED).map(description).collect();
     format!("field manager {}", named.join(", before it "))
 }
 
@@ -175,7 +175,7 @@ impl Managed {
     }
 }
 
-fn said(other: &Managed) -> String {
+fn description(other: &Managed) -> String {
     let mut fields = Vec::new();
     for (field, below) in entries(&other.fields) {
         let within: Vec<&str> = if matches!(field, "metadata" | "spec" | "status") {
@@ -271,9 +271,9 @@ mod tests {
         let entries: Vec<Value> = ["\u{7f}", "é", "\u{10ffff}"]
             .map(|name| entry(&name.repeat(100_000), "", Value::Object(fields.clone())))
             .into();
-        let said = of(&json!({"metadata": {"managedFields": entries}}), "");
-        assert!(said.len() <= 1_500, "{} bytes: {said}", said.len());
-        assert_eq!(said.matches("…\" (").count(), 3, "{said}");
+        let description = of(&json!({"metadata": {"managedFields": entries}}), "");
+        assert!(description.len() <= 1_500, "{} bytes: {description}", description.len());
+        assert_eq!(description.matches("…\" (").count(), 3, "{description}");
 
         let long = "f:".to_owned() + &"f".repeat(64);
         let fields = json!({"f:ports": {}, "f:a b": {}, "f:spec": {"f:\n": {}}, long: {}});

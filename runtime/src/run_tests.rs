@@ -69,8 +69,8 @@ fn server(log: &Log, unusual: Unusual) -> kube::Client {
             let name = body["metadata"]["name"].as_str().unwrap_or_default();
             let plural = path.trim_start_matches("/apis/toy.io/v1/").replace("namespaces/ns/", "");
             let (line, status, body) = if path.contains("/leases") {
-                let mut held = body.clone();
-                held["metadata"]["resourceVersion"] = json!("1");
+                let mut stored = body.clone();
+                stored["metadata"]["resourceVersion"] = json!("1");
                 match (&parts.method, unusual.lease_holder) {
                     (&Method::GET, Some(holder)) => {
                         let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": 15});
@@ -81,7 +81,7 @@ fn server(log: &Log, unusual: Unusual) -> kube::Client {
                         let (status, body) = failure(404, "NotFound", "no", ("leases", "toy"));
                         ("GET lease".to_owned(), status, json_body(&body))
                     }
-                    (method, _) => (format!("{method} lease [{holder}]"), 200, json_body(&held)),
+                    (method, _) => (format!("{method} lease [{holder}]"), 200, json_body(&stored)),
                 }
             } else if watch {
                 let events = if plural == "claims" { vec![claim(), ends_list("9")] } else { vec![ends_list("9")] };

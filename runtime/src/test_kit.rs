@@ -101,7 +101,7 @@ impl Thing {
     }
 
     /// True if both objects are equal except for the resourceVersion.
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_content_of(&self, other: &Self) -> bool {
         Self { version: 0, ..self.clone() } == Self { version: 0, ..other.clone() }
     }
 }
@@ -247,7 +247,7 @@ impl Logic for Copier {
                 let name = thing.name.clone();
                 lock(&self.record).applied.push(name.clone());
                 let before = self.things.insert((source, name.clone()), thing.clone());
-                if before.is_some_and(|before| before.says_the_same(&thing)) {
+                if before.is_some_and(|before| before.has_content_of(&thing)) {
                     return;
                 }
                 name
@@ -353,8 +353,8 @@ impl Logic for Copier {
         _at: Timestamp,
         _requeue: &mut Vec<String>,
     ) {
-        let told = lock(&self.record).applied.len();
-        lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name.name), end, told));
+        let reported = lock(&self.record).applied.len();
+        lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name.name), end, reported));
     }
 
     fn not_done(&mut self, key: &String, failure: &WriteFailure<Source>, _at: Timestamp) {

@@ -81,8 +81,8 @@ impl<L: Logic> Engine<L> {
         while let Some(ended) = self.writes.try_join_next() {
             self.on_joined(ended);
         }
-        while let Some(asked) = self.inquiries.try_join_next() {
-            self.on_inquired(asked);
+        while let Some(answer) = self.inquiries.try_join_next() {
+            self.on_inquired(answer);
         }
         for _ in 0..WATCH_MESSAGES_PER_TURN {
             let Ok(message) = inputs.messages.try_recv() else { break };
@@ -127,7 +127,7 @@ impl<L: Logic> Engine<L> {
                 return Some(Stop::LeadershipLost);
             },
             Some(ended) = self.writes.join_next() => self.on_joined(ended),
-            Some(asked) = self.inquiries.join_next() => self.on_inquired(asked),
+            Some(answer) = self.inquiries.join_next() => self.on_inquired(answer),
             message = inputs.messages.recv() => match message {
                 Some(message) => self.on_watch(message),
                 None if inputs.shutdown.is_requested() => {}

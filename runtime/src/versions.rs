@@ -22,12 +22,12 @@ use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 /// Known resourceVersions of one source's objects. The objects themselves are in the agent's view.
 #[derive(Debug)]
 pub struct Versions<O> {
-    held: BTreeMap<ObjectName, Held>,
+    known: BTreeMap<ObjectName, Known>,
     /// Objects that exist but have never been decoded, so no earlier state of these objects is known.
     undecodable: BTreeMap<ObjectName, UndecodableObject>,
     tombstones: Tombstones,
     /// Objects to report again with the next list, although they are unchanged.
-    retold: BTreeSet<ObjectName>,
+    to_report: BTreeSet<ObjectName>,
     /// Newest version that the watch has reported. Every change up to this version has been reported.
     passed: u64,
     /// Number of lists started so far.
@@ -36,7 +36,7 @@ pub struct Versions<O> {
 }
 
 #[derive(Debug)]
-struct Held {
+struct Known {
     uid: Uid,
     version: u64,
     /// Sequence number of the last list that contained the object.
@@ -77,10 +77,10 @@ struct List<O> {
 impl<O> Default for Versions<O> {
     fn default() -> Self {
         Self {
-            held: BTreeMap::new(),
+            known: BTreeMap::new(),
             undecodable: BTreeMap::new(),
             tombstones: Tombstones::default(),
-            retold: BTreeSet::new(),
+            to_report: BTreeSet::new(),
             passed: 0,
             lists: 0,
             list: None,
@@ -103,7 +103,7 @@ impl<O> Versions<O> {
     /// Forces a relist: the next list reports every object again, because the agent has dropped parts of the objects. If an
     /// object still exists but does not decode in this list, it is reported as undecodable.
     pub fn report_again(&mut self) {
-        self.retold = self.held.keys().chain(self.undecodable.keys()).cloned().collect();
+        self.to_report = self.known.keys().chain(self.undecodable.keys()).cloned().collect();
     }
 
     /// Handles an object in a watch event or a list.
@@ -112,7 +112,7 @@ impl<O> Versions<O> {
         self.pass(observed.resource_version);
         // fault V10.1: self.tombstones.has(&observed.uid) ~> false
         let overtaken = self.tombstones.has(&observed.uid)
-            || self.held.get(&name).is_some_and(|held| held.version > observed.resource_version);
+            || self.known.get(&name).is_some_and(|known| known.version > observed.resource_version);
         if overtaken {
             self.mark_listed(&name);
             if let Some(list) = &mut self.list {
@@ -123,9 +123,9 @@ impl<O> Versions<O> {
         if let Some(list) = &mut self.list {
             list.overtaken.remove(&name);
         }
-        if self.held.get(&name).is_none_or(|held| held.version < observed.resource_version) {
+        if self.known.get(&name).is_none_or(|known| known.version < observed.resource_version) {
             self.take(&name, observed, news);
-        } else if self.retold.remove(&name) {
+        } else if self.to_report.remove(&name) {
             news.push(Change::Applied(observed.object));
         }
         self.mark_listed(&name);
@@ -144,14 +144,14 @@ impl<O> Versions<O> {
             return;
         }
         let name = undecodable.name.clone();
-        let replaced = self.held.get(&name).is_some_and(|held| {
-            !undecodable.uid.is_empty() && held.uid != undecodable.uid && held.version < undecodable.resource_version
+        let replaced = self.known.get(&name).is_some_and(|known| {
+            !undecodable.uid.is_empty() && known.uid != undecodable.uid && known.version < undecodable.resource_version
         });
         if replaced {
-            self.drop_held(&name, Removal::Deleted, news);
+            self.drop_known(&name, Removal::Deleted, news);
         }
-        let is_new = !self.held.contains_key(&name) && self.note_undecodable(&name, undecodable);
-        if self.retold.remove(&name) || is_new {
+        let is_new = !self.known.contains_key(&name) && self.note_undecodable(&name, undecodable);
+        if self.to_report.remove(&name) || is_new {
             news.push(Change::Undecodable { name: name.clone() });
         }
         // fault A9.2 (versions_tests::an_undecodable_object_never_looks_deleted): self.mark_listed(&name) ~>
@@ -168,8 +168,8 @@ impl<O> Versions<O> {
                 list.overtaken.remove(name);
             }
         }
-        if self.held.get(name).is_some_and(|held| held.uid == *uid) {
-            self.drop_held(name, Removal::Deleted, news);
+        if self.known.get(name).is_some_and(|known| known.uid == *uid) {
+            self.drop_known(name, Removal::Deleted, news);
         }
         if self.undecodable.get(name).is_some_and(|undecodable| undecodable.uid.is_empty() || undecodable.uid == *uid) {
             self.drop_undecodable(name, Removal::Deleted, news);
@@ -181,8 +181,8 @@ impl<O> Versions<O> {
         let Some(list) = self.list.take() else { return };
         let rolled_back = version < self.passed;
         for (name, observed) in list.overtaken {
-            let outdated = match self.held.get(&name) {
-                Some(held) => held.version <= version || (rolled_back && held.answered != self.lists),
+            let outdated = match self.known.get(&name) {
+                Some(known) => known.version <= version || (rolled_back && known.answered != self.lists),
                 None => true,
             };
             if outdated && (rolled_back || !self.tombstones.has(&observed.uid)) {
@@ -194,7 +194,7 @@ impl<O> Versions<O> {
         if !list.blind {
             self.drop_unlisted(version, rolled_back, news);
         }
-        news.extend(std::mem::take(&mut self.retold).into_iter().map(|name| Change::Undecodable { name }));
+        news.extend(std::mem::take(&mut self.to_report).into_iter().map(|name| Change::Undecodable { name }));
         self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.first_tombstone });
         self.passed = version;
     }
@@ -208,49 +208,49 @@ impl<O> Versions<O> {
         if deleted_meanwhile || overtaken || self.tombstones.has(&observed.uid) {
             return false;
         }
-        match self.held.get(&name) {
-            // fault V10.3: held.version >= observed.resource_version ~> false
-            Some(held) if held.version >= observed.resource_version => {
-                return held.version == observed.resource_version && held.uid == observed.uid;
+        match self.known.get(&name) {
+            // fault V10.3: known.version >= observed.resource_version ~> false
+            Some(known) if known.version >= observed.resource_version => {
+                return known.version == observed.resource_version && known.uid == observed.uid;
             }
             // fault V10.2: observed.resource_version <= self.passed ~> false
             None if observed.resource_version <= self.passed => return false,
             replaced => {
                 // A new UID means that the previous object of this name was deleted. Set a tombstone for the previous object,
                 // because the watch may still report its older events.
-                if let Some(held) = replaced.filter(|held| held.uid != observed.uid) {
-                    self.tombstones.insert(&held.uid);
+                if let Some(known) = replaced.filter(|known| known.uid != observed.uid) {
+                    self.tombstones.insert(&known.uid);
                 }
                 self.take(&name, observed, news);
             }
         }
         let lists = self.lists;
-        if let Some(held) = self.held.get_mut(&name) {
-            held.answered = lists;
+        if let Some(known) = self.known.get_mut(&name) {
+            known.answered = lists;
         }
         true
     }
 
     /// Handles the server's confirmation that the object with this UID no longer exists.
     pub fn gone(&mut self, name: &ObjectName, uid: &Uid, news: &mut Vec<Change<O>>) {
-        if self.held.get(name).is_some_and(|held| held.uid == *uid) {
+        if self.known.get(name).is_some_and(|known| known.uid == *uid) {
             self.tombstones.insert(uid);
-            self.drop_held(name, Removal::Deleted, news);
+            self.drop_known(name, Removal::Deleted, news);
         }
     }
 
     /// Returns the UID and the version of the known object with this name.
     #[must_use]
-    pub fn held(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
-        self.held.get(name).map(|held| (&held.uid, held.version))
+    pub fn known(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
+        self.known.get(name).map(|known| (&known.uid, known.version))
     }
 
     /// Remembers that the response to a write of this content had exactly the known version.
     pub fn remember_echo(&mut self, name: &ObjectName, content: u64) {
-        if let Some(held) = self.held.get_mut(name)
-            && !held.echoes.contains(&content)
+        if let Some(known) = self.known.get_mut(name)
+            && !known.echoes.contains(&content)
         {
-            held.echoes.push(content);
+            known.echoes.push(content);
         }
     }
 
@@ -258,17 +258,17 @@ impl<O> Versions<O> {
     /// nothing.
     #[must_use]
     pub fn echoed(&self, name: &ObjectName, content: u64) -> bool {
-        self.held.get(name).is_some_and(|held| held.echoes.contains(&content))
+        self.known.get(name).is_some_and(|known| known.echoes.contains(&content))
     }
 
     #[must_use]
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.known.len()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.known.is_empty()
     }
 
     /// Records that the watch has reported everything up to this version. Does nothing during a list, because listed objects are
@@ -286,8 +286,8 @@ impl<O> Versions<O> {
     }
 
     fn mark_listed_in(&mut self, name: &ObjectName, list: u64) {
-        if let Some(held) = self.held.get_mut(name) {
-            held.listed = list;
+        if let Some(known) = self.known.get_mut(name) {
+            known.listed = list;
         }
         if let Some(undecodable) = self.undecodable.get_mut(name) {
             undecodable.listed = list;
@@ -302,30 +302,30 @@ impl<O> Versions<O> {
     }
 
     fn take(&mut self, name: &ObjectName, observed: Observed<O>, news: &mut Vec<Change<O>>) {
-        if self.held.get(name).is_some_and(|held| held.uid != observed.uid) {
-            self.drop_held(name, Removal::Deleted, news);
+        if self.known.get(name).is_some_and(|known| known.uid != observed.uid) {
+            self.drop_known(name, Removal::Deleted, news);
         }
         self.undecodable.remove(name);
-        self.retold.remove(name);
-        self.held.insert(
+        self.to_report.remove(name);
+        self.known.insert(
             name.clone(),
-            Held { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
+            Known { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
         );
         news.push(Change::Applied(observed.object));
     }
 
     fn drop_unlisted(&mut self, version: u64, rolled_back: bool, news: &mut Vec<Change<O>>) {
-        // fault V9.2: held.version <= version ~> true
-        let outdated = |held: &Held| held.version <= version || (rolled_back && held.answered != self.lists);
+        // fault V9.2: known.version <= version ~> true
+        let outdated = |known: &Known| known.version <= version || (rolled_back && known.answered != self.lists);
         let unlisted: Vec<ObjectName> = self
-            .held
+            .known
             .iter()
-            .filter(|(_, held)| held.listed != self.lists && outdated(held))
+            .filter(|(_, known)| known.listed != self.lists && outdated(known))
             .map(|(name, _)| name.clone())
             .collect();
         let how = if rolled_back { Removal::RolledBack } else { Removal::Unlisted };
         for name in unlisted {
-            self.drop_held(&name, how, news);
+            self.drop_known(&name, how, news);
         }
         let unlisted = self.undecodable.iter().filter(|(_, undecodable)| undecodable.listed != self.lists);
         for name in unlisted.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
@@ -333,16 +333,16 @@ impl<O> Versions<O> {
         }
     }
 
-    fn drop_held(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
-        if let Some(held) = self.held.remove(name) {
-            self.retold.remove(name);
-            news.push(Change::Removed { name: name.clone(), uid: held.uid, how });
+    fn drop_known(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
+        if let Some(known) = self.known.remove(name) {
+            self.to_report.remove(name);
+            news.push(Change::Removed { name: name.clone(), uid: known.uid, how });
         }
     }
 
     fn drop_undecodable(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(undecodable) = self.undecodable.remove(name) {
-            self.retold.remove(name);
+            self.to_report.remove(name);
             news.push(Change::Removed { name: name.clone(), uid: undecodable.uid, how });
         }
     }

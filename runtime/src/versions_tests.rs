@@ -208,7 +208,7 @@ fn a_new_undecodable_object_is_reported_once_and_kept_through_lists() {
     assert_eq!(run(&mut versions, &[Undecoded("a", "1", 21)]), []);
     assert_eq!(run(&mut versions, &[ListStarted, Undecoded("a", "1", 21), ListEnded(30)]), []);
     assert_eq!(run(&mut versions, &[ListStarted, Undecoded("", "", 0), ListEnded(40)]), [], "that list proves nothing");
-    assert_eq!((versions.len(), versions.held(&ObjectName::new("ns", "a"))), (0, None));
+    assert_eq!((versions.len(), versions.known(&ObjectName::new("ns", "a"))), (0, None));
 }
 
 #[test]
@@ -423,9 +423,9 @@ impl World {
             Move::OwnChange(name) => self.own(name, |world| world.change(name)),
             Move::OwnDelete(name) => self.own(name, |world| world.delete(name)),
             Move::Get(name) => self.own(name, |world| {
-                let held = world.versions.held(&ObjectName::new("ns", NAMES[name])).map(|(uid, _)| uid.to_string());
+                let known = world.versions.known(&ObjectName::new("ns", NAMES[name])).map(|(uid, _)| uid.to_string());
                 let found = world.objects.get(&name).map(|(uid, version)| Pending::Object(uid.clone(), *version));
-                found.or(held.map(Pending::Gone))
+                found.or(known.map(Pending::Gone))
             }),
             Move::Answer(name) => self.answer(name),
             Move::Bring => self.bring(),
@@ -586,8 +586,8 @@ fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
         assert_eq!(world.view, newest);
         assert_eq!(world.versions.len(), newest.len());
         for (name, (uid, version)) in &world.objects {
-            let held = world.versions.held(&ObjectName::new("ns", NAMES[*name]));
-            assert_eq!(held.map(|(uid, version)| (&**uid, version)), Some((uid.as_str(), *version)));
+            let known = world.versions.known(&ObjectName::new("ns", NAMES[*name]));
+            assert_eq!(known.map(|(uid, version)| (&**uid, version)), Some((uid.as_str(), *version)));
         }
         HAPPENS.map(|what| (world.seen.contains(what), what))
     });

@@ -93,7 +93,7 @@ fn deleted(name: &str, version: u64) -> WatchEvent<String> {
 type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// Request that waits until the test sends the response.
-struct Asked {
+struct Received {
     path: String,
     query: String,
     accept: String,
@@ -105,7 +105,7 @@ struct Asked {
 /// Sending side of a response whose body is still open. Dropping this value ends the body.
 struct Open(mpsc::UnboundedSender<Result<Frame<Bytes>, std::io::Error>>);
 
-impl Asked {
+impl Received {
     fn answer(self, status: u16, body: Value) {
         self.answer_with(Response::builder().status(status), body);
     }
@@ -179,7 +179,7 @@ impl Open {
 
 /// Watch under test, and its server.
 struct Fixture {
-    asked: mpsc::UnboundedReceiver<Asked>,
+    received: mpsc::UnboundedReceiver<Received>,
     messages: mpsc::Receiver<WatchMessage<u8, String>>,
     registry: Registry,
     trigger: ShutdownTrigger,
@@ -202,11 +202,11 @@ impl Fixture {
     }
 
     fn with(options: Options) -> Self {
-        let (requests, asked) = mpsc::unbounded_channel();
+        let (requests, received) = mpsc::unbounded_channel();
         let service = tower::service_fn(move |request: Request<Body>| {
             let (answer, answered) = oneshot::channel();
             let header = |name: header::HeaderName| request.headers()[name].to_str().unwrap().to_owned();
-            let asked = Asked {
+            let received = Received {
                 path: request.uri().path().to_owned(),
                 query: request.uri().query().unwrap().to_owned(),
                 accept: header(header::ACCEPT),
@@ -215,7 +215,7 @@ impl Fixture {
                 answer,
             };
             // Sending fails only after the test has ended and dropped the receiver.
-            let _ = requests.send(asked);
+            let _ = requests.send(received);
             async move { answered.await.map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) }
         });
         let client = Client::new(service, "default");
@@ -238,12 +238,12 @@ impl Fixture {
         let demand = Demand::new(true);
         let wanted = demand.subscribe();
         let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), wanted, out, metrics, clock, shutdown, 1));
-        Self { asked, messages, registry, trigger, demand, task }
+        Self { received, messages, registry, trigger, demand, task }
     }
 
-    async fn next_request(&mut self) -> Asked {
-        let asked = timeout(Duration::from_secs(3_600), self.asked.recv()).await;
-        asked.expect("no wait is that long").expect("the watch runs")
+    async fn next_request(&mut self) -> Received {
+        let received = timeout(Duration::from_secs(3_600), self.received.recv()).await;
+        received.expect("no wait is that long").expect("the watch runs")
     }
 
     async fn next_event(&mut self) -> WatchEvent<String> {
@@ -468,7 +468,7 @@ async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop
 async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_goes_on_from_its_version() {
     let mut fixture = Fixture::start();
     let request = fixture.next_request().await;
-    let (asked_at, (_, timeout_seconds)) = (request.at, request.query_and_timeout());
+    let (requested_at, (_, timeout_seconds)) = (request.at, request.query_and_timeout());
     let open = request.watch();
     open.end_list(100);
     open.event("ADDED", &object("a", 101, "one"));
@@ -478,11 +478,11 @@ async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_go
 
     let message = fixture.expect_failure().await;
     assert!(message.contains("did not end the watch"), "{message}");
-    assert_eq!(asked_at.elapsed(), Duration::from_secs(timeout_seconds + 5));
+    assert_eq!(requested_at.elapsed(), Duration::from_secs(timeout_seconds + 5));
     fixture.check_finds(101).await;
     let request = fixture.next_request().await;
     assert_eq!(request.after(), 101);
-    assert!(asked_at.elapsed() < Duration::from_secs(timeout_seconds + 6));
+    assert!(requested_at.elapsed() < Duration::from_secs(timeout_seconds + 6));
     assert_eq!(fixture.restarts("silent"), 1.0);
     drop(open);
 }
@@ -818,9 +818,9 @@ async fn a_watch_goes_on_only_once_a_check_was_answered() {
         assert!(fixture.expect_failure().await.contains("no leader"));
     }
     let unanswered = fixture.next_request().await;
-    let asked_at = unanswered.at;
+    let requested_at = unanswered.at;
     assert_eq!(fixture.expect_failure().await, "no answer within 20s");
-    assert_eq!(asked_at.elapsed(), Duration::from_secs(20));
+    assert_eq!(requested_at.elapsed(), Duration::from_secs(20));
     drop(unanswered);
     fixture.check_finds(100).await;
     assert_eq!(fixture.next_request().await.after(), 100);
@@ -874,10 +874,10 @@ async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_reliste
 async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_5_min() {
     for (status, optional) in [(403, false), (404, false), (403, true), (404, true)] {
         let mut fixture = Fixture::with(Options { optional, ..Options::default() });
-        let mut asked_at = Vec::new();
+        let mut requested_at = Vec::new();
         for _ in 0..12 {
             let request = fixture.next_request().await;
-            asked_at.push(request.at);
+            requested_at.push(request.at);
             request.answer(status, json!({"message": "not for you"}));
             let WatchEvent::NotServed { status: reported, message } = fixture.next_event().await else {
                 panic!("not reported")
@@ -885,7 +885,7 @@ async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_
             assert_eq!(reported, status);
             assert!(message.ends_with("not for you"), "{message}");
         }
-        let waits: Vec<Duration> = asked_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let waits: Vec<Duration> = requested_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!((750..=1_001).contains(&waits[0].as_millis()), "{waits:?}");
         assert!(waits[10] >= Duration::from_secs(225) && waits[10] <= Duration::from_millis(300_001), "{waits:?}");
     }
@@ -893,14 +893,14 @@ async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_vanished_is_listed_when_it_returns_and_a_right_that_vanished_is_not() {
-    for (status, freezes_when_forbidden, lists_anew) in [(404, false, true), (403, false, false), (403, true, true)] {
+    for (status, freezes_when_forbidden, relists) in [(404, false, true), (403, false, false), (403, true, true)] {
         let mut fixture = Fixture::with(Options { freezes_when_forbidden, ..Options::default() });
         let open = fixture.listed_at_100().await;
         open.bookmark(101);
         open.end();
         fixture.next_request().await.answer(status, json!({}));
         assert!(matches!(fixture.next_event().await, WatchEvent::NotServed { .. }));
-        assert_eq!(fixture.next_request().await.is_streaming_list(), lists_anew);
+        assert_eq!(fixture.next_request().await.is_streaming_list(), relists);
     }
 }
 
@@ -908,10 +908,10 @@ async fn a_kind_that_vanished_is_listed_when_it_returns_and_a_right_that_vanishe
 async fn a_server_that_asks_to_be_left_alone_is_left_alone() {
     let mut fixture = Fixture::start();
     let request = fixture.next_request().await;
-    let asked_at = request.at;
+    let requested_at = request.at;
     request.answer_with(Response::builder().status(429).header("Retry-After", "7"), json!({}));
     fixture.expect_failure().await;
-    let waited = fixture.next_request().await.at - asked_at;
+    let waited = fixture.next_request().await.at - requested_at;
     assert!(waited >= Duration::from_secs(7) && waited < Duration::from_secs(8), "{waited:?}");
 }
 
@@ -1011,8 +1011,8 @@ async fn a_source_that_is_not_wanted_is_not_requested_and_has_no_age() {
     let mut fixture = Fixture::start();
     let _open = fixture.listed_at_100().await;
     fixture.demand.set(false);
-    let asked = timeout(Duration::from_secs(3_600), fixture.asked.recv()).await;
-    assert!(asked.is_err(), "nothing is asked");
+    let received = timeout(Duration::from_secs(3_600), fixture.received.recv()).await;
+    assert!(received.is_err(), "nothing is requested");
     let ages = fixture.registry.gather().iter().filter(|family| family.name() == "fleetnet_watch_age_seconds").count();
     assert_eq!(ages, 0);
 

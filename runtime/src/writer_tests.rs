@@ -13,13 +13,13 @@ use http_body_util::Full;
 
 use super::*;
 use crate::client::Cluster;
-use crate::limits::REFUSAL_MESSAGE_BYTES;
+use crate::limits::ERROR_MESSAGE_BYTES;
 use crate::test_kit::{Copier, Source, Thing, decode, failure};
 
 /// Requests that the writer has sent so far, and the responses that the test server will still return.
 #[derive(Default)]
 struct Script {
-    asked: Vec<(Method, String, HeaderMap, Value)>,
+    requests: Vec<(Method, String, HeaderMap, Value)>,
     answers: Vec<Response<Full<Bytes>>>,
 }
 
@@ -43,7 +43,7 @@ async fn carried_out(
     mut answers: Vec<Response<Full<Bytes>>>,
 ) -> (Outcome<Thing>, Vec<(Method, String, HeaderMap, Value)>) {
     answers.reverse();
-    let script = Arc::new(Mutex::new(Script { asked: Vec::new(), answers }));
+    let script = Arc::new(Mutex::new(Script { requests: Vec::new(), answers }));
     let shared = Arc::clone(&script);
     let service = tower::service_fn(move |request: HttpRequest<Body>| {
         let script = Arc::clone(&shared);
@@ -52,7 +52,7 @@ async fn carried_out(
             let body = body.collect().await?.to_bytes();
             let mut script = script.lock().expect("no panic");
             let body = serde_json::from_slice(&body).unwrap_or_default();
-            script.asked.push((parts.method, parts.uri.to_string(), parts.headers, body));
+            script.requests.push((parts.method, parts.uri.to_string(), parts.headers, body));
             Ok::<_, kube::Error>(script.answers.pop().expect("no more requests than answers"))
         }
     });
@@ -72,8 +72,8 @@ async fn carried_out(
     let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH)).await;
     let mut script = script.lock().expect("no panic");
     assert!(script.answers.is_empty(), "answers are left: fewer requests than expected");
-    let asked = std::mem::take(&mut script.asked);
-    (outcome, asked)
+    let requests = std::mem::take(&mut script.requests);
+    (outcome, requests)
 }
 
 fn create() -> Verb {
@@ -90,8 +90,8 @@ fn delete() -> Verb {
 
 #[tokio::test]
 async fn a_create_posts_the_whole_object_to_its_collection() {
-    let (outcome, asked) = carried_out(create(), false, vec![answer(201, object(8, "uid-1", "x"))]).await;
-    let (method, path, headers, body) = &asked[0];
+    let (outcome, requests) = carried_out(create(), false, vec![answer(201, object(8, "uid-1", "x"))]).await;
+    let (method, path, headers, body) = &requests[0];
     assert_eq!((method.as_str(), path.as_str()), ("POST", "/apis/toy.io/v1/namespaces/ns/copies"));
     assert_eq!(headers["content-type"], "application/json");
     assert_eq!(headers["accept"], "application/json");
@@ -106,8 +106,8 @@ async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
         resource_version: 7,
         body: json!({"metadata": {"labels": {"l": null}}, "status": {"ready": true}}),
     };
-    let (_, asked) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
-    let (method, path, headers, body) = &asked[0];
+    let (_, requests) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    let (method, path, headers, body) = &requests[0];
     assert_eq!((method.as_str(), path.as_str()), ("PATCH", "/apis/toy.io/v1/namespaces/ns/copies/a/status"));
     assert_eq!(headers["content-type"], "application/merge-patch+json");
     assert_eq!(*body, json!({"metadata": {"labels": {"l": null}, "resourceVersion": "7"}, "status": {"ready": true}}));
@@ -117,8 +117,8 @@ async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
 async fn a_replacement_puts_the_whole_object_with_the_version_as_its_precondition() {
     let whole = json!({"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"value": "x"}});
     let verb = Verb::Replace { resource_version: 7, body: whole };
-    let (outcome, asked) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
-    let (method, path, headers, body) = &asked[0];
+    let (outcome, requests) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    let (method, path, headers, body) = &requests[0];
     assert_eq!((method.as_str(), path.as_str()), ("PUT", "/apis/toy.io/v1/namespaces/ns/copies/a"));
     assert_eq!(headers["content-type"], "application/json");
     let sent = json!({"metadata": {"name": "a", "labels": {"l": "m"}, "resourceVersion": "7"}, "spec": {"value": "x"}});
@@ -131,8 +131,8 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
     for (version, value, is_done) in [(8, "x", true), (8, "y", false), (7, "x", false)] {
         let verb = Verb::Replace { resource_version: 7, body: json!({"spec": {"value": "x"}}) };
         let found = answer(200, object(version, "uid-1", value));
-        let (outcome, asked) = carried_out(verb, false, vec![answer(500, json!({})), found]).await;
-        assert_eq!(asked.len(), 2, "one GET");
+        let (outcome, requests) = carried_out(verb, false, vec![answer(500, json!({})), found]).await;
+        assert_eq!(requests.len(), 2, "one GET");
         assert_eq!(outcome.result == WriteResult::Done, is_done, "{version} {value}: {:?}", outcome.result);
     }
 }
@@ -181,8 +181,8 @@ async fn a_replacement_without_an_answer_that_only_takes_away_was_not_carried_ou
 
 #[tokio::test]
 async fn a_delete_carries_the_uid_as_its_precondition() {
-    let (outcome, asked) = carried_out(delete(), false, vec![answer(200, json!({"status": "Success"}))]).await;
-    let (method, path, _, body) = &asked[0];
+    let (outcome, requests) = carried_out(delete(), false, vec![answer(200, json!({"status": "Success"}))]).await;
+    let (method, path, _, body) = &requests[0];
     assert_eq!((method.as_str(), path.as_str()), ("DELETE", "/apis/toy.io/v1/namespaces/ns/copies/a"));
     assert_eq!(*body, json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "uid-1"}}));
     assert_eq!((outcome.result, outcome.seen), (WriteResult::Done, Seen::Gone));
@@ -190,8 +190,8 @@ async fn a_delete_carries_the_uid_as_its_precondition() {
 
 #[tokio::test]
 async fn a_source_of_metadata_asks_for_metadata() {
-    let (_, asked) = carried_out(patch(), true, vec![answer(200, object(8, "uid-1", "x"))]).await;
-    assert_eq!(asked[0].2["accept"], "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    let (_, requests) = carried_out(patch(), true, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    assert_eq!(requests[0].2["accept"], "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
 }
 
 #[tokio::test]
@@ -245,10 +245,10 @@ async fn each_error_answer_has_its_meaning() {
     ];
     for (verb, code, reason, about, result, seen) in cases {
         let (status, body) = failure(code, reason, "no", about);
-        let (outcome, asked) = carried_out(verb.clone(), false, vec![answer(status, body)]).await;
+        let (outcome, requests) = carried_out(verb.clone(), false, vec![answer(status, body)]).await;
         assert_eq!(outcome.result.as_str(), result, "{verb:?} {code} {reason} {about:?}");
         assert_eq!(outcome.seen, seen, "{verb:?} {code} {reason} {about:?}");
-        assert_eq!(asked.len(), 1);
+        assert_eq!(requests.len(), 1);
     }
 }
 
@@ -277,10 +277,10 @@ async fn a_conflict_is_followed_by_one_get() {
     for verb in [create(), patch(), delete()] {
         let (status, body) = failure(409, "Conflict", "no", ("copies", "a"));
         let answers = vec![answer(status, body), answer(200, object(9, "uid-2", "y"))];
-        let (outcome, asked) = carried_out(verb, false, answers).await;
+        let (outcome, requests) = carried_out(verb, false, answers).await;
         assert_eq!(outcome.result, WriteResult::Conflict { message: "409 no".to_owned() });
         assert_eq!(outcome.seen, seen(9, "uid-2", "y"));
-        assert_eq!((asked[1].0.as_str(), asked[1].1.as_str()), ("GET", "/apis/toy.io/v1/namespaces/ns/copies/a"));
+        assert_eq!((requests[1].0.as_str(), requests[1].1.as_str()), ("GET", "/apis/toy.io/v1/namespaces/ns/copies/a"));
     }
 }
 
@@ -309,9 +309,9 @@ async fn what_a_get_shows_settles_an_unknown_outcome() {
     for (case, verb, (status, body), result) in cases {
         let (broken, broken_body) = failure(500, "InternalError", "no", ("", ""));
         let answers = vec![answer(broken, broken_body), answer(status, body)];
-        let (outcome, asked) = carried_out(verb, false, answers).await;
+        let (outcome, requests) = carried_out(verb, false, answers).await;
         assert_eq!(outcome.result.as_str(), result, "{case}");
-        assert_eq!(asked.len(), 2, "{case}");
+        assert_eq!(requests.len(), 2, "{case}");
     }
 }
 
@@ -319,12 +319,12 @@ async fn what_a_get_shows_settles_an_unknown_outcome() {
 async fn a_server_that_names_a_time_has_turned_the_request_away() {
     for code in [429, 503] {
         let (_, body) = failure(code, "TooManyRequests", "later", ("", ""));
-        let mut refusal = answer(code, body);
-        refusal.headers_mut().insert("retry-after", http::HeaderValue::from_static("7"));
-        let (outcome, asked) = carried_out(patch(), false, vec![refusal]).await;
+        let mut error = answer(code, body);
+        error.headers_mut().insert("retry-after", http::HeaderValue::from_static("7"));
+        let (outcome, requests) = carried_out(patch(), false, vec![error]).await;
         let message = format!("{code} later");
         assert_eq!(outcome.result, WriteResult::Failed { message, retry_after: Some(Duration::from_secs(7)) });
-        assert_eq!(asked.len(), 1);
+        assert_eq!(requests.len(), 1);
     }
 }
 
@@ -334,7 +334,7 @@ async fn a_page_of_a_proxy_instead_of_a_status_is_reported_shortened() {
     let (outcome, _) = carried_out(patch(), false, vec![page]).await;
     let WriteResult::Denied { status: 403, message, .. } = outcome.result else { panic!("{:?}", outcome.result) };
     assert!(message.starts_with("403 éé") && message.ends_with('…'));
-    assert!(message.len() <= REFUSAL_MESSAGE_BYTES + '…'.len_utf8());
+    assert!(message.len() <= ERROR_MESSAGE_BYTES + '…'.len_utf8());
 }
 
 #[test]

@@ -129,8 +129,8 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
 
 fn split(kind: Kind, mut all: Vec<Text>) -> Finalizers {
     let before = all.len();
-    // fault X6.1: Some(&**held) != finalizer(kind) ~> true
-    all.retain(|held| Some(&**held) != finalizer(kind));
+    // fault X6.1: Some(&**present) != finalizer(kind) ~> true
+    all.retain(|present| Some(&**present) != finalizer(kind));
     Finalizers { ours: all.len() < before, others: all }
 }
 
@@ -152,7 +152,7 @@ pub(super) struct Pairs(Vec<(&'static str, Text)>);
 impl Pairs {
     /// Returns the value of a label or annotation.
     pub(super) fn get(&self, key: &str) -> Option<&Text> {
-        self.0.iter().find(|(held, _)| *held == key).map(|(_, value)| value)
+        self.0.iter().find(|(present, _)| *present == key).map(|(_, value)| value)
     }
 }
 

@@ -190,11 +190,11 @@ pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<
 }
 
 fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<ObjectName> {
-    let said = |field: Field<Text>| {
+    let text_of = |field: Field<Text>| {
         let text = field.value().filter(|text| !text.is_empty());
         text.or_else(|| meta.deleting.then(Text::default))
     };
-    Some(ObjectName::new(said(namespace)?, said(name)?))
+    Some(ObjectName::new(text_of(namespace)?, text_of(name)?))
 }
 
 /// Returns the ports of a Service. A port with an invalid number stays, with number 0. If the port were omitted, the Service

@@ -175,13 +175,13 @@ pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
 /// patch removes the annotation. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
 fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
-    let mut said = json!({ "MemberClusters": importers });
+    let mut value = json!({ "MemberClusters": importers });
     if let Some(namespace) = load_balancer {
-        // fault C10.5: said["LoadBalancer"] = json!(&**namespace) ~>
-        said["LoadBalancer"] = json!(&**namespace);
+        // fault C10.5: value["LoadBalancer"] = json!(&**namespace) ~>
+        value["LoadBalancer"] = json!(&**namespace);
     }
     // fault C10.4: !importers.is_empty() ~> true
-    (!importers.is_empty()).then(|| said.to_string())
+    (!importers.is_empty()).then(|| value.to_string())
 }
 
 fn owner_service(owner: &ObjectName) -> Value {

@@ -28,7 +28,7 @@ pub(super) struct Lease {
     seen_at: Instant,
     /// Time at which this process *sent* its last successful write that took or renewed the Lease. `None` if this process does
     /// not hold the Lease.
-    held_since_request_at: Option<Instant>,
+    acquired_since: Option<Instant>,
     /// True if a write got no response but may have reached the server.
     uncertain: bool,
 }
@@ -44,7 +44,7 @@ pub(super) enum RecordError {
     Missing,
     /// The server denied or rejected the request.
     #[error("{status}: {message}{}", remedy(*.status))]
-    Refused {
+    Failed {
         status: StatusCode,
         /// Message in the server's response.
         message: String,
@@ -84,15 +84,15 @@ impl Lease {
             request_timeout: config.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
-            held_since_request_at: None,
+            acquired_since: None,
             uncertain: false,
         }
     }
 
     /// Returns the time at which this process sent its last successful write that took or renewed the Lease. `None` if this
     /// process does not hold the Lease.
-    pub(super) fn held_since_request_at(&self) -> Option<Instant> {
-        self.held_since_request_at
+    pub(super) fn acquired_since(&self) -> Option<Instant> {
+        self.acquired_since
     }
 
     /// Reads the Lease from the server.
@@ -112,7 +112,7 @@ impl Lease {
     /// process.
     ///
     /// The Lease has expired if this process has seen no change of it for the lease duration that the holder wrote.
-    pub(super) fn held_by_another(&self) -> Option<&str> {
+    pub(super) fn other_holder(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         // fault K1.2: promised.map_or(self.lease_duration, Duration::from_secs) ~> self.lease_duration
@@ -139,7 +139,7 @@ impl Lease {
         }
         self.write(changes).await?;
         // fault K2.1: sent_at ~> Instant::now()
-        self.held_since_request_at = Some(sent_at);
+        self.acquired_since = Some(sent_at);
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl Lease {
         match self.holder() {
             Some(other) if other != self.identity => {
                 let other = other.to_owned();
-                self.held_since_request_at = None;
+                self.acquired_since = None;
                 Renewal::Taken(other)
             }
             _ => match self.take().await {
@@ -193,7 +193,7 @@ impl Lease {
         changes.insert("leaseDurationSeconds".to_owned(), json!(1));
         changes.insert("renewTime".to_owned(), json!(now));
         changes.insert("acquireTime".to_owned(), json!(now));
-        self.held_since_request_at = None;
+        self.acquired_since = None;
         self.write(changes).await
     }
 
@@ -287,7 +287,7 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
         // On a create, 404 means that the namespace is missing.
         StatusCode::NOT_FOUND if !creates => Err(RecordError::Missing),
         _ if status.is_server_error() => Err(RecordError::Unanswered(format!("{status}: {}", message()))),
-        _ => Err(RecordError::Refused { status, message: message() }),
+        _ => Err(RecordError::Failed { status, message: message() }),
     }
 }
 

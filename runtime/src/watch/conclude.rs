@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::{End, WatchEvent, Watcher};
-use crate::backoff::{Backoff, wait_as_asked};
+use crate::backoff::{Backoff, retry_after_wait};
 use crate::logic::{Logic, SourceSpec};
 
 impl<L: Logic> Watcher<L> {
@@ -112,8 +112,8 @@ impl<L: Logic> Watcher<L> {
         self.unchecked = true;
         // fault V2.1: self.emit ~> self.position = None; self.emit
         self.emit(WatchEvent::Failed { message }).await.ok()?;
-        let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
-        Some(self.next_wait().max(asked))
+        let requested = retry_after.map_or(Duration::ZERO, |requested| retry_after_wait(requested, &mut self.jitter));
+        Some(self.next_wait().max(requested))
     }
 
     fn next_wait(&mut self) -> Duration {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    limits::{REFUSAL_BYTES, WATCH_LINE_BYTES},
+    limits::{ERROR_BODY_BYTES, WATCH_LINE_BYTES},
     logic::{Logic, SourceSpec},
 };
 
@@ -252,7 +252,7 @@ impl ErrorAnswer {
     /// Reads the body of an error response, up to a limit.
     pub(super) async fn read(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, REFUSAL_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = Limited::new(body, ERROR_BODY_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let status: RawStatus = serde_json::from_slice(&body).unwrap_or_default();
         let details_seconds = status.details.as_ref().map(|details| details.retry_after_seconds);
         let seconds = retry_after_seconds(&head.headers).or(details_seconds).filter(|seconds| *seconds > 0);

@@ -150,7 +150,7 @@ impl World {
     }
 
     pub(super) fn take_answer(&mut self, key: &ObjectName, write: &SliceWrite, answer: Answer) {
-        let uid_before = self.versions.held(&target(write)).map(|(uid, _)| uid.clone());
+        let uid_before = self.versions.known(&target(write)).map(|(uid, _)| uid.clone());
         let mut news = Vec::new();
         let mut end = WriteEnd::NotDone;
         match &answer {
