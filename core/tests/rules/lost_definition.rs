@@ -190,7 +190,7 @@ fn a_kept_claim_is_planned_again_when_the_wait_for_an_announcement_ends_only_if_
         (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);
         let import = service_import("work/app").showing(status.clone()).claimed_by(&["member-2"]);
         let claim = claim("member-2", &service_import("work/app")).marked().with_status(status.clone());
-        let objects = vec![content.offered_since(seconds(2)).object(), import.object(), claim.object()];
+        let objects = vec![content.port_set_since(seconds(2)).object(), import.object(), claim.object()];
         let mut view = without_definition(objects, false);
         view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
         let plan = view.plan(&hub::Key::Service(named("work/app")), seconds(459));

@@ -436,7 +436,7 @@ fn of_new_exports_in_the_hub() -> Vec<Case> {
     let winner = || internal("member-1", 80, 3).judged(no_conflict("work/app")).object();
     let mut later = internal("member-3", 81, 4).judged(conflict("work/app"));
     later.meta.generation = 2;
-    let odd = internal_export("member-1", &service("work/Not_A_Name")).offered_since(seconds(2));
+    let odd = internal_export("member-1", &service("work/Not_A_Name")).port_set_since(seconds(2));
     // The conflict gets its Event with the write of the condition, not with the write of the ServiceImport.
     let updated = "ServiceImport SuccessfulUpdateStatus: service work/app is exported by cluster member-1";
     vec![
