@@ -590,7 +590,7 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
 
 #[test]
 fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_slices() {
-    let (slice, _) = given();
+    let (slice, _) = distributed();
     let app = mcs("work/app").taken_on().deriving("work-app");
     let other = mcs("work/other").importing("app").taken_on().deriving("work-other");
     for (controller, derived) in [(&app, "work-app"), (&other, "work-other")] {
