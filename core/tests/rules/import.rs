@@ -390,7 +390,8 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 /// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the other objects of the import in
 /// member-1: MultiClusterService, ServiceImport, its claim and derived Service.
 fn distributed() -> (HubSlice, Vec<Object>) {
-    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
+    let distributed =
+        distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
     let (_, objects) = standing(derived_service("work-app", "work/app"));
     (distributed, objects)
 }

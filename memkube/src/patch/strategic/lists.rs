@@ -84,7 +84,7 @@ fn key_of(item: &Value, key: &str) -> Value {
 /// - Items in the patch have the order of the patch.
 /// - Other items keep their old order.
 /// - Between an item in the patch and another item, the old order decides if both items are old. Otherwise the item in the patch
-/// comes first.
+///   comes first.
 fn arrange(items: Vec<Value>, wanted: &[Value], old: &[Value], key: &dyn Fn(&Value) -> Value) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|known| *known == key(item));
     let (mut spoken, mut silent): (Vec<Value>, Vec<Value>) =
