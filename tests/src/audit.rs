@@ -246,7 +246,7 @@ impl Ledger {
         self.filter(|entry| entry.user.contains("agent"))
     }
 
-    /// Returns the writes except those of Leases, heartbeats and Events, whose number depends on time.
+    /// Returns the writes without those of Leases, heartbeats and Events, because the number of such writes depends on time.
     #[must_use]
     pub fn objects(&self) -> Self {
         self.filter(|entry| !entry.is_lease() && !entry.is_heartbeat() && !entry.is_event())

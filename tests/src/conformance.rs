@@ -1,7 +1,7 @@
 //! Conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their responses.
 //!
 //! ```text
-//! table/*.calls ──> script (cases of steps) ──> run (one case on one server) ──> normal (comparable) ──> compare
+//! table/*.calls ──> script (cases: sequences of calls) ──> run (one case on one server) ──> normal (comparable) ──> compare
 //! random (cases from a seed, and smaller cases that still differ) ─┘
 //! ```
 

@@ -92,7 +92,7 @@ pub trait Backend: Sized {
     /// Returns the present position in the audit log of every cluster.
     fn mark(&self) -> impl Future<Output = anyhow::Result<FleetMark>>;
 
-    /// Returns the writes of all users in every cluster since `mark`.
+    /// Returns the writes of all users in every cluster after the position `mark`.
     fn since(&self, mark: &FleetMark) -> impl Future<Output = anyhow::Result<FleetLedger>>;
 }
 
@@ -159,7 +159,7 @@ impl<B: Backend> Environment<B> {
         self.user(1).sees_import("app", "True").await
     }
 
-    /// Returns the agents' writes since `mark`, in the hub and in each member, without Leases and Events.
+    /// Returns the agents' writes after the position `mark`, in the hub and in each member, without Leases and Events.
     pub async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
         let ledger = self.backend.since(mark).await?.objects();
         Ok(ledger.clusters().map(Ledger::counts).collect())

@@ -158,7 +158,7 @@ impl Fleet {
         Ok(FleetMark { hub: self.hub.audit().mark().await?, members })
     }
 
-    /// Returns the writes of all users in every cluster since `mark`.
+    /// Returns the writes of all users in every cluster after the position `mark`.
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let mut members = Vec::new();
         for (member, mark) in self.members.iter().zip(&mark.members) {

@@ -75,7 +75,8 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Returns the shared state for proxies that ignore writes to objects with this text in their names.
+    /// Returns the shared state for proxies that ignore writes to objects with this text in their names. `None` ignores no
+    /// writes.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
         Self::new(ignored, Duration::ZERO)

@@ -44,7 +44,7 @@ pub(super) fn warning(place: &dyn Fn() -> String, text: &str) -> Option<String> 
     other.then(|| format!("{}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})", place()))
 }
 
-/// Returns an error if the address is a special one, such as a loopback address: such an address cannot be an endpoint.
+/// Returns an error for a special address, such as a loopback address. Such an address cannot be an endpoint.
 pub(super) fn special(field: &str, text: &str) -> Option<FieldError> {
     let address = parse(text)?;
     let (link_local, link_local_multicast) = match address {

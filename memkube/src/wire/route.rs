@@ -23,7 +23,7 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         _ => return None,
     };
     let (namespace, rest) = match rest {
-        // The first pattern is a Namespace itself, with or without subresource. The second is a path in the namespace.
+        // This pattern matches a Namespace itself, with or without subresource. The next pattern matches a path in a namespace.
         ["namespaces", name] | ["namespaces", name, "status" | "finalize"] => (*name, rest),
         ["namespaces", name, below @ ..] if !below.is_empty() => (*name, below),
         _ => ("", rest),

@@ -68,7 +68,7 @@ pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares memkube's responses to the calls with a known difference with the file, without a real server.
+/// Compares memkube's part of the known differences with the file `<table>.differs`. This check needs no real server.
 ///
 /// # Errors
 /// If a value of memkube is not the value in the file, or a call is not in the file.

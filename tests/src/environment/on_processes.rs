@@ -81,8 +81,7 @@ impl OnProcesses {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
     }
 
-    /// Deletes the Leases of a killed agent, so that the next agent need not wait until they expire. The results of tests do
-    /// not depend on this wait.
+    /// Deletes the Leases of a killed agent, so that the next agent need not wait until they expire. This only saves time.
     pub async fn forget_leases(&self, place: AgentPlace) -> anyhow::Result<()> {
         let control_plane = match place {
             AgentPlace::Hub => &self.fleet.hub,

@@ -31,7 +31,7 @@ async fn begin(client: Client, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that at most [`FAILED_AT_MOST`] of the agents' writes since `mark` failed.
+/// Checks that at most [`FAILED_AT_MOST`] of the agents' writes after the position `mark` failed.
 async fn few_writes_failed(env: &Environment<impl Backend>, mark: &FleetMark) -> anyhow::Result<()> {
     let ledger = env.backend.since(mark).await?;
     let ledger = ledger.objects();

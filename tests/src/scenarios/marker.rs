@@ -10,7 +10,8 @@ pub const MARKER: &str = "marker";
 /// Number of writes for one change of the marker: for the exported slice, the distributed slice and the imported slice.
 const CHANGE: usize = 3;
 
-/// Service of the marker. The first member exports the Service, and the second member imports it.
+/// Additional Service, to detect that the agents have handled all earlier changes. The first member exports the Service, and the
+/// second member imports it.
 pub struct Marker {
     exporter: User,
     importer: User,

@@ -158,7 +158,7 @@ fn a_service_of_two_families_has_a_slice_for_each_with_that_family_s_addresses()
     })
 }
 
-/// Step of a test: settings of the Service, and the expected end of its only slice's text form.
+/// Step of a test: settings of the Service, and the text with which the description of its only slice must end.
 struct Step {
     distribution: Option<&'static str>,
     mode: Option<&'static str>,
