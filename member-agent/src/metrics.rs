@@ -32,5 +32,4 @@ pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
     help: "1 while this agent makes the EndpointSlices of its cluster (--endpointslices), 0 while another controller does.",
 };
 
-/// All metrics of this crate.
 pub const ALL: &[Definition] = &[SLICE_LATENCY, SERVICE_LATENCY, LATENCY_SAMPLES, ENDPOINTSLICES_SERVING];

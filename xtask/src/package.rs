@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a command in a folder and returns its output.
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(folder).output().expect("it starts");
     let error = String::from_utf8_lossy(&output.stderr);

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// Client limit in writes per second. Neither controller reaches it, so their rate limiters do not affect the comparison.
 const WRITES_PER_SECOND: &str = "5000";
-/// Parallel syncs of each controller, as a flag value.
+/// Number of Services that each controller syncs in parallel, as the value of a flag.
 const CONCURRENT_SYNCS: &str = "5";
 
 /// EndpointSlice controller to measure.

@@ -22,8 +22,8 @@ pub struct Cost {
 }
 
 /// Number of runs before the measurement. The number is even, because some work alternates between two states: after an even
-/// number of runs, the work is in its first state again. `COUNTED` is even for the same reason: the number of runs in which
-/// allocations are counted.
+/// number of runs, the work is in its first state again. `COUNTED`, the number of runs in which allocations are counted, is
+/// even for the same reason.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 

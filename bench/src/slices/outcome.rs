@@ -1,4 +1,4 @@
-//! Slices after a reconcile, compared without regard to which slice has which endpoint.
+//! Slices after a reconcile. A comparison of them ignores which slice has which endpoint.
 
 use anyhow::Context as _;
 use endpointslice::model::{Endpoint, EndpointPort, EndpointSlice};

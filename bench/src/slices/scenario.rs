@@ -32,7 +32,7 @@ pub struct Scenario {
     /// Slices that exist before the reconcile.
     #[serde(default, deserialize_with = "shared_slices", serialize_with = "write_shared_slices")]
     pub existing: Vec<Arc<EndpointSlice>>,
-    /// Services of a namespace, for the mode `selected`.
+    /// Services of a namespace. Only for the measurement of the search for the Services that select a pod (mode `selected`).
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
 }

@@ -25,7 +25,6 @@ pub(crate) struct Found {
     pub(crate) key: Key,
     /// Full name of the object.
     pub(crate) name: String,
-    /// One-line description of the object.
     pub(crate) description: String,
 }
 

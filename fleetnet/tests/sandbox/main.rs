@@ -59,7 +59,6 @@ fn run(arguments: &[&str]) -> Output {
     output(sandbox(arguments).stdout(Stdio::piped()))
 }
 
-/// Runs a command to its end and returns its output.
 fn output(command: &mut Command) -> Output {
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let limit = Limit::of(&child);

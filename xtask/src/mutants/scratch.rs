@@ -53,7 +53,7 @@ pub(super) struct Scratch {
     intermediate: PathBuf,
 }
 
-/// Test program built from the copy.
+/// Test program built from the copy of the source tree.
 #[derive(Clone)]
 struct Program {
     /// Arguments that select the program's target in Cargo: `--lib`, or `--test` with a name.

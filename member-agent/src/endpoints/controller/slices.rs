@@ -10,7 +10,7 @@ use fleetnet_runtime::{Verb, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::sync::Arc;
 
-/// Write to a slice that has ended.
+/// Ended write to a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
     /// Service whose plan contains the write.

@@ -46,7 +46,8 @@ pub(crate) enum Fate {
     Slow,
     /// The server rejects the write for its content.
     Rejected,
-    /// The server executes the write, but its response arrives only at [`World::deliver_responses`]. The watch shows the change earlier.
+    /// The server executes the write, but its response arrives only at [`World::deliver_responses`]. The watch shows the change
+    /// earlier.
     AnsweredLate,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct World {
     pub(crate) services: BTreeMap<(String, String), Service>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) nodes: BTreeMap<String, Node>,
-    /// Names of pods and Nodes that are undecodable in a list.
+    /// Names of the pods and Nodes that the simulated engine reports as undecodable when it lists them.
     pub(crate) undecodable: BTreeSet<&'static str>,
     pub(crate) events: Vec<ServiceEvent>,
     pub(crate) done: Vec<Done>,
