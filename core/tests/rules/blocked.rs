@@ -1,5 +1,6 @@
-//! Tests of random histories in which deletions do not complete: finalizers of other controllers keep the deleted objects, and
-//! namespaces are deleted and created again. After all this ends, each fleet reaches the same state as without it.
+//! Tests of random histories with obstacles to deletions: finalizers of other controllers keep the deleted objects, and
+//! namespaces are deleted and created again. When the obstacles end, each fleet reaches the same state as in a history without
+//! them.
 
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};

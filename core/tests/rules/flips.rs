@@ -123,7 +123,7 @@ impl Fleet {
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
             // In half of the cases the Service has no session affinity. Then a change of features does not change the status of
-            // a claim. So such a change cannot be the reason that slices are updated.
+            // a claim. So the agents must update the slices because of the features alone.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],

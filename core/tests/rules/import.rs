@@ -118,7 +118,8 @@ fn a_resolved_import_gets_a_name_then_a_derived_service_then_a_status() {
     assert_eq!(planned(&view, &app()), Plan::default());
 }
 
-/// Returns a MultiClusterService and all objects of its import, with this derived Service.
+/// Returns a MultiClusterService, and the objects of its import: the same MultiClusterService, its ServiceImport and this
+/// derived Service.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -321,7 +322,7 @@ fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_serv
     assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
     // The MultiClusterService now requests another Service. So its type and the status of the claim no longer matter for the
-    // first import.
+    // ServiceImport that it requested before.
     let turned = mcs.importing("web");
     let answered = answered.with_status(ImportStatus::default());
     let view = member_view([turned.object(), stored.object(), answered.object()]);
@@ -387,8 +388,8 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 
 // === Imports of distributed slices ===
 
-/// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the other objects of the import in
-/// member-1: MultiClusterService, ServiceImport, its claim and derived Service.
+/// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the MultiClusterService, ServiceImport and
+/// derived Service with which member-1 imports `work/app`.
 fn distributed() -> (HubSlice, Vec<Object>) {
     let distributed =
         distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
@@ -584,7 +585,7 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
     assert_eq!(view.plan(&key(&distributed), until), Plan::default());
 
-    // If its derived Service is gone, the imported slice is removed at once, without a grace period.
+    // Without its derived Service (the last object), the imported slice is removed at once, without a grace period.
     objects.pop();
     assert_eq!(writes(&view_of(None, Some(&imported), &objects), &key(&distributed)), [delete]);
 }

@@ -135,8 +135,8 @@ fn changes_that_importers_cannot_see_cost_nothing() {
     let derived = ObjectName::new("fleet-system", "work-app");
     // A pod that is not ready is added: the generation of the slice rises, but the ready endpoints are the same.
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().generation += 1);
-    // Each object gets a new resourceVersion, as after a change of a field that no view stores, for example an annotation or a
-    // label of another controller.
+    // The server gives each edited object a new resourceVersion. Nothing else changes, as if another controller had changed an
+    // annotation or another field that no view stores.
     world.edit(Who::Member(0), Kind::Service, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| object.meta_mut().resource_version = 0);

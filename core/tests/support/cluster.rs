@@ -81,7 +81,7 @@ impl Cluster {
         true
     }
 
-    /// DELETE: removes the object at once. An object with finalizers is removed when its last finalizer is gone.
+    /// DELETE: removes an object without finalizers at once, and any other object when its last finalizer is gone.
     pub(crate) fn delete(&mut self, kind: Kind, name: &ObjectName) {
         let Some(mut object) = self.get(kind, name).cloned() else { return };
         let meta = object.meta_mut();
