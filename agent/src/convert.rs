@@ -18,8 +18,8 @@ pub struct Receipt {
     pub events: Vec<CoreEvent>,
     /// Latency sample to observe.
     pub sample: Option<Sample>,
-    /// For a write of an imported slice: the name of the imported slice, and the generation of the source slice that the write
-    /// records.
+    /// Set for a write of an imported slice only: the name of the imported slice, and the generation of the source slice that the
+    /// write records.
     pub imported: Option<(Text, i64)>,
 }
 

@@ -34,7 +34,7 @@ pub struct Process {
     /// Name of the agent's own cluster, `hub` or `member`. The agent is ready when it has listed everything it needs from this
     /// cluster.
     pub own_cluster: &'static str,
-    /// Warning to log at the start, such as ignored flags.
+    /// Warning to log at the start, such as ignored flags. `None` if there is nothing to warn about.
     pub warning: Option<String>,
     /// Lines to log after the warning.
     pub notes: Vec<String>,
@@ -136,9 +136,10 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     Ok(runner.run(shutdown).await?)
 }
 
-/// Computes readiness. An agent is ready when it has listed its own cluster and is not blocked. The readiness probe lists
-/// watches of other clusters too, but they do not count: while the hub is not reachable, a member agent works with its cached
-/// objects, and a restart would not help.
+/// Computes readiness. An agent is ready when it has listed its own cluster and `blocked` is `None`.
+///
+/// Watches of other clusters are listed for information only. While the hub is not reachable, a member agent works with its
+/// cached objects, and a restart would not help.
 fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
     if let Some(detail) = blocked {

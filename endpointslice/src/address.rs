@@ -66,8 +66,8 @@ fn parse(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// Parses an IPv4 address with leading zeros (`010.001.002.003`) as decimal, like Kubernetes. Old network plugins report such
-/// addresses.
+/// Parses an IPv4 address with leading zeros (`010.001.002.003`) as decimal, like Kubernetes. Returns `None` if the text is not
+/// such an address. Old network plugins report such addresses.
 fn with_leading_zeros(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];

@@ -72,7 +72,8 @@ impl Backend {
         })
     }
 
-    /// Returns the key of the backend's endpoint for slices of `family`, without constructing the endpoint.
+    /// Returns the key of the backend's endpoint for slices of `family`, without constructing the endpoint. `None` if the backend
+    /// has no address of that family.
     #[must_use]
     pub fn key(&self, family: Family) -> Option<EndpointKey<'_>> {
         let addresses = self.addresses(family);

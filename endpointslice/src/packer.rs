@@ -159,7 +159,7 @@ fn fullest_first<I>(fates: &mut [Fate<I>]) -> Vec<&mut Vec<I>> {
     changed
 }
 
-/// Returns the unchanged bucket with the least room among the unchanged buckets that have room for all remaining items.
+/// Returns the index of the fullest unchanged bucket that has room for all remaining items. `None` if there is none.
 fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize, max: usize) -> Option<usize> {
     let unchanged = fates.iter().zip(buckets).enumerate().filter(|(_, (fate, _))| matches!(fate, Fate::Unchanged));
     let fitting = unchanged.filter_map(|(index, (_, bucket))| {

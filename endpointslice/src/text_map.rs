@@ -17,7 +17,7 @@ impl TextMap {
         Self(Vec::new())
     }
 
-    /// Returns the value of `key`.
+    /// Returns the value of `key`, or `None` if the map does not contain `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Text> {
         self.find(key).ok().map(|at| &self.0[at].1)
@@ -29,7 +29,7 @@ impl TextMap {
         self.find(key).is_ok()
     }
 
-    /// Sets `key` to `value` and returns the previous value.
+    /// Sets `key` to `value`. Returns the previous value, or `None` if there was none.
     pub fn insert(&mut self, key: impl Into<Text>, value: impl Into<Text>) -> Option<Text> {
         let key = key.into();
         match self.find(&key) {
@@ -41,7 +41,7 @@ impl TextMap {
         }
     }
 
-    /// Removes `key` and returns its value.
+    /// Removes `key`. Returns its value, or `None` if the map did not contain `key`.
     pub fn remove(&mut self, key: &str) -> Option<Text> {
         self.find(key).ok().map(|at| self.0.remove(at).1)
     }

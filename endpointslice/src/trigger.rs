@@ -53,8 +53,8 @@ struct Seen {
     /// Number of calls of [`TriggerTimes::observe`] so far. Each pod has the number of the last call that included it. A pod with
     /// another number was deleted.
     round: u32,
-    /// Creation time of the Service, until a slice without endpoints publishes it. A slice with endpoints gets its time from
-    /// the changes of its pods instead.
+    /// Creation time of the Service. `None` after a slice without endpoints has published it. A slice with endpoints gets its
+    /// time from the changes of its pods instead.
     service: Option<Timestamp>,
     /// For each pod, the time of its earliest change that is neither published nor in a pending write.
     waiting: HashMap<Text, Timestamp>,
@@ -115,8 +115,8 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records that a Service lost one pod. Like [`Self::observe`], returns the time of the earliest change that is not
-    /// published yet. A deletion itself has no time, and a later pod of the same name starts with new state.
+    /// Records that a Service lost one pod. Like [`Self::observe`], returns the time of the earliest change that is not published
+    /// yet. A deletion itself has no time. A later pod of the same name starts with new state.
     pub fn observe_removal(&mut self, namespace: &str, service: &str, pod: &str) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         seen.pods.remove(pod);
@@ -154,6 +154,7 @@ impl TriggerTimes {
     }
 
     /// Returns the time of the oldest change that the writes of a plan publish for the first time, without recording the plan.
+    /// `None` if they publish no change that has a time.
     #[must_use]
     pub fn oldest(&self, plan: &Plan) -> Option<Timestamp> {
         let seen = self.services.get(&plan.service.namespace, &plan.service.name)?;

@@ -35,7 +35,8 @@ impl Hub {
         Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)? })
     }
 
-    /// Returns the object that the Events of a key refer to.
+    /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
+    /// and for keys of members.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         match key {
             Key::Service(service) => {
@@ -161,7 +162,8 @@ mod tests {
         HubSlice { meta, spec, observed_generation: None, misnamed: false }
     }
 
-    /// Returns a fight with another writer over the distributed slice in a member's namespace.
+    /// Returns a fight over a distributed slice, in which another writer undoes this agent's writes. `by` is the name of this
+    /// writer, or `None` if the fight is over.
     fn fight(by: Option<&str>) -> Fight<Kind> {
         Fight {
             source: Kind::EndpointSliceImport,

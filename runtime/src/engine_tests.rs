@@ -80,7 +80,7 @@ async fn a_new_leader_is_notified_once_before_any_plan_is_executed() {
     assert!(world.record().plans.contains(&"led".to_owned()), "what it then asks for is planned");
 }
 
-/// Returns the count and the sum, in seconds, of a histogram's observations.
+/// Returns the number of a histogram's observations and their sum in seconds.
 fn observed(world: &World, name: &str) -> (u64, f64) {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == format!("fleetnet_{name}_duration_seconds"));
@@ -881,7 +881,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
     assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// Returns faults of the server with their names. With each fault, a write fails after one millisecond.
+/// Returns pairs of a name and a fault of the server. With each fault, a write fails after one millisecond.
 fn failures() -> Vec<(&'static str, Fault)> {
     let about = |code, reason, of| {
         let (status, body) = failure(code, reason, "no", of);

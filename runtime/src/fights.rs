@@ -34,7 +34,8 @@ struct Left {
     at: Instant,
     /// Hash of the object's [`State`] after the last write.
     state: u64,
-    /// Hash of the last write to the object itself, and of the last write to its status.
+    /// Hashes of two writes: the last write to the object itself, and the last write to its status. `None` if there was no such
+    /// write.
     requested: [Option<u64>; 2],
 }
 

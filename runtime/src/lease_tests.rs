@@ -33,7 +33,7 @@ type Hook = Box<dyn FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send>;
 struct State {
     leases: BTreeMap<String, Value>,
     version: u64,
-    /// Present fault. The second value is true if the fault also applies to reads.
+    /// Present fault of the server, if any. The second value is true if the fault also applies to reads.
     fault: Option<(Fault, bool)>,
     /// Time that the server takes for a response.
     delay: Duration,

@@ -189,7 +189,8 @@ pub struct Plan<S, R, E> {
     /// plan.
     pub writes: Vec<Request<S, R>>,
     pub events: Vec<Event<S>>,
-    /// Time at which to plan this key again even without a change. Replaces the time that the previous plan set.
+    /// Time at which to plan this key again even without a change. Replaces the time that the previous plan set, also if this
+    /// value is `None`.
     pub again: Option<Timestamp>,
     /// Effect of the plan on the agent, passed to [`Logic::planned`].
     pub effect: Option<E>,

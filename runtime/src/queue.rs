@@ -38,12 +38,13 @@ impl<K: Clone + Ord> FairQueue<K> {
     }
 
     /// Removes and returns the first key of the flow whose turn it is. All other flows with keys then have their turns before
-    /// this flow.
+    /// this flow. `None` if the queue is empty.
     pub fn pop(&mut self) -> Option<K> {
         self.pop_from(|_| true).map(|(_, key)| key)
     }
 
-    /// Like [`FairQueue::pop`], but only among the flows for which `may_go` is true. The other flows keep their turns.
+    /// Like [`FairQueue::pop`], but only among the flows for which `may_go` is true. The other flows keep their turns. Returns
+    /// the flow and its key.
     pub fn pop_from(&mut self, may_go: impl Fn(FlowId) -> bool) -> Option<(FlowId, K)> {
         let turn = self.turns.iter().position(|flow| may_go(*flow))?;
         let flow = self.turns.remove(turn)?;
@@ -100,7 +101,7 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
         }
     }
 
-    /// Removes and returns the key with the earliest time, unless this time is in the future.
+    /// Removes and returns the key with the earliest time. `None` if there is no key or this time is in the future.
     pub fn pop_due(&mut self, now: T) -> Option<K> {
         let (at, _) = self.by_time.first()?;
         if *at > now {
@@ -111,7 +112,7 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
         Some(key)
     }
 
-    /// Returns the earliest time of all timers.
+    /// Returns the earliest time of all timers. `None` if no timer is set.
     #[must_use]
     pub fn next(&self) -> Option<T> {
         self.by_time.first().map(|(at, _)| *at)

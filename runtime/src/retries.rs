@@ -148,7 +148,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         self.timers.set(key, next);
     }
 
-    /// Removes and returns a key whose retry is due.
+    /// Removes and returns a key whose retry is due. `None` if no retry is due now.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<K> {
         self.timers.pop_due(now)
     }

@@ -226,7 +226,8 @@ impl<K: Clone + Ord> Cluster<K> {
         self.resumes_at().is_some_and(|at| at > now)
     }
 
-    /// Returns the time from which the server's pause and the maximum rate allow the next write.
+    /// Returns the time from which the next write is permitted, by the server's pause and by the maximum rate. `None` if neither
+    /// sets a time.
     fn resumes_at(&self) -> Option<Instant> {
         let below_ceiling = self.due.and_then(|due| due.checked_sub(WRITE_BURST));
         self.paused_until.max(below_ceiling)

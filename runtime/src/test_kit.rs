@@ -442,7 +442,7 @@ struct State {
     /// Watch events that the test has not yet delivered to the engine.
     events: VecDeque<(Source, WatchEvent<Thing>)>,
     log: Vec<(Duration, String)>,
-    /// Two numbers of GETs that wait for a response: the present number, and the highest number so far.
+    /// Number of GETs that wait for a response now, and the highest such number so far.
     gets: (usize, usize),
     faults: Vec<(Method, String, usize, Fault)>,
     begun: Instant,
@@ -483,7 +483,7 @@ impl Server {
         lock(&self.0).log.iter().map(|(_, line)| line.clone()).collect()
     }
 
-    /// Returns the log with the milliseconds since the start.
+    /// Returns each line of the log after its time, in milliseconds since the start.
     pub(crate) fn timed_log(&self) -> Vec<(u128, String)> {
         lock(&self.0).log.iter().map(|(at, line)| (at.as_millis(), line.clone())).collect()
     }

@@ -116,7 +116,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the next input or timer and handles it.
+    /// Waits for the next input or timer and handles it. Returns a reason to stop the engine's loop, or `None` to continue.
     async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
         let next_timer_at = self.next_timer(leads);
         tokio::select! {
@@ -156,7 +156,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the writes in flight, so that none of them is executed after another process has taken over.
+    /// Waits for the writes in flight, so that none of them is executed after another process has taken over. Returns true if all
+    /// of them have ended.
     async fn drain(&mut self) -> bool {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         // fault K5.3: !self.writes.is_empty() ~> false

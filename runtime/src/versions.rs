@@ -239,7 +239,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Returns the UID and the version of the known object with this name.
+    /// Returns the UID and the version of the known object with this name. `None` if no such object is known.
     #[must_use]
     pub fn known(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
         self.known.get(name).map(|known| (&known.uid, known.version))

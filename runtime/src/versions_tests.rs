@@ -462,8 +462,8 @@ impl World {
         Some(Pending::Gone(uid))
     }
 
-    /// Starts an own write, unless another own write to this object is in flight: the engine sends one write at a time to an
-    /// object.
+    /// Executes `write`, an own write to this object, and stores its response for later. Does nothing while another own write to
+    /// the object has no response, because the engine sends one write at a time to an object.
     fn own(&mut self, name: usize, write: impl FnOnce(&mut Self) -> Option<Pending>) {
         if !self.pending.contains_key(&name)
             && let Some(answer) = write(self)

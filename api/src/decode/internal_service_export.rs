@@ -38,7 +38,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
 }
 
 /// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
-/// a hash of these ports.
+/// a hash of these ports. `None` if the value is malformed.
 fn stamp(value: &str) -> Option<PortSetStamp> {
     let (since, ports) = value.split_once(' ')?;
     Some(PortSetStamp { since: crate::times::read(since)?, ports: ports.into() })

@@ -150,7 +150,7 @@ fn owner(raw: RawOwner) -> Owner {
 pub(super) struct Pairs(Vec<(&'static str, Text)>);
 
 impl Pairs {
-    /// Returns the value of a label or annotation.
+    /// Returns the value of a label or annotation. `None` if the object does not have it.
     pub(super) fn get(&self, key: &str) -> Option<&Text> {
         self.0.iter().find(|(present, _)| *present == key).map(|(_, value)| value)
     }

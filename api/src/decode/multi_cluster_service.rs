@@ -50,7 +50,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     }))
 }
 
-/// Returns the type of an import from its name in `spec.type` or in the annotation `service-type`. The default is LoadBalancer.
+/// Returns the type of an import from its name in `spec.type` or in the annotation `service-type`. An absent name means
+/// LoadBalancer.
 pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     match name {
         Some("ClusterIP") => ConsumerType::ClusterIp,

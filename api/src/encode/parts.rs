@@ -31,7 +31,8 @@ pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
     finalizers.others.iter().map(|other| &**other).chain(ours).collect()
 }
 
-/// Returns the JSON of `metadata.ownerReferences`: other owners in their order, then the controlling MultiClusterService.
+/// Returns the JSON of `metadata.ownerReferences`: other owners in their order, then the MultiClusterService that controls the
+/// object, if there is one.
 pub(super) fn owners(others: &[Owner], controller: Option<&Controller>) -> Value {
     others.iter().map(owner).chain(controller.map(controlling)).collect()
 }
@@ -124,7 +125,8 @@ fn endpoint(endpoint: &Endpoint) -> Value {
     value
 }
 
-/// Returns the session affinity and its configuration; for no session affinity, the configuration is null.
+/// Returns the values of the fields `sessionAffinity` and `sessionAffinityConfig`. They are `None` and null if there is no
+/// session affinity.
 pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static str>, Value) {
     match affinity {
         SessionAffinity::None => (None, Value::Null),

@@ -9,7 +9,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Returns the subresource to patch and the body of the merge patch.
+/// Returns two values: the subresource to patch (`None` for the object itself) and the body of the merge patch.
 pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
     let kind = patch.kind();
     let body = match patch {

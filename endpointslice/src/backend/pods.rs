@@ -28,7 +28,8 @@ pub enum SkipReason {
     NoAddress,
     /// The pod's Node, and so its zone, is not known. Plan the Service again when the Node with this name appears.
     NodeMissing(Text),
-    /// The address is invalid. Only this address is omitted, because the API would reject the whole slice.
+    /// This address of the pod is invalid, for this reason. Only this address is omitted, because the API would reject the whole
+    /// slice.
     BadAddress(Text, BadAddress),
     /// The pod lacks a port that the Service names, and [`Config::leave_out_pods_without_named_port`] is set.
     NamedPortMissing,
@@ -159,8 +160,8 @@ fn target(pod: &Pod) -> TargetRef {
     }
 }
 
-/// Returns the hostname that the endpoint of `pod` has in `service`. A pod has a hostname only in the Service that
-/// `spec.subdomain` of the pod names.
+/// Returns the hostname that the endpoint of `pod` has in `service`. `None` unless `spec.subdomain` of the pod names this
+/// Service.
 fn hostname<'a>(pod: &'a Pod, service: &Service) -> Option<&'a Text> {
     let hostname = pod.spec.hostname.non_empty()?;
     let named = pod.spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;

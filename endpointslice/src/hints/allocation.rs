@@ -160,7 +160,7 @@ impl Transfers {
     }
 }
 
-/// Returns the first zone with the largest amount, if that amount is positive.
+/// Returns the first zone with the largest amount. Returns `None` if no amount is positive.
 fn most<'a, 'b>(zones: &'b mut [(&'a Text, i128)]) -> Option<&'b mut (&'a Text, i128)> {
     // `max_by_key` returns the last of equal items, so search backwards for the first.
     zones.iter_mut().rev().max_by_key(|(_, amount)| *amount).filter(|(_, amount)| *amount > 0)

@@ -24,7 +24,7 @@ pub(super) fn milli(text: &str) -> Option<u64> {
     u64::try_from(nano.div_ceil(MILLI_IN_NANO)).ok()
 }
 
-/// Returns the factor and the divisor that a suffix stands for.
+/// Returns the factor and the divisor that a suffix stands for: for example (1, 1000) for `m`. `None` if the suffix is malformed.
 fn scale(suffix: &str) -> Option<(u128, u128)> {
     Some(match suffix {
         "" => (1, 1),

@@ -53,7 +53,8 @@ struct StoredSlice {
     owned: bool,
 }
 
-/// Names of the slices that have an endpoint of one pod. Usually there is one slice, which is stored without a list.
+/// Names of the slices that have an endpoint of one pod: the first name, and a list of the others. Usually there is one slice,
+/// and an empty list allocates nothing.
 #[derive(Debug, Default)]
 struct Holders(Option<Text>, Vec<Text>);
 
@@ -103,7 +104,8 @@ impl FamilyState {
         self.slices.get(name).map(|stored| &stored.slice)
     }
 
-    /// Returns the backend that an existing endpoint of the pod describes, in the first slice that has such an endpoint.
+    /// Returns the backend that an existing endpoint of the pod describes, in the first slice that has such an endpoint. `None`
+    /// if no slice has one.
     pub(super) fn shown(&self, pod: &str) -> Option<Backend> {
         let slices = self.holders.get(pod)?.iter().filter_map(|name| self.slice(name));
         let mut shown = slices.filter_map(|slice| {
@@ -305,14 +307,14 @@ impl FamilyState {
 
 impl Group {
     /// Returns the slice to which the last `left` endpoints are added: the fullest slice that has room for all of them and for
-    /// which `may_open` is true. Among equally full slices, returns the first by name.
+    /// which `may_open` is true. Among equally full slices, returns the first by name. `None` if there is no such slice.
     pub(super) fn closest_to_full(&self, left: usize, max: usize, may_open: impl Fn(&Text) -> bool) -> Option<&Text> {
         let levels = self.by_fill.range(..=max.checked_sub(left)?).rev();
         levels.flat_map(|(_, names)| names).find(|name| may_open(name))
     }
 }
 
-/// Returns the name of the pod that an endpoint refers to.
+/// Returns the name of the pod that an endpoint refers to. `None` if the endpoint refers to no object.
 pub(super) fn pod_of(endpoint: &Endpoint) -> Option<&Text> {
     endpoint.target_ref.as_ref().and_then(|target| target.name.non_empty())
 }

@@ -81,7 +81,7 @@ impl SliceCounts {
         self.totals += totals;
     }
 
-    /// Sets the traffic distribution of a Service, or removes it.
+    /// Sets the traffic distribution of a Service, or removes it if `value` is `None`.
     pub fn set_traffic_distribution(&mut self, namespace: &Text, service: &Text, value: Option<&Text>) {
         let counted = self.services.get_or_default(namespace, service);
         if counted.traffic_distribution.as_ref() == value {
@@ -103,7 +103,7 @@ impl SliceCounts {
         }
     }
 
-    /// Returns the traffic distributions whose number of Services changed since the last call, with the new number.
+    /// Returns each traffic distribution whose number of Services changed since the last call, and the new number.
     pub(super) fn take_changed_distributions(&mut self) -> Vec<(Text, usize)> {
         let changed = std::mem::take(&mut self.changed_distributions);
         let services = |value: &Text| self.services_by_distribution.get(value).copied().unwrap_or_default();
@@ -154,7 +154,8 @@ mod tests {
     use super::*;
     use crate::model::EndpointPort;
 
-    /// Returns two groups, of port 80 and of ports 80 and 443, with these numbers of endpoints and slices.
+    /// Returns a group of port 80 and a group of ports 80 and 443. `counts` has the number of endpoints and the number of slices
+    /// of each group.
     fn groups(counts: [(usize, usize); 2]) -> Vec<GroupStats> {
         let port = |number| EndpointPort { port: Some(number), ..EndpointPort::default() };
         let ports = [vec![port(80)], vec![port(80), port(443)]];

@@ -23,7 +23,7 @@ pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
-/// Writes a timestamp in the format of Kubernetes.
+/// Writes a timestamp in the format of Kubernetes, or null for `None`.
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
 pub(super) fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     match time {

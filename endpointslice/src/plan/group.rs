@@ -86,7 +86,7 @@ impl<'a> Groups<'a> {
         index
     }
 
-    /// Returns the groups sorted by ports, so that the plan does not depend on the order of backends.
+    /// Returns the groups of each address family, sorted by ports, so that the plan does not depend on the order of backends.
     pub(super) fn into_families(mut self) -> Vec<(Family, Vec<FamilyGroup>)> {
         self.groups.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut families: Vec<_> = self.families.iter().map(|&family| (family, Vec::new())).collect();

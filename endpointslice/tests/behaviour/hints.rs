@@ -21,8 +21,8 @@ fn shown(endpoint: &Endpoint) -> String {
     [&hints.for_zones, &hints.for_nodes].into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("@")
 }
 
-/// Returns the number of endpoints with each hint, and the number of endpoints that are hinted to another zone than their own
-/// zone.
+/// Returns two results: the number of endpoints with each hint, and the number of endpoints that have a hint for another zone
+/// than their own zone.
 fn distribution(world: &World) -> (Vec<(String, usize)>, usize) {
     let slices = world.memory.slices();
     let endpoints = || slices.iter().flat_map(|slice| &slice.endpoints);

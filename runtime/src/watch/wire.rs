@@ -39,8 +39,8 @@ pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_
     request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
 }
 
-/// Builds the request for one page of a list. Without a resourceVersion, the server returns the most recent state, never a
-/// cached one.
+/// Builds the request for the page that `token` names, or for the first page if `token` is `None`. Without a resourceVersion, the
+/// server returns the most recent state, never a cached one.
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
     let query = match token {
         Some(token) => format!("limit={objects}&continue={}", utf8_percent_encode(token, RESERVED)),
