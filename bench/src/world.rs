@@ -68,7 +68,7 @@ pub struct World {
 }
 
 impl World {
-    /// Returns the world of the agents' objects.
+    /// Returns the namespaces and the API group of the agents' objects.
     #[must_use]
     pub fn of_agents(environment: &Environment) -> Self {
         let [exporter, importer] = [&environment.fleet.members[0], &environment.fleet.members[1]];
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Returns the world of the baseline's objects.
+    /// Returns the namespaces and the API group of the baseline's objects.
     #[must_use]
     pub fn of_baseline() -> Self {
         let [users, exporter, importer, system] =
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// Returns the apiVersion for objects in this world's API group.
+    /// Returns the apiVersion of objects: their API group and this version.
     #[must_use]
     pub fn api_version(&self, version: &str) -> String {
         format!("{}/{version}", self.group)

@@ -105,7 +105,7 @@ impl Line {
         }
     }
 
-    /// Returns a service that sends requests to `service` through this connection.
+    /// Returns a tower service that sends its requests to `service` through this connection.
     #[must_use]
     pub fn to(&self, service: Service) -> Wired {
         Wired { service, line: self.clone() }

@@ -114,7 +114,8 @@ impl File {
         lines.map(move |pair| begin(&pair).map_or_else(String::new, |at| pair.0[at..].to_owned()))
     }
 
-    /// Returns the places where a production line of `of` contains `needle` as whole words.
+    /// Returns the places, as `path:line: needle`, at which the production code in `of` contains `needle` as whole words. `of`
+    /// is `text`, `uncommented` or `code`.
     pub(super) fn places(&self, of: &str, needle: &str) -> Vec<String> {
         let found = self.production_lines(of).filter(|(_, line)| contains_words(line, needle));
         found.map(|(number, _)| format!("{}:{number}: {needle}", self.path)).collect()
