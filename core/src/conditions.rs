@@ -139,8 +139,8 @@ impl ConditionValue {
         )
     }
 
-    /// Condition `Valid` False: the agent cannot create the hub's object for this export or import. Other objects have all
-    /// names that the hub's object may have.
+    /// Condition `Valid` False: the agent cannot create its object for this export or import, because other objects have all
+    /// names that it may have.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
     }

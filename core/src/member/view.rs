@@ -128,8 +128,8 @@ pub struct View {
     pub(crate) distributed_slices_from: Index<ClusterId>,
     /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
-    /// Exports and imports that wait for a free name, because other objects have all names that an object of this agent may
-    /// have.
+    /// Exports and imports that wait for a free name: other objects have all names that the agent may give to the object that
+    /// it must create.
     nameless: Nameless,
     /// From each key to the message of the server that rejected the last write of this key.
     rejections: BTreeMap<Key, String>,

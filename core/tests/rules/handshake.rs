@@ -280,8 +280,8 @@ fn a_change_of_what_the_hub_does_not_get_is_no_change() {
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
 }
 
-/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`). Member-2 announces the
-/// features `importer`.
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`). Member-2
+/// announces the features `importer`.
 fn distributing(export: &HubSlice, importer: Option<Features>, distributed: Option<&HubSlice>) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));

@@ -21,7 +21,7 @@ use fleetnet_types::ObjectName;
 /// Plans the removal of all exports of a source slice, except those that must stay for now.
 pub(super) fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    // The export of a slice that the hub does not support stays if the agent only assumes this.
+    // The existing export stays if the agent only assumes that the hub does not support the slice.
     let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {

@@ -1,5 +1,6 @@
-//! Exports and imports that wait for a free name: other objects have all names that an object of this agent may have (B3 in
-//! docs/behaviour.md). The object is an InternalServiceExport, a claim, a derived Service or an imported slice.
+//! Exports and imports that wait for a free name: other objects have all names that the agent may give to the object that it
+//! must create (B3 in docs/behaviour.md). This object is an InternalServiceExport, a claim, a derived Service or an imported
+//! slice.
 //!
 //! The condition `Valid` shows that the export or import waits. When an object with such a name is gone, the waiting exports
 //! and imports are requeued.
