@@ -56,7 +56,7 @@ struct Seen {
     /// Creation time of the Service. `None` after a slice without endpoints has published it. A slice with endpoints gets its
     /// time from the changes of its pods instead.
     service: Option<Timestamp>,
-    /// For each pod, the time of its earliest change that is neither published nor in a pending write.
+    /// For each pod, the time of its earliest change that no slice shows yet and that no pending write contains.
     waiting: HashMap<Text, Timestamp>,
     /// Names of the pods in each pending write. Plans keep the times of later changes of these pods until the write ends, because
     /// the write may fail. A later write then publishes all changes of these pods.

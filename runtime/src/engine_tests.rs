@@ -756,8 +756,8 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // The Wish changes its value in each pass of this loop. After each write of the agent, another client also writes to the
-        // copy.
+        // The `Claim` changes its value in each pass of this loop. After each write of the agent, another client also writes to
+        // the copy.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.claim("a", value).await;
         world.pass(25).await;

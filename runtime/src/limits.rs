@@ -52,15 +52,16 @@ pub const EVENTS_REMEMBERED: usize = 1024;
 pub const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 /// Longest wait after repeated failures of a request.
 pub const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
-/// First wait after 403 and 404. These failures last until somebody acts, so the retries can be slow.
+/// Wait after the first of several responses with 403 or 404 in a row. These failures last until somebody acts, so the retries
+/// can be slow.
 pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
-/// Longest wait after 403 and 404.
+/// Longest wait after repeated responses with 403 or 404.
 pub const SLOW_BACKOFF_LONGEST: Duration = Duration::from_secs(300);
 /// Wait before the retry of a write that was rejected for its content (400, 413, 415, 422). Jitter shortens the wait by up to a
 /// quarter.
 pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
-/// Number of repairs of one object, each undone within [`FIGHT_PERIOD`], after which the agent makes only one repair in each
-/// period.
+/// Number of repairs of one object after which the agent repairs it only once in each [`FIGHT_PERIOD`]. A repair writes the same
+/// content again after another writer has changed it. Only repairs that are undone within [`FIGHT_PERIOD`] count.
 pub const FIGHT_REPAIRS: usize = 10;
 /// Time between repairs of an object that another writer keeps undoing.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);

@@ -62,8 +62,8 @@ struct UndecodableObject {
 /// List whose objects are still arriving.
 #[derive(Debug)]
 struct List<O> {
-    /// Sequence number of the first tombstone that was set after the list began. Objects with earlier tombstones were deleted
-    /// before the list began, so the list cannot contain them.
+    /// Sequence number of the first tombstone that was set after the list began. A tombstone is the remembered UID of a deleted
+    /// object. Objects with earlier tombstones were deleted before the list began, so the list cannot contain them.
     first_tombstone: u64,
     /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any object.
     blind: bool,
@@ -216,8 +216,8 @@ impl<O> Versions<O> {
             // fault V10.2: observed.resource_version <= self.passed ~> false
             None if observed.resource_version <= self.passed => return false,
             replaced => {
-                // A new UID means that the previous object of this name was deleted. Set a tombstone for the previous object,
-                // because the watch may still report its older events.
+                // A new UID means that the previous object of this name was deleted. Set a tombstone (remember the UID) for the
+                // previous object, because the watch may still report its older events.
                 if let Some(known) = replaced.filter(|known| known.uid != observed.uid) {
                     self.tombstones.insert(&known.uid);
                 }

@@ -137,7 +137,7 @@ struct Watcher<L: Logic> {
     round: Round,
     /// Version up to which every change has been reported. `None` if the watch must start with a list.
     position: Option<u64>,
-    /// True if the server supports `sendInitialEvents`, as far as known.
+    /// True until the server rejects a streaming list (`sendInitialEvents`). Lists are then in pages.
     streams_lists: bool,
     /// True if the next list is in pages, because the last streaming list did not end.
     pages_next: bool,

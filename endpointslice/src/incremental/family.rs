@@ -18,7 +18,7 @@ pub(super) struct FamilyState {
     pub(super) family: Family,
     pub(super) groups: BTreeMap<PortKey, Group>,
     slices: BTreeMap<Text, StoredSlice>,
-    /// Names of the slices that have an endpoint of a pod, by the name of the pod.
+    /// For each pod, by its name: the names of the slices that have an endpoint of the pod.
     holders: HashMap<Text, Holders>,
     /// Number of pods that have endpoints in several slices.
     pods_in_several_slices: usize,

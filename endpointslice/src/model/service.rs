@@ -23,7 +23,7 @@ pub struct Service {
 pub struct ServiceSpec {
     /// Type of the Service.
     pub r#type: ServiceType,
-    /// First cluster IP; "" or `None` for a headless Service.
+    /// First cluster IP. For a headless Service, the text is empty or the word `None`.
     #[serde(rename = "clusterIP", skip_serializing_if = "str::is_empty")]
     pub cluster_ip: Text,
     /// Address families of the Service.
