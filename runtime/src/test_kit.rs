@@ -43,8 +43,8 @@ use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// Kinds that the toy agent watches. Member cluster: `Claim`, which requests a copy, and `Local`, which is a copy. Hub: `Copy` and
-/// `Namespace`.
+/// Kinds that the toy agent watches. Member cluster: `Claim`, which requests a copy, and `Local`, which is a copy. Hub: `Copy`
+/// and `Namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Claim,
