@@ -123,8 +123,8 @@ impl Steps {
         Self { instant: Instant::now(), time: clock.now() }
     }
 
-    /// Returns the step of the wall clock since the last step or the start, in microseconds. The step is negative if the clock
-    /// was set back. `None` if the difference is shorter than a second.
+    /// Returns by how many microseconds the wall clock was set since the last returned step, or since the start. The number is
+    /// negative if the clock was set back. `None` for less than a second.
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);

@@ -92,7 +92,8 @@ impl Routes {
         Ok(self.complete()?.len())
     }
 
-    /// Returns the routes after each event, if the watch still runs and has shown the initial objects.
+    /// Returns the history of the routes: one entry for each event. Fails if the watch has ended, or has not yet delivered all
+    /// initial objects.
     fn complete(&self) -> anyhow::Result<watch::Ref<'_, Vec<Addresses>>> {
         let seen = self.seen.borrow();
         ensure!(!seen.is_empty(), "nothing was seen");

@@ -45,7 +45,7 @@ pub struct Figures {
     /// Time from the restart of the controller until it has published a pod's change, in milliseconds. The slices exist before
     /// the restart.
     pub restart_milliseconds: f64,
-    /// Number of slice writes after a restart, without the write for the pod's change.
+    /// Number of slice writes after a restart. Does not count the write for the pod that the bench changes after the restart.
     pub restart_writes: usize,
     /// Results with many pods in the cluster. Measured after the restart.
     pub many: Many,

@@ -93,7 +93,7 @@ fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     Some(pod)
 }
 
-/// Incremental state of a Service, with the other inputs of its plans.
+/// State that the incremental planner (`Incremental`) keeps for one Service, with the other inputs of a plan.
 struct World {
     state: Incremental,
     zones: NodeZones,

@@ -148,9 +148,14 @@ fn the_export_shows_disputes_of_member_agent_and_hub_agent() {
     assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
 
     let in_hub = condition("Disputed", "True", "WritesUndone", "in the hub", 1);
+    let mut view = exporter(&[in_hub]);
+    assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "in the hub")));
+    let about = Some((Kind::ServiceExport, named("work/app")));
+    view.disputed(about, slice(), Some(MESSAGE.to_owned()), &mut Vec::new());
     assert_eq!(
-        disputed_condition(&set(&writes(&exporter(&[in_hub]), &key))),
-        Some(("True", "WritesUndone", "in the hub"))
+        disputed_condition(&set(&writes(&view, &key))),
+        Some(("True", "WritesUndone", MESSAGE)),
+        "own dispute first"
     );
     let over = condition("Disputed", "False", "WritesStand", "no more", 1);
     assert_eq!(writes(&exporter(&[over]), &key), []);

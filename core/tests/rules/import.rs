@@ -581,6 +581,15 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     let delete = Write::delete(Kind::EndpointSlice, &imported.meta);
     assert_eq!(view.plan(&key(&distributed), until).writes, std::slice::from_ref(&delete));
 
+    // The grace period starts when the distributed slices are listed, if the imported slice is known before that.
+    let mut late = view_of(None, None, &objects);
+    observe_change(&mut late, claim("member-1", &import).with_status(resolved(&["member-2"])).object());
+    late.watch_state(Kind::EndpointSliceImport, WatchState::Incomplete, seconds(25), &mut Vec::new());
+    observe_change(&mut late, imported.clone().object());
+    late.watch_state(Kind::EndpointSliceImport, WatchState::Complete, seconds(30), &mut Vec::new());
+    let plan = late.plan(&key(&distributed), seconds(31));
+    assert_eq!((plan.writes, plan.again), (Vec::new(), Some(seconds(30).plus_micros(ORPHAN_GRACE_MICROS))));
+
     // If the hub agent distributes the slice again before the end of the grace period, the imported slice stays.
     observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
     assert_eq!(view.plan(&key(&distributed), until), Plan::default());

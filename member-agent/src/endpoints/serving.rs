@@ -178,7 +178,7 @@ impl Serving {
         self.controller.undecodable(input, namespace, name, at, requeue);
     }
 
-    /// Records the new watch state of an input. Adds the Services to plan to `requeue`.
+    /// Records the new watch state of an input. Appends the Services that must be planned again to `requeue`.
     pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         self.controller.watch_state(input, state, requeue);
         if input == Input::EndpointSlice {

@@ -31,8 +31,8 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
         trial.hub.end();
         sleep(SOON).await;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // The agent restarts a silent watch after at most 65 s: the server should end each watch after at most 60 s, and the
-        // agent waits 5 s more. The change needs two silent watches, but their waits run at the same time.
+        // The agent asks the server to end each watch after at most 60 s, and restarts a watch that does not end 5 s later. The
+        // change must pass two watches, and both are silent, but the agents wait for both at the same time.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.has(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";

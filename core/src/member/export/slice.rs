@@ -84,7 +84,7 @@ pub(super) fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
-/// Returns the slice with this name if it would be exported, but the hub does not support its content.
+/// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's content.
 pub(super) fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
     exportable(view, &View::service_of(slice)?, hub.now)?;

@@ -152,7 +152,7 @@ impl View {
         self.owners.renewed
     }
 
-    /// Returns the `spec` of the MemberAgent for a renewal by this process.
+    /// Returns the `spec` of the MemberAgent that this process writes with its next heartbeat.
     pub(crate) fn renewal(&self, announcement: &Announcement, now: Timestamp) -> Renewal {
         let cluster_uid = match self.cluster_uid() {
             ClusterUid::Known(own) => Some(own),

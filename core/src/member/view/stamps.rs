@@ -188,6 +188,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_oldest_change_is_the_first_that_the_hub_does_not_have() {
+        let name = ObjectName::new("work", "app-1");
+        let mut stamps = Stamps::default();
+        stamps.slice_created(&name, 1, Timestamp(1));
+        stamps.slice_changed(&name, 2, Timestamp(2));
+        stamps.slice_changed(&name, 3, Timestamp(3));
+        assert_eq!(stamps.oldest_change(&name), Some(Timestamp(1)));
+        stamps.slice_pending(&name, Some(1), 3, Timestamp(9));
+        assert_eq!(stamps.oldest_change(&name), Some(Timestamp(2)));
+        stamps.slice_pending(&name, Some(2), 3, Timestamp(9));
+        assert_eq!(stamps.oldest_change(&name), Some(Timestamp(3)));
+    }
+
+    #[test]
+    fn two_changes_at_one_time_are_one_and_beyond_the_limit_the_newest_one_grows() {
+        let name = ObjectName::new("work", "app-1");
+        let mut stamps = Stamps::default();
+        stamps.slice_created(&name, 1, Timestamp(1));
+        stamps.slice_changed(&name, 2, Timestamp(1));
+        assert_eq!(stamps.changes[&name], [(2, Timestamp(1))]);
+        let most = i64::try_from(PENDING_CHANGES_MAX).unwrap();
+        for generation in 3..=most + 10 {
+            stamps.slice_changed(&name, generation, Timestamp(generation));
+        }
+        let changes = &stamps.changes[&name];
+        assert_eq!((changes.len(), changes[PENDING_CHANGES_MAX - 1].0), (PENDING_CHANGES_MAX, most + 10));
+    }
+
+    #[test]
     fn a_clock_that_is_set_moves_every_stamp() {
         let name = ObjectName::new("work", "app");
         for by in [-3_600_000_000, 3_600_000_000] {

@@ -1,5 +1,5 @@
-//! Undecodable objects ([`crate::undecodable`]) in the member's view: the keys that depend on them, and the names under which
-//! rules look for them.
+//! Undecodable objects ([`crate::undecodable`]) in the member's view: the keys to plan again when such an object changes, and the
+//! names that plans use to look up such an object.
 
 use super::{Key, View};
 use crate::model::{EndpointSlice, HubSlice, Kind};

@@ -93,7 +93,7 @@ fn text(node: Option<&Node>, text: &str) -> Cel {
     converted.unwrap_or_else(|| Cel::String(Arc::new(text.to_owned())))
 }
 
-/// Name of a member in the escaped form of rules.
+/// Returns the name of an object's field, escaped as in CEL validation rules (for example `__namespace__`).
 fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) || MORE_RESERVED.contains(&name) {
         return format!("__{name}__");
