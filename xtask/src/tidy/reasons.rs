@@ -13,7 +13,7 @@ pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
         Ok(defined) => defined,
         Err(error) => return vec![format!("{error:#}")],
     };
-    let (own, of_slices) = (rows(tree, "| reason |"), rows(tree, "| reason there |"));
+    let (own, of_slices) = (rows(tree, "| reason |"), rows(tree, "| reason of the slices |"));
     let mut places = Vec::new();
     for (reason, kind) in &defined {
         match own.get(reason) {

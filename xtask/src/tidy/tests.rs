@@ -331,7 +331,7 @@ fn a_command_in_prose_that_nothing_runs_is_found() {
 fn a_reason_without_its_row_and_a_row_without_its_reason_are_found() {
     let code = "reasons! {\n    /// Fine.\n    Normal Fine,\n    /// Bad.\n    Warning Bad,\n    Warning Worse,\n}\n";
     let table = "| reason | type | told on |\n|---|---|---|\n| `Fine` | Normal | x |\n| `Bad` | Normal | x |\n| `Gone` | Normal | x |\n";
-    let other = "\n| reason there | type |\n|---|---|\n| `Said` | Normal |\n| `Unsaid` | Normal |\n";
+    let other = "\n| reason of the slices | type |\n|---|---|\n| `Said` | Normal |\n| `Unsaid` | Normal |\n";
     let tree = tree(&[
         ("core/src/reasons.rs", code),
         ("member-agent/src/lib.rs", "//! `\"Unsaid\"`\nconst REASON: &str = \"Said\";\n"),
