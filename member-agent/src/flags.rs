@@ -49,7 +49,7 @@ pub struct Flags {
     pub member_takeover_after: Duration,
 
     /// Address ranges of the endpoints of another cluster, as ID=CIDR,CIDR. May be repeated. Endpoints outside of the ranges are
-    /// not imported. A cluster without this flag may export any address.
+    /// not imported. A cluster that no such flag names may export any address.
     #[arg(long, value_name = "CLUSTER=CIDR,...")]
     pub source_ranges: Vec<String>,
 

@@ -9,21 +9,24 @@ pub(crate) const SLICE_LATENCY: Definition = Definition {
     name: "fleet_networking_endpointslice_export_import_duration_milliseconds",
     kind: Kind::Histogram(&BUCKETS_MILLISECONDS),
     labels: &["origin_cluster_id", "destination_cluster_id", "is_first_import"],
-    help: "Time from the first sight of an EndpointSlice change in the exporting member to its import in this member.",
+    help: "Time from when the exporting member first sees a change of an EndpointSlice until this member has imported the \
+           change.",
 };
 /// Histogram with the same name, labels and buckets as in the Go agents.
 pub(crate) const SERVICE_LATENCY: Definition = Definition {
     name: "fleet_networking_service_export_duration_milliseconds",
     kind: Kind::Histogram(&BUCKETS_MILLISECONDS),
     labels: &["origin_cluster_id"],
-    help: "Time from the first sight of a Service change in this member to the hub's outcome of conflict resolution.",
+    help: "Time from when this member first sees a change of a Service until the hub agent accepts the export or reports \
+           a conflict.",
 };
 pub(crate) const LATENCY_SAMPLES: Definition = Definition {
     name: "fleet_networking_latency_samples_total",
     kind: Kind::Counter,
     labels: &["metric", "clock"],
-    help: "Number of samples of the two latency histograms. clock=raw: the difference of two clocks as measured. \
-           clock=clamped: the difference was not positive or too long, and was corrected.",
+    help: "Number of samples of the two latency histograms. clock=raw: the difference of the end's and the \
+           start's clock is the sample. clock=clamped: this difference was not positive, and the sample is 1 s, or it was over \
+           100 s, and the sample is 100 s.",
 };
 pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
     name: "fleetnet_endpointslices_serving",

@@ -21,7 +21,8 @@ pub struct EndpointFlags {
     pub mode: ModeFlag,
 
     /// Name of the controller in the label endpointslice.kubernetes.io/managed-by of its slices. The agent changes only slices
-    /// with this name. The default is the name of kube-controller-manager, so that both can continue with each other's slices.
+    /// with this name. The default is the name of kube-controller-manager, so that the agent and
+    /// kube-controller-manager can take over each other's slices.
     #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = CONTROLLER_NAME)]
     pub managed_by: String,
 
