@@ -64,7 +64,7 @@ impl View {
             self.stamps.service_changed(&name, at);
         }
         let derived_before = before.and_then(|old| old.derived_from);
-        // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.len() > 0 { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }
+        // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.iter().next().is_some() { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }
         self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
         self.requeue_for_service(&name, [derived_before, derived_from], at, requeue);
     }
