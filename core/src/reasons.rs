@@ -83,7 +83,7 @@ reasons! {
     Warning NameHeldByAnother,
     /// Another cluster already exports the same slice.
     Warning SliceHeldByAnother,
-    /// The name is not valid for the object to create.
+    /// An exported Service or slice has a name that the agent cannot give to the object that it creates for the import.
     Warning NameRefused,
     /// Some addresses of a slice are not imported.
     Warning AddressRefused,
