@@ -374,19 +374,19 @@ fn check_scheme(cluster: &str, config: &Config, insecure_http: bool) -> Result<(
 fn warn_of_what_is_not_protected(cluster: &str, config: &Config) {
     if config.cluster_url.scheme_str() == Some("http") {
         tracing::warn!(
-            cluster,
+            side = cluster,
             "the connection to the API server is plain http: everybody on the network path can read the token"
         );
     } else if config.accept_invalid_certs {
         tracing::warn!(
-            cluster,
+            side = cluster,
             "the certificate of the API server is not verified: everybody on the network path can read the token"
         );
     }
 }
 
 fn warn_of_proxy(cluster: &str) {
-    tracing::warn!(cluster, "HTTPS_PROXY is set and ignored: the agent connects to API servers directly");
+    tracing::warn!(side = cluster, "HTTPS_PROXY is set and ignored: the agent connects to API servers directly");
 }
 
 fn parse_server_url(text: &str) -> Result<Uri, String> {

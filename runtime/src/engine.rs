@@ -197,7 +197,7 @@ impl<L: Logic> Engine<L> {
                 let (cluster, kind) = (&source.spec.cluster.name, source.spec.resource.kind);
                 self.metrics.undecodable(cluster, kind);
                 tracing::warn!(
-                    cluster,
+                    side = cluster,
                     kind,
                     namespace = &*undecodable.name.namespace,
                     name = &*undecodable.name.name,
@@ -269,7 +269,7 @@ impl<L: Logic> Engine<L> {
         }
         source.state = state;
         tracing::info!(
-            cluster = source.spec.cluster.name, resource = %source.spec.resource, state = state.as_str(),
+            side = source.spec.cluster.name, resource = %source.spec.resource, state = state.as_str(),
             objects = source.versions.len(), "the view of a kind changed its state"
         );
         let mut keys = Vec::new();

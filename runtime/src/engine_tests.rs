@@ -956,7 +956,7 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
         world.pass(1).await;
         found.push(log.take());
     }
-    let written = r#"DEBUG written cluster="hub" kind="Copy" namespace="ns" name="a" verb="create""#;
+    let written = r#"DEBUG written side="hub" kind="Copy" namespace="ns" name="a" verb="create""#;
     let none: [&str; 0] = [];
     assert_eq!(found[0], none);
     assert_eq!(found[1], [written]);

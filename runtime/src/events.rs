@@ -141,8 +141,8 @@ impl Recorder {
         let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
         self.metrics.event_recorded(cluster, kind, reason);
         match record.severity {
-            Severity::Warning => tracing::warn!(cluster, kind, namespace, name, reason, "{message}"),
-            Severity::Normal => tracing::info!(cluster, kind, namespace, name, reason, "{message}"),
+            Severity::Warning => tracing::warn!(side = cluster, kind, namespace, name, reason, "{message}"),
+            Severity::Normal => tracing::info!(side = cluster, kind, namespace, name, reason, "{message}"),
         }
     }
 
@@ -172,7 +172,7 @@ async fn post_in_order(mut postings: mpsc::Receiver<Posting>, metrics: &Metrics)
         let cluster = posting.cluster.clone();
         if let Err(why) = timeout(WRITE_TIMEOUT, send(posting)).await.unwrap_or_else(|_| Err("timed out".to_owned())) {
             metrics.event_dropped();
-            tracing::debug!(cluster, why, "a Kubernetes Event was not recorded");
+            tracing::debug!(side = cluster, why, "a Kubernetes Event was not recorded");
         }
     }
 }

@@ -141,10 +141,9 @@ async fn an_event_counts_and_is_logged_with_its_reason() {
     let (mut recorder, _queue) = recorder(&Metrics::new(&registry).expect("metrics"));
     let lines = crate::logging::lines(|| recorder.record(&spec(), &record("a", "no"), Occasion::Done));
     let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
-    assert!(text.contains("fleetnet_events_total{cluster=\"hub\",kind=\"Copy\",reason=\"Refused\"} 1\n"), "{text}");
+    assert!(text.contains("fleetnet_events_total{kind=\"Copy\",reason=\"Refused\",side=\"hub\"} 1\n"), "{text}");
     let [line] = &lines[..] else { panic!("one line, not {lines:?}") };
-    let fields =
-        ["level", "cluster", "kind", "namespace", "name", "reason", "message"].map(|field| line[field].as_str());
+    let fields = ["level", "side", "kind", "namespace", "name", "reason", "message"].map(|field| line[field].as_str());
     assert_eq!(fields, ["WARN", "hub", "Copy", "ns", "a", "Refused", "no"].map(Some));
 }
 

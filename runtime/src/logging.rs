@@ -207,13 +207,13 @@ mod tests {
         let lines = Lines::default();
         let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
         let subscriber = json(filter, &clock(), lines.writer());
-        tracing::subscriber::with_default(subscriber, || tracing::info!(cluster = "hub", kind = "Thing", "listed"));
+        tracing::subscriber::with_default(subscriber, || tracing::info!(side = "hub", kind = "Thing", "listed"));
         let line: Value = serde_json::from_str(&lines.read()).unwrap();
         assert_eq!(
             line,
             json!({
                 "timestamp": "2027-01-15T08:00:00.000000Z", "level": "INFO", "message": "listed",
-                "cluster": "hub", "kind": "Thing", "target": "fleetnet_runtime::logging::tests",
+                "side": "hub", "kind": "Thing", "target": "fleetnet_runtime::logging::tests",
             })
         );
     }
@@ -223,10 +223,10 @@ mod tests {
         let lines = Lines::default();
         let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
         let subscriber = text(filter, &clock(), lines.writer());
-        tracing::subscriber::with_default(subscriber, || tracing::warn!(cluster = "hub", "gone"));
+        tracing::subscriber::with_default(subscriber, || tracing::warn!(side = "hub", "gone"));
         assert_eq!(
             lines.read(),
-            "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: gone cluster=\"hub\"\n"
+            "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: gone side=\"hub\"\n"
         );
     }
 

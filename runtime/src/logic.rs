@@ -309,7 +309,7 @@ pub struct Fight<S> {
 /// Description of a source: how to watch its objects and how to address them in writes.
 pub struct SourceSpec<L: Logic> {
     pub source: L::Source,
-    /// Cluster of the source. `cluster.name` is the label in metrics and logs.
+    /// Cluster of the source. `cluster.name` is the label and field `side` in metrics and logs.
     pub cluster: Arc<Cluster>,
     pub resource: Resource,
     /// Namespace to watch. `None` watches all namespaces.

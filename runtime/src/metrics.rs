@@ -1,4 +1,4 @@
-//! Metrics of the runtime, `fleetnet_…`. Labels are few and fixed: clusters, kinds, verbs, results.
+//! Metrics of the runtime, `fleetnet_…`. Labels are few and fixed: sides (hub or member), kinds, verbs, results.
 //!
 //! The metrics of the agents are in the `metrics.rs` of `agent`, `member-agent` and `endpointslice`.
 
@@ -69,43 +69,43 @@ const REACTION_DURATION: Definition = Definition {
 const WRITE_DURATION: Definition = Definition {
     name: "fleetnet_write_duration_seconds",
     kind: Kind::Histogram(WRITE_SECONDS),
-    labels: &["cluster", "kind", "verb"],
+    labels: &["side", "kind", "verb"],
     help: "Time from the start of a write to its outcome.",
 };
 const WRITES: Definition = Definition {
     name: "fleetnet_writes_total",
     kind: Kind::Counter,
-    labels: &["cluster", "kind", "verb", "result"],
+    labels: &["side", "kind", "verb", "result"],
     help: "Number of writes, by result.",
 };
 const WRITES_SUPPRESSED: Definition = Definition {
     name: "fleetnet_writes_suppressed_total",
     kind: Kind::Counter,
-    labels: &["cluster", "kind", "verb"],
+    labels: &["side", "kind", "verb"],
     help: "Number of writes that were skipped because the server already answered the same write of the same object version.",
 };
 const WATCH_AGE: Definition = Definition {
     name: "fleetnet_watch_age_seconds",
     kind: Kind::Gauge,
-    labels: &["cluster", "kind"],
+    labels: &["side", "kind"],
     help: "Time since the server last sent anything on a watch.",
 };
 const WATCH_RESTARTS: Definition = Definition {
     name: "fleetnet_watch_restarts_total",
     kind: Kind::Counter,
-    labels: &["cluster", "kind", "reason"],
+    labels: &["side", "kind", "reason"],
     help: "Number of times that a watch was restarted, by reason.",
 };
 const WATCH_STATE: Definition = Definition {
     name: "fleetnet_watch_state",
     kind: Kind::Gauge,
-    labels: &["cluster", "kind", "state"],
+    labels: &["side", "kind", "state"],
     help: "1 for the current state of the view of a kind, 0 for all other states.",
 };
 const UNDECODABLE: Definition = Definition {
     name: "fleetnet_unreadable_objects_total",
     kind: Kind::Counter,
-    labels: &["cluster", "kind"],
+    labels: &["side", "kind"],
     help: "Number of undecodable objects seen. The last decoded state of such an object stays in force.",
 };
 const LEADER: Definition = Definition {
@@ -117,7 +117,7 @@ const LEADER: Definition = Definition {
 const EVENTS: Definition = Definition {
     name: "fleetnet_events_total",
     kind: Kind::Counter,
-    labels: &["cluster", "kind", "reason"],
+    labels: &["side", "kind", "reason"],
     help: "Number of Kubernetes Events that the agent emitted and logged, by reason.",
 };
 const EVENTS_DROPPED: Definition = Definition {
@@ -207,26 +207,26 @@ impl Metrics {
     }
 
     /// Records contact with the server on a watch: an event, a bookmark, a list or a clean end.
-    pub fn watch_heard(&self, cluster: &str, kind: &str) {
-        self.0.watch_age.heard(cluster, kind);
+    pub fn watch_heard(&self, side: &str, kind: &str) {
+        self.0.watch_age.heard(side, kind);
     }
 
     /// Removes the watch-age metric of a kind that is no longer watched.
-    pub fn unwatched(&self, cluster: &str, kind: &str) {
-        self.0.watch_age.forget(cluster, kind);
+    pub fn unwatched(&self, side: &str, kind: &str) {
+        self.0.watch_age.forget(side, kind);
     }
 
-    pub fn watch_state(&self, cluster: &str, kind: &str, state: WatchState) {
+    pub fn watch_state(&self, side: &str, kind: &str, state: WatchState) {
         for each in WatchState::ALL {
             // fault V12.2: each == state ~> each == state || each == WatchState::Incomplete
             let value = i64::from(each == state);
-            self.0.watch_state.with_label_values(&[cluster, kind, each.as_str()]).set(value);
+            self.0.watch_state.with_label_values(&[side, kind, each.as_str()]).set(value);
         }
     }
 
     /// Counts a restart of a watch. `reason` is one of a few fixed words, because it is a label.
-    pub fn watch_restarted(&self, cluster: &str, kind: &str, reason: &str) {
-        self.0.watch_restarts.with_label_values(&[cluster, kind, reason]).inc();
+    pub fn watch_restarted(&self, side: &str, kind: &str, reason: &str) {
+        self.0.watch_restarts.with_label_values(&[side, kind, reason]).inc();
     }
 
     /// Counts a plan that was dropped because it broke an invariant.
@@ -235,8 +235,8 @@ impl Metrics {
     }
 
     /// Counts an object that failed to decode.
-    pub fn undecodable(&self, cluster: &str, kind: &str) {
-        self.0.undecodable.with_label_values(&[cluster, kind]).inc();
+    pub fn undecodable(&self, side: &str, kind: &str) {
+        self.0.undecodable.with_label_values(&[side, kind]).inc();
     }
 
     pub fn queue_depth(&self, queue: &str, length: usize) {
@@ -268,14 +268,14 @@ impl Metrics {
         self.0.plan_duration.observe(took.as_secs_f64());
     }
 
-    pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str, took: Duration) {
-        self.0.writes.with_label_values(&[cluster, kind, verb, result]).inc();
-        self.0.write_duration.with_label_values(&[cluster, kind, verb]).observe(took.as_secs_f64());
+    pub fn wrote(&self, side: &str, kind: &str, verb: &str, result: &str, took: Duration) {
+        self.0.writes.with_label_values(&[side, kind, verb, result]).inc();
+        self.0.write_duration.with_label_values(&[side, kind, verb]).observe(took.as_secs_f64());
     }
 
     /// Counts a write that was skipped, because an equal write has already led to the present version of the object.
-    pub fn suppressed(&self, cluster: &str, kind: &str, verb: &str) {
-        self.0.writes_suppressed.with_label_values(&[cluster, kind, verb]).inc();
+    pub fn suppressed(&self, side: &str, kind: &str, verb: &str) {
+        self.0.writes_suppressed.with_label_values(&[side, kind, verb]).inc();
     }
 
     /// Sets the metric that shows whether this process holds a Lease.
@@ -284,8 +284,8 @@ impl Metrics {
     }
 
     /// Counts a Kubernetes Event that the agent records.
-    pub fn event_recorded(&self, cluster: &str, kind: &str, reason: &str) {
-        self.0.events.with_label_values(&[cluster, kind, reason]).inc();
+    pub fn event_recorded(&self, side: &str, kind: &str, reason: &str) {
+        self.0.events.with_label_values(&[side, kind, reason]).inc();
     }
 
     /// Counts a Kubernetes Event that was dropped before it was posted.
@@ -323,12 +323,12 @@ impl WatchAge {
     }
 
     /// Removes the age metric of a watch that stopped.
-    fn forget(&self, cluster: &str, kind: &str) {
-        let _ = self.heard.remove_label_values(&[cluster, kind]);
+    fn forget(&self, side: &str, kind: &str) {
+        let _ = self.heard.remove_label_values(&[side, kind]);
     }
 
-    fn heard(&self, cluster: &str, kind: &str) {
-        self.heard.with_label_values(&[cluster, kind]).set(self.origin.elapsed().as_secs_f64());
+    fn heard(&self, side: &str, kind: &str) {
+        self.heard.with_label_values(&[side, kind]).set(self.origin.elapsed().as_secs_f64());
     }
 }
 
@@ -367,9 +367,9 @@ mod tests {
         let metrics = Metrics::new(&registry).expect("metrics");
         metrics.watch_heard("hub", "ServiceImport");
         tokio::time::advance(Duration::from_secs(7)).await;
-        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 7\n"));
+        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{kind=\"ServiceImport\",side=\"hub\"} 7\n"));
         metrics.watch_heard("hub", "ServiceImport");
-        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 0\n"));
+        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{kind=\"ServiceImport\",side=\"hub\"} 0\n"));
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
         metrics.watch_state("hub", "Namespace", WatchState::Incomplete);
         metrics.watch_state("hub", "Namespace", WatchState::Complete);
         let text = exposed(&registry);
-        assert!(text.contains("fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"complete\"} 1\n"));
-        assert!(text.contains("fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"incomplete\"} 0\n"));
+        assert!(text.contains("fleetnet_watch_state{kind=\"Namespace\",side=\"hub\",state=\"complete\"} 1\n"));
+        assert!(text.contains("fleetnet_watch_state{kind=\"Namespace\",side=\"hub\",state=\"incomplete\"} 0\n"));
         assert_eq!(text.matches("fleetnet_watch_state{").count(), 5);
     }
 

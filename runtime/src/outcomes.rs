@@ -173,7 +173,7 @@ impl<L: Logic> Engine<L> {
         // A macro, because tracing needs the level of each log line at compile time.
         macro_rules! log {
             ($level:ident, $($why:ident,)? $text:literal) => {
-                tracing::$level!(cluster, kind, namespace, name, verb, $($why,)? $text)
+                tracing::$level!(side = cluster, kind, namespace, name, verb, $($why,)? $text)
             };
         }
         match result {

@@ -113,14 +113,14 @@ impl<L: Logic> Engine<L> {
         let (namespace_of, name_of) = (&*name.namespace, &*name.name);
         match &by {
             None => tracing::info!(
-                cluster,
+                side = cluster,
                 kind,
                 namespace = namespace_of,
                 name = name_of,
                 "no other writer undoes the agent's writes to this object any more"
             ),
             Some(by) => tracing::warn!(
-                cluster,
+                side = cluster,
                 kind,
                 namespace = namespace_of,
                 name = name_of,

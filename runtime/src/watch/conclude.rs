@@ -24,7 +24,7 @@ impl<L: Logic> Watcher<L> {
             End::Expired => {
                 self.restarted("expired");
                 tracing::info!(
-                    cluster = self.spec.cluster.name,
+                    side = self.spec.cluster.name,
                     kind = self.spec.resource.kind,
                     "the server no longer has the version of the watch: listing again"
                 );
@@ -46,7 +46,7 @@ impl<L: Logic> Watcher<L> {
     fn relist_after_going_back(&mut self) -> Duration {
         self.restarted("went_back");
         tracing::warn!(
-            cluster = self.spec.cluster.name,
+            side = self.spec.cluster.name,
             kind = self.spec.resource.kind,
             position = self.position,
             "the server's data went back in time (was it restored from a backup?): listing again"
@@ -81,15 +81,15 @@ impl<L: Logic> Watcher<L> {
             format!("install the CRD of {} ({})", resource.kind, resource.api_version())
         };
         match (optional, self.denials) {
-            (false, _) => tracing::warn!(cluster = cluster.name, kind = resource.kind, message, remedy, "cannot watch"),
+            (false, _) => tracing::warn!(side = cluster.name, kind = resource.kind, message, remedy, "cannot watch"),
             (true, 1) => tracing::info!(
-                cluster = cluster.name,
+                side = cluster.name,
                 kind = resource.kind,
                 message,
                 remedy,
                 "an optional kind cannot be watched: features that need it are off"
             ),
-            (true, _) => tracing::debug!(cluster = cluster.name, kind = resource.kind, message, "still cannot watch"),
+            (true, _) => tracing::debug!(side = cluster.name, kind = resource.kind, message, "still cannot watch"),
         }
     }
 
@@ -101,7 +101,7 @@ impl<L: Logic> Watcher<L> {
     ) -> Option<Duration> {
         self.restarted(reason);
         tracing::warn!(
-            cluster = self.spec.cluster.name,
+            side = self.spec.cluster.name,
             kind = self.spec.resource.kind,
             failures = self.failures,
             message,

@@ -47,7 +47,7 @@ impl<L: Logic> Watcher<L> {
                 Err(PageError::TooLong) if self.page_objects > 1 => {
                     self.page_objects = (self.page_objects / 4).max(1);
                     tracing::debug!(
-                        cluster = self.spec.cluster.name,
+                        side = self.spec.cluster.name,
                         kind = self.spec.resource.kind,
                         objects = self.page_objects,
                         "a page of the list is longer than {LIST_PAGE_BYTES} bytes: asking for fewer objects"

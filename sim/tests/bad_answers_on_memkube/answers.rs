@@ -123,7 +123,7 @@ fn writes_to_a_server_that_answers_500_back_off() -> anyhow::Result<()> {
         writes_fail_for_a_while(trial, move |_| broken.clone(), 14).await?;
         trial.log.has(&["WARN", "a write failed; the agent retries", "etcdserver: request timed out"])?;
         let failed =
-            "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"failed\",verb=\"patch\"}";
+            "fleetnet_writes_total{kind=\"EndpointSliceExport\",result=\"failed\",side=\"hub\",verb=\"patch\"}";
         ensure!(trial.metric(Place::Member(0), failed)? > 5.0, "the metric counts no failure");
         recovers_after_faults(trial, SOON).await
     })
@@ -148,7 +148,7 @@ fn writes_that_get_an_unexplained_conflict_back_off() -> anyhow::Result<()> {
         };
         writes_fail_for_a_while(trial, conflict, 14).await?;
         let conflicts =
-            "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"conflict\",verb=\"patch\"}";
+            "fleetnet_writes_total{kind=\"EndpointSliceExport\",result=\"conflict\",side=\"hub\",verb=\"patch\"}";
         ensure!(trial.metric(Place::Member(0), conflicts)? > 5.0, "the metric counts no conflict");
         recovers_after_faults(trial, SOON).await
     })

@@ -47,8 +47,8 @@ fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 300, 70)?;
-        trial.log.has(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceImport"])?;
-        let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"incomplete\"}";
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "side=\"hub\"", "EndpointSliceImport"])?;
+        let incomplete = "fleetnet_watch_state{kind=\"EndpointSliceImport\",side=\"hub\",state=\"incomplete\"}";
         ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
         trial.env.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
 
@@ -74,7 +74,7 @@ fn an_outage_of_the_hub_removes_nothing_and_the_fleet_catches_up() -> anyhow::Re
         sleep(FAULT_DURATION).await;
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_of_member), 250, 60)?;
-        trial.log.has(&["WARN", "a watch failed; the agent retries", "cluster=\"hub\"", "EndpointSliceExport"])?;
+        trial.log.has(&["WARN", "a watch failed; the agent retries", "side=\"hub\"", "EndpointSliceExport"])?;
         trial.log.has(&["WARN", "a write failed; the agent retries", "EndpointSliceExport"])?;
         trial.nothing_is_lost(&BEFORE).await?;
 
@@ -193,7 +193,7 @@ fn a_kind_that_is_no_longer_served_freezes_what_depends_on_it() -> anyhow::Resul
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, concerned), 20, 4)?;
         trial.log.has(&["the view of a kind changed its state", "endpointsliceimports", "unknown"])?;
-        let unknown = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"unknown\"}";
+        let unknown = "fleetnet_watch_state{kind=\"EndpointSliceImport\",side=\"hub\",state=\"unknown\"}";
         ensure!(trial.metric(Place::Member(1), unknown)? == 1.0, "the metric says that all is well");
         trial.nothing_is_lost(&BEFORE).await?;
 

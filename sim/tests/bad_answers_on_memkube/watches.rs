@@ -35,7 +35,7 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
         // change must pass two watches, and both are silent, but the agents wait for both at the same time.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.has(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
-        let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
+        let silent = "fleetnet_watch_restarts_total{kind=\"EndpointSliceImport\",reason=\"silent\",side=\"hub\"}";
         ensure!(trial.metric(Place::Member(1), silent)? == 1.0, "the metric counts no silent watch");
         trial.recovers(SOON).await?;
         trial.nothing_is_lost(&AFTER).await
@@ -61,7 +61,7 @@ fn a_watch_whose_version_is_too_old_lists_again_and_loses_nothing() -> anyhow::R
 
         trial.recovers(SOON).await?;
         trial.log.has(&["INFO", "the server no longer has the version of the watch: listing again"])?;
-        let expired = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"expired\"}";
+        let expired = "fleetnet_watch_restarts_total{kind=\"EndpointSliceImport\",reason=\"expired\",side=\"hub\"}";
         ensure!(trial.metric(Place::Member(1), expired)? == 1.0, "the metric counts no watch that was too old");
         trial.nothing_is_lost(&AFTER).await
     })

@@ -8,7 +8,7 @@ use prometheus::core::Collector as _;
 use prometheus::proto::{MetricFamily, MetricType};
 
 const INTRODUCTION: &str = "\
-An agent serves these metrics under `/metrics` on each address that it listens on. The label `cluster` is `hub` or `member`: the cluster of the \
+An agent serves these metrics under `/metrics` on each address that it listens on. The label `side` is `hub` or `member`: the cluster of the \
 object, as the agent sees it. `sim/tests/reference_on_memkube.rs` checks that running agents export no other metrics.
 
 ";

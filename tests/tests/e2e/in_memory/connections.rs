@@ -36,7 +36,7 @@ fn a_certificate_of_another_authority_is_accepted_with_tls_insecure_only() -> an
         // Below, the agent connects to the same server with the right authority. So here the wrong certificate is the only
         // obstacle.
         let refused =
-            |line: &str| (line.contains(r#""cluster":"hub""#) && line.contains("client error (Connect)")).then_some(());
+            |line: &str| (line.contains(r#""side":"hub""#) && line.contains("client error (Connect)")).then_some(());
         strict.log().find("that it cannot connect", refused).await?;
         strict.kill().await?;
 
