@@ -5,13 +5,13 @@ use crate::exposition::Exposition;
 use crate::limits::{QUIET, SETTLED};
 use anyhow::{Context as _, ensure};
 use fleetnet_runtime::client::Cluster;
-use fleetnet_tests::agent::Agent;
-use fleetnet_tests::audit::{FleetLedger, FleetMark};
-use fleetnet_tests::control_plane::ControlPlane;
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::fleet::Fleet;
-use fleetnet_tests::process::Ended;
 use futures::future::try_join_all;
+use harness::agent::Agent;
+use harness::audit::{FleetLedger, FleetMark};
+use harness::control_plane::ControlPlane;
+use harness::eventually::Deadline;
+use harness::fleet::Fleet;
+use harness::process::Ended;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -164,7 +164,7 @@ impl Environment {
 /// Returns the number of the agents' writes in `ledger`. Writes of Leases and Events are not counted.
 #[must_use]
 pub fn agents_writes(ledger: &FleetLedger) -> usize {
-    ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()
+    ledger.objects().clusters().map(harness::audit::Ledger::count).sum()
 }
 
 /// Returns the memory of a process. Fails if the process has ended.

@@ -9,8 +9,8 @@ use crate::size::Size;
 use crate::users::Users;
 use crate::world::Kind;
 use anyhow::Context as _;
-use fleetnet_tests::audit::{FleetLedger, Ledger};
 use futures::future::{try_join, try_join_all};
+use harness::audit::{FleetLedger, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn by_agents(environment: &Environment, users: &Arc<Users>, size: Size) ->
     let seen = try_join_all((0..size.all_slices()).map(|marker| imported.marker(marker)));
     let both = timeout(IMPORT, try_join(written, seen))
         .await
-        .with_context(|| format!("not all slices were imported in {IMPORT:?}\n{}", fleetnet_tests::agent::tails()))?;
+        .with_context(|| format!("not all slices were imported in {IMPORT:?}\n{}", harness::agent::tails()))?;
     let last = both?.1.into_iter().max().context("there is at least one slice")?;
     Ok(((last - begun).as_secs_f64(), environment.settled_since(&mark).await?))
 }

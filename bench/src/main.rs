@@ -58,7 +58,7 @@ fn main() -> anyhow::Result<()> {
         What::Compare(options) => return compare_files(&options),
     };
     let size = if smoke { SMOKE } else { size };
-    let report = fleetnet_tests::run(measure(parts, size))?;
+    let report = harness::run(measure(parts, size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}", report.table());
     if let Some(churn) = &report.churn {
@@ -68,7 +68,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
-    let report = fleetnet_tests::run(controllers::measure(size))?;
+    let report = harness::run(controllers::measure(size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::environment::{Environment, Role};
 use fleetnet_api::names::GROUP;
-use fleetnet_tests::fleet::FLEET_SYSTEM;
+use harness::fleet::FLEET_SYSTEM;
 
 /// API group of the baseline: copies of the fleet's CRDs that no agent watches.
 pub const BASELINE_GROUP: &str = "baseline.fleetnet.test";

@@ -7,6 +7,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Error of `--real` in a build without the feature `real`.
+pub(crate) const NO_REAL: &str = "--real is not part of this build: use `cargo run --release -p fleetnet --features real \
+                                  -- sandbox --real`";
+
 /// Multi-cluster Services for Kubernetes.
 #[derive(Debug, Parser)]
 #[command(name = "fleetnet", version)]
@@ -58,7 +62,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PORT", requires = "kubeconfigs", conflicts_with = "real", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
 
-    /// Run on real control planes (etcd and kube-apiserver, built with Go the first time).
+    /// Run on real control planes (etcd and kube-apiserver, built with Go the first time). Needs a build with --features real.
     #[arg(long)]
     pub(crate) real: bool,
 
@@ -104,6 +108,9 @@ impl Scenario {
 impl Options {
     /// Checks combinations of options that clap cannot check. The error is one line.
     fn check(&self) -> Result<(), String> {
+        if self.real && !cfg!(feature = "real") {
+            return Err(NO_REAL.to_owned());
+        }
         if self.real && self.members > REAL_MEMBERS_MAX {
             return Err(format!("--members {} is too many for --real: use at most {REAL_MEMBERS_MAX}", self.members));
         }
@@ -209,7 +216,7 @@ mod tests {
         let table = [
             ("sandbox --members 0", "--members"),
             ("sandbox --members 10000", "1..=50"),
-            ("sandbox --members 6 --real", "at most 5"),
+            ("sandbox --members 6 --real", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
             ("sandbox --scenario flood", "hub-down, agent-killed, conflict, slice-storm"),
             ("sandbox --scenario conflict --members 1", "at least 2"),
             ("sandbox --changes-per-second 0", "0.01 to 1000"),

@@ -5,10 +5,10 @@
 mod support;
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::actions::Action;
 use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
+use harness::audit::Ledger;
 use sim::fleet::Backup;
 use sim::fleet::Place;
 use sim::line::{Cut, Line, Side};

@@ -5,11 +5,11 @@ mod support;
 
 use anyhow::Context as _;
 use fleetnet_runtime::clock::micro_time;
-use fleetnet_tests::audit::Ledger;
-use fleetnet_tests::endpoints::{PodSketch, Workload};
 use fleetnet_tests::environment::{Backend as _, Environment};
-use fleetnet_tests::eventually;
-use fleetnet_tests::user::Consume;
+use harness::audit::Ledger;
+use harness::endpoints::{PodSketch, Workload};
+use harness::eventually;
+use harness::user::Consume;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;

@@ -4,11 +4,11 @@
 mod support;
 
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::announced::{self, sees_shares};
 use fleetnet_tests::scenarios::rich;
-use fleetnet_tests::user::Consume;
+use harness::audit::Ledger;
+use harness::user::Consume;
 use kube::api::DeleteParams;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use fleetnet_api::crd::ServiceExport;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::rich;
-use fleetnet_tests::user::{Consume, User};
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

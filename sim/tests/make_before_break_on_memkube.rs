@@ -9,7 +9,7 @@ use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::handover::{
     recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
 };
-use fleetnet_tests::user::User;
+use harness::user::User;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};

@@ -4,9 +4,9 @@ mod support;
 
 use anyhow::Context as _;
 use fleetnet_api::crd::EndpointSliceExport;
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
-use fleetnet_tests::user::{Consume, User};
+use harness::audit::Ledger;
+use harness::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use serde_json::json;

@@ -5,11 +5,11 @@ mod support;
 
 use anyhow::Context as _;
 use fleetnet_core::hub::rights::NamespacePolicy;
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::rich;
 use fleetnet_tests::scenarios::trust::name;
-use fleetnet_tests::user::Consume;
+use harness::audit::Ledger;
+use harness::user::Consume;
 use memkube::auth::{Call, Verb};
 use sim::fleet::Place;
 use sim::{Fleet, Options};

@@ -4,8 +4,8 @@
 mod support;
 
 use fleetnet_api::crd::ServiceExport;
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
+use harness::audit::Ledger;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use sim::fleet::Place;

@@ -8,11 +8,11 @@ mod support;
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::scenarios::announced::member_agents;
 use fleetnet_tests::scenarios::{rich, trust};
-use fleetnet_tests::user::Consume;
+use harness::audit::Ledger;
+use harness::user::Consume;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use random_faults::RandomFaults;

@@ -4,9 +4,9 @@
 mod support;
 
 use anyhow::Context as _;
-use fleetnet_tests::endpoints::Workload;
 use fleetnet_tests::environment::Environment;
-use fleetnet_tests::user::Consume;
+use harness::endpoints::Workload;
+use harness::user::Consume;
 use member_agent::endpoints::Settings;
 use member_agent::endpoints::takeover::Mode;
 use sim::fleet::Place;

@@ -5,9 +5,9 @@ mod on_processes;
 
 pub use on_processes::OnProcesses;
 
-use crate::audit::{FleetLedger, FleetMark, Ledger};
-use crate::user::{Consume, User};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport};
+use harness::audit::{FleetLedger, FleetMark, Ledger};
+use harness::user::{Consume, User};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use std::collections::BTreeMap;
@@ -180,10 +180,10 @@ impl<B: Backend> Environment<B> {
         self.nothing_of(&self.hub::<EndpointSliceImport>(namespace)).await
     }
 
-    async fn nothing_of<K: crate::eventually::Shown>(&self, api: &Api<K>) -> anyhow::Result<()> {
+    async fn nothing_of<K: harness::eventually::Shown>(&self, api: &Api<K>) -> anyhow::Result<()> {
         let ours = format!("{}-", self.namespace);
         let empty = format!("nothing of {} to be left in the hub", self.namespace);
         let is_gone = |objects: &BTreeMap<String, K>| objects.keys().all(|name| !name.contains(&ours));
-        crate::eventually::objects(api, &Default::default(), &empty, is_gone).await.map(drop)
+        harness::eventually::objects(api, &Default::default(), &empty, is_gone).await.map(drop)
     }
 }

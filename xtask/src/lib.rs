@@ -1,23 +1,22 @@
 //! Commands of `cargo xtask`, each in its own module.
 //!
-//! The crate has a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
+//! The crate has a library because the program `reference` also reads [`reasons`]. This crate does not depend on the agents, so
+//! `cargo xtask` compiles in seconds.
 
-pub mod cargo;
-pub mod controlplane;
-mod crds;
 mod limited;
 mod limits;
 mod mutants;
 #[cfg(test)]
 mod package;
-mod reasons;
-mod reference;
+pub mod reasons;
 mod stopwatch;
 mod test;
 mod tidy;
 
+use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
+use programs::{cargo, control_plane};
+use std::ffi::OsString;
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -32,7 +31,11 @@ enum Command {
     /// Build the control plane for tests and `fleetnet sandbox --real`, once, and print where it is.
     Controlplane,
     /// Write the CustomResourceDefinitions to deploy/crds.
-    Crds(crds::CrdsArgs),
+    Crds {
+        /// Arguments of the program `reference`: `--go-form DIR` for the definitions without fleetnet's additions.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
     /// Write the reference of flags, metrics, names and custom resources to docs/reference.
@@ -46,17 +49,20 @@ enum Command {
 /// Runs the command that the arguments of this process name.
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
-        Command::Controlplane => controlplane::run(),
-        Command::Crds(arguments) => crds::run(&arguments),
+        Command::Controlplane => control_plane::run(),
+        Command::Crds { arguments } => reference("crds", &arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
-        Command::Reference => reference::run(),
+        Command::Reference => reference("pages", &[]),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),
     }
 }
 
-/// Returns the root of the work tree in which this program was compiled.
-#[must_use]
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace").to_path_buf()
+/// Runs a command of the program `reference`, which depends on both agents. No package is selected, so that Cargo builds the
+/// dependencies with the features of the whole workspace.
+fn reference(command: &str, arguments: &[OsString]) -> anyhow::Result<()> {
+    let mut call = cargo::command(&["run", "--quiet", "--bin", "reference", "--", command]);
+    let status = call.args(arguments).status().context("cannot call cargo")?;
+    ensure!(status.success(), "`reference {command}` failed ({status})");
+    Ok(())
 }

@@ -13,11 +13,12 @@ mod scratch;
 mod switches;
 
 use crate::stopwatch::{Stopwatch, human};
-use crate::{limits, root, test, tidy};
+use crate::{limits, test, tidy};
 use anyhow::{Context as _, bail, ensure};
 pub(crate) use choice::Choice;
 use journal::Journal;
 use mark::Fault;
+use programs::root;
 use scratch::{NotBuilt, Outcome, Scratch, Suites};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Tests of the package of the EndpointSlice library, the only crate that others can use.
 
-use crate::root;
+use programs::root;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;

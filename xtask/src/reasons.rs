@@ -6,13 +6,13 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Ident, Item, Token};
 
 /// File that defines the reasons.
-pub(crate) const DEFINITIONS: &str = "core/src/reasons.rs";
+pub const DEFINITIONS: &str = "core/src/reasons.rs";
 
 /// Reason in the macro `reasons!`, with its doc comment and its type (`Normal` or `Warning`).
-pub(crate) struct Reason {
-    pub(crate) attributes: Vec<Attribute>,
-    pub(crate) kind: Ident,
-    pub(crate) name: Ident,
+pub struct Reason {
+    pub attributes: Vec<Attribute>,
+    pub kind: Ident,
+    pub name: Ident,
 }
 
 impl Parse for Reason {
@@ -33,7 +33,7 @@ impl Parse for Reasons {
 ///
 /// # Errors
 /// If the text is not Rust, or has no well-formed `reasons!`.
-pub(crate) fn reasons(source: &str) -> anyhow::Result<Vec<Reason>> {
+pub fn reasons(source: &str) -> anyhow::Result<Vec<Reason>> {
     let items = syn::parse_file(source).with_context(|| format!("cannot parse {DEFINITIONS}"))?.items;
     let invocation = items.iter().find_map(|item| match item {
         Item::Macro(item) if item.ident.is_none() && item.mac.path.is_ident("reasons") => Some(&item.mac),

@@ -7,20 +7,22 @@
 //! and end a test that hangs.
 
 mod play;
-mod programs;
 mod select;
+mod test_program;
 mod times;
 
-use crate::controlplane::{self, Program};
 use crate::stopwatch::human;
-use crate::{cargo, limited, tidy};
+use crate::{limited, tidy};
 use anyhow::{Context as _, ensure};
 use play::Manner;
+use programs::cargo;
+use programs::control_plane::{self, Program};
 pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use test_program::TestProgram;
 use times::Times;
 
 /// Arguments of `cargo xtask test`.
@@ -74,7 +76,7 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     println!("{SEED_VARIABLE}={seed} replays the properties that have no seed of their own");
     let units: &[&str] = if units { &["--lib", "--bins"] } else { &[] };
     let fast = with_targets(units, &fast);
-    let fast = times.measure("build", || programs::build(&fast))?;
+    let fast = times.measure("build", || test_program::build(&fast))?;
     let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
     let mut played = suite(times, "fast suite", &fast, selection, manner)?;
@@ -90,13 +92,13 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
 
 fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) -> anyhow::Result<usize> {
     let tests = with_targets(&[], names);
-    let programs = times.measure("end-to-end build", || programs::build(&tests))?;
+    let programs = times.measure("end-to-end build", || test_program::build(&tests))?;
     if !programs.iter().any(|program| program.tests.iter().any(|test| selection.has(&program.name, test))) {
         return Ok(0);
     }
-    times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
+    times.measure("control plane", || control_plane::locate(Program::ApiServer).map(drop))?;
     // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
-    times.measure("agents", || cargo::run(&["build", "--workspace", "--bins"]))?;
+    times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
     let manner =
@@ -108,7 +110,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
 fn suite(
     times: &mut Times,
     name: &'static str,
-    programs: &[programs::Program],
+    programs: &[TestProgram],
     selection: &Selection,
     manner: Manner<'_>,
 ) -> anyhow::Result<usize> {
@@ -150,7 +152,7 @@ fn forget(path: &Path) -> anyhow::Result<()> {
 }
 
 fn examples() -> anyhow::Result<()> {
-    let arguments = ["test", "--quiet", "--workspace", "--doc"];
+    let arguments = ["test", "--quiet", "--workspace", "--features", cargo::FEATURES, "--doc"];
     let mut child = cargo::command(&arguments).spawn().context("cannot call cargo")?;
     let status = limited::wait(&mut child, EXAMPLES)?;
     let status = status.with_context(|| format!("the examples in docs take longer than {}", human(EXAMPLES)))?;

@@ -11,8 +11,8 @@ mod reasons;
 mod source;
 
 use crate::mutants::Planned;
-use crate::root;
 use anyhow::bail;
+use programs::root;
 use source::Tree;
 
 /// Rule of the project. `asks` describes the requirement, and `broken` returns the places that break the rule.
@@ -32,6 +32,7 @@ const RULES: &[Rule] = &[
         broken: layout::machine_paths,
     },
     Rule { asks: "core has no dependency on Kubernetes, tokio or a clock", broken: architecture::impure_dependencies },
+    Rule { asks: "the CLI has no test code, and xtask none of the agents", broken: architecture::crates_not_apart },
     Rule { asks: "core has no clock, input, output, thread or random order", broken: architecture::impure_core },
     Rule { asks: "no function of core takes a bool", broken: architecture::bool_parameters },
     Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },

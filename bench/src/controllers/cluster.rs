@@ -5,8 +5,8 @@ use super::contender::Contender;
 use super::seen::Seen;
 use crate::bare::Bare;
 use anyhow::Context as _;
-use fleetnet_tests::control_plane::{ControlPlane, Options};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use harness::control_plane::{ControlPlane, Options};
 use serde_json::{Value, json};
 use std::ops::Range;
 use tokio::time::Instant;
@@ -142,7 +142,7 @@ impl Cluster {
     }
 
     /// Returns the number of writes to EndpointSlices by any user since `mark`, which is a position in the audit log.
-    pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
+    pub async fn slice_writes_since(&self, mark: harness::audit::Mark) -> anyhow::Result<usize> {
         let ledger = self.control_plane.audit().since(mark).await?;
         Ok(ledger.filter(|entry| entry.resource == "endpointslices").count())
     }

@@ -1,11 +1,11 @@
 //! Processes of the two EndpointSlice controllers that are compared.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::binaries;
-use fleetnet_tests::control_plane::ControlPlane;
-use fleetnet_tests::endpoints;
-use fleetnet_tests::fleet::manifests;
-use fleetnet_tests::process::{Ended, Process, Signal};
+use harness::binaries;
+use harness::control_plane::ControlPlane;
+use harness::endpoints;
+use harness::fleet::manifests;
+use harness::process::{Ended, Process, Signal};
 use serde::Serialize;
 
 /// Client limit in writes per second. Neither controller reaches it, so their rate limiters do not affect the comparison.
@@ -26,7 +26,7 @@ pub enum Contender {
 /// Running controller. Dropping the value ends the process.
 pub enum Running {
     KubeControllerManager(Process),
-    MemberAgent(fleetnet_tests::agent::Agent),
+    MemberAgent(harness::agent::Agent),
 }
 
 impl Contender {
@@ -60,7 +60,7 @@ impl Contender {
     /// the measured start time.
     pub async fn admit(self, control_plane: &ControlPlane) -> anyhow::Result<()> {
         if self == Self::MemberAgent {
-            binaries::of_agent("member-agent").await?;
+            binaries::find("member-agent").await?;
             manifests::apply(control_plane, manifests::MEMBER_AGENT).await?;
             manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
         }

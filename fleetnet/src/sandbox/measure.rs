@@ -3,9 +3,11 @@
 use super::event::{Latency, Writes};
 use crate::limits::{PERCENTILE_SAMPLES, SAMPLES};
 use fleetnet_core::names::cluster_of;
-use fleetnet_tests::control_plane::SERVICE_ACCOUNT;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// First part of the user name of a service account.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Numbers of successful writes to the servers of a fleet, by kind of write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

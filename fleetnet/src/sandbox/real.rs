@@ -1,82 +1,11 @@
-//! Servers for `--real`: control planes of the end-to-end test harness.
+//! Servers for `--real`. A build without the feature `real` has no such servers, and [`crate::args`] rejects the option.
 
-use super::kubeconfigs;
-use super::measure::{Ledger, Written};
-use anyhow::Context as _;
-use fleetnet_runtime::client::Cluster;
-use fleetnet_tests::audit::Mark;
-use fleetnet_tests::control_plane::ControlPlane;
-use fleetnet_tests::fleet;
-use futures::future::{try_join, try_join_all};
-use std::path::Path;
+#[cfg(not(feature = "real"))]
+mod absent;
+#[cfg(feature = "real")]
+mod present;
 
-/// User agent of the sandbox's requests. It distinguishes these requests from the requests of the fleet's agents.
-const USER_AGENT: &str = concat!("fleetnet-sandbox/", env!("CARGO_PKG_VERSION"));
-
-/// etcd and kube-apiserver of one cluster, in separate processes.
-pub(crate) struct OnProcesses {
-    control_plane: ControlPlane,
-    /// Position in the audit log before the agents' first write.
-    begin: Mark,
-}
-
-/// Starts control planes for a hub and for members with these names, in parallel.
-pub(crate) async fn start(members: &[String]) -> anyhow::Result<(OnProcesses, Vec<OnProcesses>)> {
-    let hub = async { OnProcesses::of(Box::pin(fleet::start_hub()).await?).await };
-    let others =
-        (0..members.len()).map(async |index| OnProcesses::of(Box::pin(fleet::start_member(index)).await?).await);
-    try_join(hub, try_join_all(others)).await
-}
-
-impl OnProcesses {
-    async fn of(control_plane: ControlPlane) -> anyhow::Result<Self> {
-        let begin = control_plane.audit().mark().await?;
-        Ok(Self { control_plane, begin })
-    }
-
-    pub(super) fn admin(&self) -> kube::Client {
-        self.control_plane.admin()
-    }
-
-    pub(super) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Cluster> {
-        let config = self.control_plane.access(user).await?.config().await?;
-        Ok(Cluster::from_config(name, config, USER_AGENT)?)
-    }
-
-    pub(super) async fn ledger(&self, cluster: &str) -> anyhow::Result<Ledger> {
-        let mut ledger = Ledger::default();
-        for entry in self.control_plane.audit().since(self.begin).await?.0 {
-            if entry.status < 300 {
-                let (cluster, user) = (cluster.to_owned(), entry.user);
-                ledger.add(Written { cluster, user, verb: entry.verb, resource: entry.resource }, 1);
-            }
-        }
-        Ok(ledger)
-    }
-
-    pub(super) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
-        self.control_plane.create_namespace(name).await
-    }
-
-    pub(super) async fn admit(&self, member: &str) -> anyhow::Result<()> {
-        fleet::admit(&self.control_plane, member).await
-    }
-
-    pub(super) async fn freeze(&self) -> anyhow::Result<()> {
-        self.control_plane.freeze().await
-    }
-
-    pub(super) async fn thaw(&self) -> anyhow::Result<()> {
-        self.control_plane.thaw().await
-    }
-
-    pub(super) fn publish(&self, path: &Path) -> anyhow::Result<()> {
-        let made = self.control_plane.admin_kubeconfig()?;
-        let text = std::fs::read_to_string(&made).with_context(|| format!("cannot read {}", made.display()))?;
-        kubeconfigs::write(path, &text)
-    }
-
-    pub(super) async fn end(self) -> anyhow::Result<()> {
-        self.control_plane.end().await
-    }
-}
+#[cfg(not(feature = "real"))]
+pub(crate) use absent::{OnProcesses, start};
+#[cfg(feature = "real")]
+pub(crate) use present::{OnProcesses, start};

@@ -6,7 +6,7 @@ use crate::trial::{AFTER, SOON, Trial, run_settled};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, MultiClusterService, ServiceExport};
 use fleetnet_tests::environment::Backend as _;
-use fleetnet_tests::user::User;
+use harness::user::User;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -3,10 +3,10 @@
 use crate::faults::ServerFaults;
 use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
-use fleetnet_tests::user::{Consume, addresses_of};
+use harness::audit::Ledger;
+use harness::user::{Consume, addresses_of};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;

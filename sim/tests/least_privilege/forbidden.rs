@@ -4,7 +4,7 @@ use super::fleet_with;
 use crate::rbac::Record;
 use anyhow::ensure;
 use fleetnet_tests::environment::FleetSpec;
-use fleetnet_tests::fleet::{FLEET_SYSTEM, manifests};
+use harness::fleet::{FLEET_SYSTEM, manifests};
 use http::Method;
 use memkube::User;
 use sim::Server;

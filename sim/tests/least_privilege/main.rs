@@ -9,11 +9,11 @@ mod rbac;
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
-use fleetnet_tests::endpoints::Workload;
 use fleetnet_tests::environment::{Environment, FleetSpec};
-use fleetnet_tests::eventually;
-use fleetnet_tests::fleet::{FLEET_SYSTEM, manifests};
 use fleetnet_tests::scenarios::actions::Action;
+use harness::endpoints::Workload;
+use harness::eventually;
+use harness::fleet::{FLEET_SYSTEM, manifests};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

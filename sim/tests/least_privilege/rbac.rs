@@ -1,7 +1,7 @@
 //! RBAC of a simulated server from manifests, with a record of the used rights.
 
 use anyhow::{Context as _, bail};
-use fleetnet_tests::fleet::manifests;
+use harness::fleet::manifests;
 use memkube::auth::{Call, Policy, Verb};
 use parking_lot::Mutex;
 use serde::Deserialize;

@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use fleetnet_core::ranges::{self, IpNet};
-use fleetnet_tests::audit::{Entry, FleetLedger, FleetMark, Ledger, Mark};
 use fleetnet_tests::environment::{self, Backend, FleetSpec, Member};
+use harness::audit::{Entry, FleetLedger, FleetMark, Ledger, Mark};
 use kube::Client;
 use sim::fleet::Place;
 use sim::{Fleet, Options, Server};

@@ -41,7 +41,7 @@ struct Field {
 }
 
 fn file(table: &str) -> PathBuf {
-    xtask::root().join(format!("tests/src/conformance/{table}.differs"))
+    programs::root().join(format!("tests/src/conformance/{table}.differs"))
 }
 
 /// Compares the known differences with the file `<table>.differs`.

@@ -3,8 +3,8 @@
 use super::normal::seconds;
 use super::script::{Action, Call, Case, written_out};
 use super::stream::{Events, Taken};
-use crate::limits;
 use anyhow::{Context as _, ensure};
+use harness::limits;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;

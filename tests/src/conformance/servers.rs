@@ -3,12 +3,12 @@
 use super::normal::normal;
 use super::run::run_case;
 use super::script::Case;
-use crate::control_plane::{ADMIN, ControlPlane, Options};
-use crate::process::Process;
-use crate::turn::Turn;
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, yaml};
 use futures::{StreamExt as _, TryStreamExt as _};
+use harness::control_plane::{ADMIN, ControlPlane, Options};
+use harness::process::Process;
+use harness::turn::Turn;
 use kube::Client;
 use memkube::auth::{Call, Policy, Target};
 use memkube::{MemKube, User};

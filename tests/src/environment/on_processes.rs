@@ -1,14 +1,14 @@
 //! Backend with real control planes, and agents in separate processes.
 
 use super::{AgentPlace, Backend, FleetSpec, Member};
-use crate::agent::{Agent, AgentSpec};
-use crate::audit::{Audit, FleetLedger, FleetMark};
-use crate::fleet::{FLEET_SYSTEM, Fleet};
-use crate::kubeconfig::Access;
-use crate::process::Ended;
-use crate::proxy::Line;
 use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
+use harness::agent::{Agent, AgentSpec};
+use harness::audit::{Audit, FleetLedger, FleetMark};
+use harness::fleet::{FLEET_SYSTEM, Fleet};
+use harness::kubeconfig::Access;
+use harness::process::Ended;
+use harness::proxy::Line;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
@@ -117,7 +117,7 @@ impl Backend for OnProcesses {
     }
 
     fn members(&self) -> Vec<Member> {
-        let member = |member: &crate::fleet::Member| Member {
+        let member = |member: &harness::fleet::Member| Member {
             client: member.control_plane.admin(),
             cluster_id: member.cluster_id.clone(),
             hub_namespace: member.hub_namespace.clone(),

@@ -3,8 +3,8 @@
 use crate::environment::{Backend, Environment};
 use crate::scenarios::handover::{recreate_slices, slices_are_left_in_the_hub};
 use crate::scenarios::{rich, trust};
-use crate::user::{Consume, User};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;

@@ -2,13 +2,13 @@
 //! announcements.
 
 use crate::environment::{AgentPlace, Backend, Environment};
-use crate::eventually;
 use crate::scenarios::ledger::{changes, counts};
 use crate::scenarios::rich;
-use crate::user::{Consume, User};
 use anyhow::Context as _;
 use fleetnet_api::crd::endpoint_slice_export::AddressType;
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, InternalServiceImport, MemberAgent};
+use harness::eventually;
+use harness::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};

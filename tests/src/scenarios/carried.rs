@@ -4,9 +4,10 @@
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
 use crate::scenarios::rich;
-use crate::user::{Consume, User};
-use crate::{eventually, fleet::FLEET_SYSTEM};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport, ServiceImport};
+use harness::eventually;
+use harness::fleet::FLEET_SYSTEM;
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;

@@ -4,8 +4,8 @@
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::counts;
 use crate::scenarios::rich;
-use crate::user::User;
 use fleetnet_api::crd::ServiceExport;
+use harness::user::User;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -4,10 +4,10 @@
 mod cases;
 mod objects;
 
-use crate::eventually::{self, Deadline};
-use crate::limits::POLL;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{self, Form};
+use harness::eventually::{self, Deadline};
+use harness::limits::POLL;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -54,7 +54,7 @@ async fn apply(client: &Client, definition: &CustomResourceDefinition) -> anyhow
 
 /// Returns the CRD files of `deploy/crds`.
 fn committed() -> anyhow::Result<Vec<String>> {
-    let folder = xtask::root().join("deploy/crds");
+    let folder = programs::root().join("deploy/crds");
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         paths.push(entry?.path());

@@ -1,12 +1,12 @@
 //! Scenarios of deletions by Kubernetes: of the objects in a namespace that is being deleted, and of the objects that a deleted
 //! object owns. On real servers kube-controller-manager deletes these objects some time later. memkube deletes them at once.
 
-use crate::audit::FleetMark;
 use crate::environment::{AgentPlace, Backend, Environment};
-use crate::eventually;
-use crate::user::{Consume, User};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport, ServiceImport};
+use harness::audit::FleetMark;
+use harness::eventually;
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, PostParams};

@@ -3,7 +3,7 @@
 use crate::environment::Environment;
 use std::collections::BTreeMap;
 
-/// Returns an expected ledger as a map from each line to the number of its writes, as [`crate::audit::Ledger::counts`] does.
+/// Returns an expected ledger as a map from each line to the number of its writes, as [`harness::audit::Ledger::counts`] does.
 pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
     lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
 }

@@ -3,13 +3,13 @@
 
 mod ledgers;
 
-use crate::audit::Ledger;
 use crate::environment::{Backend, Environment};
-use crate::eventually;
-use crate::fleet::FLEET_SYSTEM;
 use crate::scenarios::ledger::{changes, counts};
-use crate::user::{Consume, User};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MultiClusterService, ServiceExport, ServiceImport};
+use harness::audit::Ledger;
+use harness::eventually;
+use harness::fleet::FLEET_SYSTEM;
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;

@@ -1,10 +1,10 @@
 //! Marker: an additional Service in a scenario. When the importer has a change of the marker, the agents have handled all
 //! earlier changes.
 
-use crate::audit::Ledger;
 use crate::environment::{Backend, Environment};
-use crate::user::{Consume, User};
 use anyhow::ensure;
+use harness::audit::Ledger;
+use harness::user::{Consume, User};
 
 pub const MARKER: &str = "marker";
 /// Number of writes for one change of the marker: for the exported slice, the distributed slice and the imported slice.

@@ -1,9 +1,9 @@
 //! Service that uses every feature, and the expected content of its slices in the hub and in the importer.
 
 use crate::environment::{Backend, Environment};
-use crate::eventually;
-use crate::user::User;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
+use harness::eventually;
+use harness::user::User;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;

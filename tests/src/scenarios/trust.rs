@@ -2,15 +2,15 @@
 //! member can forge.
 
 use crate::environment::{AgentPlace, Backend, Environment};
-use crate::eventually;
-use crate::fleet::FLEET_SYSTEM;
 use crate::scenarios::ledger::{changes, counts};
 use crate::scenarios::rich;
-use crate::user::{Consume, User};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{
     EndpointSliceExport, InternalServiceExport, InternalServiceImport, MultiClusterService, ServiceImport,
 };
+use harness::eventually;
+use harness::fleet::FLEET_SYSTEM;
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};

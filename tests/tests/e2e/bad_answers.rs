@@ -2,16 +2,16 @@
 //! tokens appear late or are revoked. `sim/tests/bad_answers_on_memkube/` tests the other faults.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::agent::{Agent, AgentSpec};
-use fleetnet_tests::audit::{Entry, FleetMark};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::gate::{Gate, GateProxy};
-use fleetnet_tests::kubeconfig::Access;
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::process::Ended;
 use fleetnet_tests::scenarios::marker::Marker;
 use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
+use harness::agent::{Agent, AgentSpec};
+use harness::audit::{Entry, FleetMark};
+use harness::eventually::Deadline;
+use harness::gate::{Gate, GateProxy};
+use harness::kubeconfig::Access;
+use harness::limits::POLL;
+use harness::process::Ended;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::Role;
 use kube::Api;
@@ -100,7 +100,7 @@ fn few_complaints(agent: &Agent, since: Instant, most: usize) -> anyhow::Result<
 
 #[test]
 fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answers() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let settled = settled().await?;
         let (env, hub) = (&settled.env, &settled.hub);
         let (began, gate) = (Instant::now(), GateProxy::start(&hub.server_url, Gate::Silent).await?);
@@ -120,7 +120,7 @@ fn a_hub_that_never_answers_a_tls_handshake_times_out_and_is_used_once_it_answer
 
 #[test]
 fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_up() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let settled = settled().await?;
         let (env, hub) = (&settled.env, &settled.hub);
         let (began, gate) = (Instant::now(), GateProxy::start(&hub.server_url, Gate::Open).await?);
@@ -155,7 +155,7 @@ async fn heartbeats(env: &Environment<OnProcesses>, mark: &FleetMark, status: u1
 
 #[test]
 fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let settled = settled().await?;
         let env = &settled.env;
         let agent = exporter(env).await?.start_ready().await?;
@@ -200,7 +200,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
 
 #[test]
 fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let settled = settled().await?;
         let (env, hub) = (&settled.env, &settled.hub);
         let folder = tempfile::tempdir()?;

@@ -2,8 +2,8 @@
 //! is complete.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::turn::Turn;
-use fleetnet_tests::{binaries, run};
+use harness::turn::Turn;
+use harness::{binaries, run};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -12,7 +12,7 @@ const SERVICES: u64 = 2;
 const SLICES: u64 = 2;
 
 async fn print(arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(binaries::of_agent("bench").await?).args(arguments).kill_on_drop(true).output().await?;
+    let output = Command::new(binaries::find("bench").await?).args(arguments).kill_on_drop(true).output().await?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{:?}:\n{errors}", output.status);
     String::from_utf8(output.stdout).context("it prints letters")

@@ -8,7 +8,7 @@ use fleetnet_tests::conformance::servers::Real;
 use fleetnet_tests::conformance::{
     CLEANED_NAME, FORGETFUL_NAME, TABLE_NAME, cleaned_table, forgetful_table, pins, servers, table,
 };
-use fleetnet_tests::run;
+use harness::run;
 use memkube::MemKube;
 
 /// Runs the cases on both servers and compares their responses. `table` is the name of the file with the known differences.

@@ -5,7 +5,7 @@ use fleetnet_tests::conformance::compare::compare;
 use fleetnet_tests::conformance::random::{as_table, case, shorter};
 use fleetnet_tests::conformance::script::{Action, Case};
 use fleetnet_tests::conformance::servers::{self, paused, run_one, run_real};
-use fleetnet_tests::run;
+use harness::run;
 use kube::Client;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Tests of the harness's control planes: they start, count writes exactly and leave nothing behind.
 
 use anyhow::Context as _;
-use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, shared};
-use fleetnet_tests::eventually::{self, Deadline};
-use fleetnet_tests::turn::Turn;
-use fleetnet_tests::{binaries, limits, run};
 use futures::future::try_join_all;
+use harness::control_plane::{ADMIN, ControlPlane, Options, shared};
+use harness::eventually::{self, Deadline};
+use harness::turn::Turn;
+use harness::{binaries, limits, run};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
@@ -165,7 +165,7 @@ fn a_control_plane_whose_port_was_taken_takes_another_and_leaves_nothing_when_it
 fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<()> {
     run(async {
         let _turn = Turn::with_own_servers().await;
-        let program = binaries::of_harness("fleetnet-control-plane").await?;
+        let program = binaries::find("fleetnet-control-plane").await?;
         let mut holder =
             Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let output = holder.stdout.take().context("a pipe that was asked for")?;

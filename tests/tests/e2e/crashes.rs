@@ -4,12 +4,12 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::limits::{EVENTUALLY, POLL};
-use fleetnet_tests::proxy::{Line, Stop};
 use fleetnet_tests::scenarios::actions::Action;
 use fleetnet_tests::scenarios::marker::{MARKER, Marker};
 use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
+use harness::eventually::Deadline;
+use harness::limits::{EVENTUALLY, POLL};
+use harness::proxy::{Line, Stop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -124,7 +124,7 @@ fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
 
 #[test]
 fn an_agent_killed_at_any_kind_of_write_is_replaced_by_one_that_completes_its_work() -> anyhow::Result<()> {
-    fleetnet_tests::run_within(LIMIT, async {
+    harness::run_within(LIMIT, async {
         let mut test = CrashTest::new().await?;
         let lines: Vec<(AgentPlace, Line)> = test.env.backend.places().map(|place| (place, line())).collect();
         for (place, line) in &lines {

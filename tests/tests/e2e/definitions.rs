@@ -1,8 +1,8 @@
 //! Tests of the CRDs of `deploy/crds` on a real API server.
 
-use fleetnet_tests::control_plane::shared;
-use fleetnet_tests::run;
 use fleetnet_tests::scenarios::definitions::upgrade;
+use harness::control_plane::shared;
+use harness::run;
 use kube::Client;
 use tokio::sync::OnceCell;
 

@@ -2,9 +2,9 @@
 
 use fleetnet_api::crd::MultiClusterService;
 use fleetnet_tests::environment::{Environment, FleetSpec, OnProcesses};
-use fleetnet_tests::eventually::{self, Deadline};
-use fleetnet_tests::fleet::FLEET_SYSTEM;
-use fleetnet_tests::limits::POLL;
+use harness::eventually::{self, Deadline};
+use harness::fleet::FLEET_SYSTEM;
+use harness::limits::POLL;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -21,7 +21,7 @@ fn dispute_of(import: &MultiClusterService) -> Option<(&str, &str)> {
 
 #[test]
 fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
         let importer = env.user(1);

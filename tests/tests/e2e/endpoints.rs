@@ -9,7 +9,7 @@ mod failover;
 mod integration;
 mod large;
 
-use fleetnet_tests::agent::Agent;
+use harness::agent::Agent;
 
 /// Flag with which the agent's EndpointSlice controller is always active, even if another controller is active too.
 const ON: (&str, &str) = ("--endpointslices", "on");

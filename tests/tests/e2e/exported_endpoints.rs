@@ -1,10 +1,10 @@
 //! Tests of a member agent that runs the EndpointSlice controller and exports the resulting slices, in one process.
 
-use fleetnet_tests::agent::Agent;
-use fleetnet_tests::endpoints::{PodSketch, Workload, serves};
-use fleetnet_tests::fleet::{Fleet, manifests};
-use fleetnet_tests::run;
-use fleetnet_tests::user::{Consume, User};
+use harness::agent::Agent;
+use harness::endpoints::{PodSketch, Workload, serves};
+use harness::fleet::{Fleet, manifests};
+use harness::run;
+use harness::user::{Consume, User};
 use std::collections::BTreeMap;
 
 const CHANGES: usize = 20;

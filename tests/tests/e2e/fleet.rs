@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};
-use fleetnet_tests::eventually;
-use fleetnet_tests::fleet::{Fleet, HUB_AGENT, MEMBER_AGENT};
-use fleetnet_tests::run;
+use harness::eventually;
+use harness::fleet::{Fleet, HUB_AGENT, MEMBER_AGENT};
+use harness::run;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
 use kube::api::{ListParams, PostParams};

@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
-use fleetnet_tests::kubectl::Kubectl;
 use fleetnet_tests::scenarios::announced::sees_shares;
-use fleetnet_tests::user::Consume;
+use harness::kubectl::Kubectl;
+use harness::user::Consume;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use regex::Regex;
@@ -13,7 +13,7 @@ fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesse
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    fleetnet_tests::run(async { scenario(Environment::create(spec).await?).await })
+    harness::run(async { scenario(Environment::create(spec).await?).await })
 }
 
 fleetnet_tests::fleet_rule_tests!(run_scenario);
@@ -34,7 +34,7 @@ fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
 
 #[test]
 fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let mut env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
         env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
         // Restart the member agents, because an agent renews its MemberAgent at its start. The hub agent updates the counts in
@@ -91,7 +91,7 @@ fn tables(printed: &str) -> anyhow::Result<Vec<String>> {
 
 #[test]
 fn kubectl_shows_the_state_of_an_export_and_an_import() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let env = Environment::<OnProcesses>::create(FleetSpec::of(1)).await?;
         let (user, namespace) = (env.user(0), &env.namespace);
         user.create_service("app").await?;

@@ -4,12 +4,12 @@
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
-use fleetnet_tests::agent::{Agent, AgentSpec};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::fleet::{Fleet, Member};
-use fleetnet_tests::kubectl::Kubectl;
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::user::{Consume, User};
+use harness::agent::{Agent, AgentSpec};
+use harness::eventually::Deadline;
+use harness::fleet::{Fleet, Member};
+use harness::kubectl::Kubectl;
+use harness::limits::POLL;
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Event, Namespace};
 use kube::Api;
 use kube::api::ListParams;
@@ -97,7 +97,7 @@ async fn is_blocked(agent: &Agent, why: &[&str]) -> anyhow::Result<()> {
 #[test]
 fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop()
 -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let mut fleet = Fleet::take(3).await?;
         let (id, namespace, user) = {
             let first = &fleet.members[0];

@@ -3,14 +3,14 @@
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
-use fleetnet_tests::agent::{Agent, AgentSpec};
-use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
-use fleetnet_tests::eventually;
-use fleetnet_tests::fleet::FLEET_SYSTEM;
-use fleetnet_tests::kubectl::Kubectl;
-use fleetnet_tests::process::Ended;
-use fleetnet_tests::turn::Turn;
-use fleetnet_tests::user::User;
+use harness::agent::{Agent, AgentSpec};
+use harness::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
+use harness::eventually;
+use harness::fleet::FLEET_SYSTEM;
+use harness::kubectl::Kubectl;
+use harness::process::Ended;
+use harness::turn::Turn;
+use harness::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{EnvVar, Namespace, PodSpec, Secret};
 use kube::Api;
@@ -29,7 +29,7 @@ const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents
 
 /// Returns the code blocks of a document in `docs` that this test must run, in a language (`sh` or `console`).
 pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Result<Vec<String>> {
-    let text = fs::read_to_string(xtask::root().join("docs").join(document))?;
+    let text = fs::read_to_string(programs::root().join("docs").join(document))?;
     let (marker, mut blocks) = (format!("<!-- run by {test} -->"), Vec::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -126,7 +126,7 @@ async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::R
 
 #[test]
 fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let _turn = Turn::with_own_servers().await;
         // The first controller fills the Secrets for tokens. The second controller finishes the deletion of namespaces.
         let controllers = ["serviceaccount-token-controller", "namespace-controller"].map(str::to_owned).to_vec();

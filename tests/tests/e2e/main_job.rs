@@ -6,7 +6,7 @@ fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesse
 where
     S: Future<Output = anyhow::Result<()>>,
 {
-    fleetnet_tests::run(async { scenario(Environment::create(spec).await?).await })
+    harness::run(async { scenario(Environment::create(spec).await?).await })
 }
 
 fleetnet_tests::main_job_tests!(run_scenario);

@@ -1,14 +1,14 @@
 //! Tests of handover (make-before-break) on real API servers, with agents in separate processes.
 
 use anyhow::Context as _;
-use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec, OnProcesses};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::fleet::FLEET_SYSTEM;
-use fleetnet_tests::limits::POLL;
 use fleetnet_tests::scenarios::handover::{
     recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
 };
+use harness::audit::Ledger;
+use harness::eventually::Deadline;
+use harness::fleet::FLEET_SYSTEM;
+use harness::limits::POLL;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -19,14 +19,14 @@ const FLEET: FleetSpec = FleetSpec::of(2);
 
 #[test]
 fn recreated_slices_leave_no_moment_without_endpoints_on_real_servers() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         recreated_slices_leave_no_moment_without_endpoints(Environment::<OnProcesses>::create(FLEET).await?).await
     })
 }
 
 #[test]
 fn a_real_quota_that_denies_the_new_slice_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let env = Environment::<OnProcesses>::create(FLEET).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
         let mut routes = env.user(1).routes("app");

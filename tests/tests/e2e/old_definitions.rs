@@ -3,14 +3,14 @@
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_tests::audit::Entry;
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
-use fleetnet_tests::eventually::{self, Deadline};
-use fleetnet_tests::fleet::manifests;
-use fleetnet_tests::limits::POLL;
 use fleetnet_tests::scenarios::actions::Action;
 use fleetnet_tests::scenarios::carried::go_form_fields_of_a_rich_service_arrive;
 use fleetnet_tests::scenarios::marker::Marker;
+use harness::audit::Entry;
+use harness::eventually::{self, Deadline};
+use harness::fleet::manifests;
+use harness::limits::POLL;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
@@ -64,7 +64,7 @@ async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
 #[test]
 fn with_definitions_in_the_go_form_every_action_completes_and_settles_and_their_fields_are_carried()
 -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let backend = OnProcesses::with_own_servers(FLEET).await?;
         roll_back(&backend.hub()).await?;
         for member in backend.members() {
@@ -131,7 +131,7 @@ async fn writes(env: &Environment<OnProcesses>, number: usize) -> anyhow::Result
 
 #[test]
 fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    harness::run(async {
         let backend = OnProcesses::with_own_servers(FLEET).await?;
         let definitions: Api<CustomResourceDefinition> = Api::all(backend.hub());
         let present = definitions.get(MEMBER_AGENTS).await?;

@@ -1,10 +1,10 @@
 //! Tests of the harness's processes, each of which runs under a supervisor.
 
 use anyhow::Context as _;
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::process::{Ended, Process, Signal, Spec};
-use fleetnet_tests::run;
+use harness::eventually::Deadline;
+use harness::limits::POLL;
+use harness::process::{Ended, Process, Signal, Spec};
+use harness::run;
 use std::path::Path;
 
 fn shell(script: &str) -> Spec {

@@ -2,12 +2,12 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, InternalServiceImport, ServiceImport};
-use fleetnet_tests::eventually::{self, Deadline, Shown};
-use fleetnet_tests::fleet::Fleet;
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::proxy::Line;
-use fleetnet_tests::run;
 use futures::StreamExt as _;
+use harness::eventually::{self, Deadline, Shown};
+use harness::fleet::Fleet;
+use harness::limits::POLL;
+use harness::proxy::Line;
+use harness::run;
 use kube::Api;
 use kube::api::{ListParams, PostParams, WatchParams};
 use kube::core::{ResourceExt as _, WatchEvent};

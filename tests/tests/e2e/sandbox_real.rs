@@ -1,20 +1,20 @@
 //! Tests of `fleetnet sandbox` that need other programs: the flag `--real`, and kubectl with a sandbox.
 
 use anyhow::Context as _;
-use fleetnet_tests::process::{Ended, Process, Signal, Spec};
-use fleetnet_tests::turn::Turn;
-use fleetnet_tests::{binaries, run};
+use harness::process::{Ended, Process, Signal, Spec};
+use harness::turn::Turn;
+use harness::{binaries, run};
+use programs::control_plane::{Program, locate};
 use std::ffi::OsString;
 use std::path::Path;
 use tokio::process::Command;
-use xtask::controlplane::{Program, locate};
 
 async fn sandbox(arguments: &[&str]) -> anyhow::Result<Process> {
     let arguments = std::iter::once("sandbox").chain(arguments.iter().copied()).map(OsString::from).collect();
     let inherited = ["HOME", "CARGO", "KUBEBUILDER_ASSETS", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE"];
     let variable = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
     let environment = inherited.into_iter().filter_map(variable).collect();
-    let file = binaries::of_agent("fleetnet").await?;
+    let file = binaries::find("fleetnet").await?;
     Process::start(Spec { name: "fleetnet sandbox".to_owned(), file, arguments, environment, scratch: None }).await
 }
 

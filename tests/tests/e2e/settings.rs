@@ -1,7 +1,7 @@
 //! Tests that a missing or malformed setting ends an agent with exit code 2. The agent prints one line that names the setting.
 
 use anyhow::Context as _;
-use fleetnet_tests::{binaries, run};
+use harness::{binaries, run};
 use std::process::Stdio;
 
 /// Environment variables for all cases. A case may add variables, or remove a variable with an empty value.
@@ -14,12 +14,12 @@ async fn rejects(
     arguments: &[&str],
     named: &str,
 ) -> anyhow::Result<()> {
-    let mut command = tokio::process::Command::new(binaries::of_agent(binary).await?);
+    let mut command = tokio::process::Command::new(binaries::find(binary).await?);
     command.env_clear().envs(environment.iter().copied()).args(arguments);
     command.stdin(Stdio::null()).kill_on_drop(true);
     let command_line = || format!("{binary} {environment:?} {arguments:?}");
     let output =
-        tokio::time::timeout(fleetnet_tests::limits::PROCESS, command.output()).await.with_context(command_line)??;
+        tokio::time::timeout(harness::limits::PROCESS, command.output()).await.with_context(command_line)??;
     let errors = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(2), "{}: {errors}", command_line());
     assert_eq!(errors.lines().count(), 1, "{}: {errors}", command_line());

@@ -2,9 +2,9 @@
 
 use super::Planned;
 use super::mark::Fault;
-use crate::root;
 use crate::test::Shard;
 use anyhow::{Context as _, bail, ensure};
+use programs::root;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::process::Command;

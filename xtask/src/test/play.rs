@@ -1,6 +1,6 @@
 //! Runs one test program, and records which of its tests are running and how long each test takes.
 
-use super::programs::Program;
+use super::test_program::TestProgram;
 use crate::limited;
 use crate::stopwatch::{Stopwatch, human};
 use anyhow::{Context as _, bail, ensure};
@@ -44,7 +44,7 @@ pub(super) struct Played {
 ///
 /// # Errors
 /// If the program cannot be run, a test hangs, or a test was not run. A failed test is not an error.
-pub(super) fn play(program: &Program, tests: &[&str], manner: Manner<'_>) -> anyhow::Result<Played> {
+pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) -> anyhow::Result<Played> {
     let name = &program.name;
     println!("\n{name}: {} of {} tests", tests.len(), program.tests.len());
     let mut command = program.command();

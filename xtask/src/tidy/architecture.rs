@@ -30,6 +30,12 @@ const CORE_MUST_NOT: &[&str] = &[
     "fleetnet-runtime",
 ];
 
+/// Crates of this workspace on which a crate must not depend, directly or indirectly, each with the reason.
+const APART: [(&str, &[&str], &str); 2] = [
+    ("fleetnet", &["fleetnet-tests", "harness", "xtask"], "users install the CLI, and tests are no part of it"),
+    ("xtask", &["fleetnet-runtime", "fleetnet-api", "harness"], "it must compile in seconds"),
+];
+
 /// Crates whose code must do no I/O, read no clock, start no thread, and not depend on a random order.
 const PURE: [&str; 2] = ["core", "types"];
 
@@ -95,6 +101,9 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
 /// Name of the API group, in two parts so that this file passes the check for that name.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
+/// Folders whose code may contain the name of the API group: `api`, and the code of tests.
+const NAMES_MAY_BE_IN: [&str; 3] = ["api/", "harness/", "tests/"];
+
 /// Prefix of the names of Leases, both of the Go agents and of fleetnet. These names contain the name of the API group, and the
 /// check allows them outside of `api`.
 const LEASE_PREFIX: &str = "2bf2b407.";
@@ -116,6 +125,32 @@ pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
     let impure = below.iter().filter(|name| CORE_MUST_NOT.iter().any(|banned| name.starts_with(banned)));
     places.extend(impure.map(|name| format!("core/Cargo.toml: {name} is below core")));
     places
+}
+
+/// Returns the crates that depend on a crate that they must not depend on ([`APART`]). Optional dependencies do not count.
+pub(super) fn crates_not_apart(tree: &Tree) -> Vec<String> {
+    let manifests = tree.files().filter(|file| file.path.ends_with("/Cargo.toml"));
+    let package = |file: &File| {
+        let name = file.text.lines().find_map(|line| line.strip_prefix("name = "))?.trim_matches('"').to_owned();
+        Some((name, required(&file.text)))
+    };
+    let packages: BTreeMap<_, _> = manifests.filter_map(package).collect();
+    let mut places = Vec::new();
+    for (name, others, reason) in APART {
+        let below = closure(&packages, packages.get(name).cloned().unwrap_or_default());
+        let wrong = others.iter().filter(|other| below.contains(**other));
+        places.extend(wrong.map(|other| format!("{name} depends on {other}, but {reason}")));
+    }
+    places
+}
+
+/// Returns the packages in the section `[dependencies]` of a manifest that are not optional.
+fn required(manifest: &str) -> BTreeSet<String> {
+    let optional = |name: &String| {
+        let line = |line: &&str| line.split(['.', '=', ' ']).next() == Some(name) && line.contains("optional = true");
+        manifest.lines().any(|it| line(&it))
+    };
+    dependencies(manifest).into_iter().filter(|name| !optional(name)).collect()
 }
 
 pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
@@ -180,7 +215,7 @@ fn requests(file: &File) -> Vec<String> {
 pub(super) fn names_outside_api(tree: &Tree) -> Vec<String> {
     let group = format!("{}{}", GROUP.0, GROUP.1);
     let mut places = Vec::new();
-    for file in tree.rust().filter(|file| !file.path.starts_with("api/") && !file.path.starts_with("tests/")) {
+    for file in tree.rust().filter(|file| !NAMES_MAY_BE_IN.iter().any(|folder| file.path.starts_with(folder))) {
         for (number, line) in file.production_lines(&file.uncommented) {
             let lease = |at: usize| {
                 let word = line[..at].rfind(|letter: char| !letter.is_alphanumeric() && letter != '.');

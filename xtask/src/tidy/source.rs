@@ -69,6 +69,11 @@ impl Tree {
         Self { files, tests: OnceCell::new(), rows: OnceCell::new() }
     }
 
+    /// Returns all files.
+    pub(super) fn files(&self) -> impl Iterator<Item = &File> {
+        self.files.iter()
+    }
+
     /// Returns the Rust files.
     pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))

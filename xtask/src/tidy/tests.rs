@@ -2,7 +2,7 @@
 
 use super::source::Tree;
 use super::{RULES, Rule, architecture, behaviour, citations, docs, layout, limits, metrics, reasons};
-use crate::root;
+use programs::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
     Tree::of(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
@@ -97,6 +97,19 @@ fn a_dependency_of_core_that_is_not_pure_is_found_however_deep() {
             "core/Cargo.toml: tokio-util is below core"
         ]
     );
+}
+
+#[test]
+fn a_cli_that_depends_on_test_code_is_found_but_not_through_an_optional_dependency() {
+    let sim = "[package]\nname = \"sim\"\n\n[dependencies]\nharness.workspace = true\n";
+    let fleetnet = |more: &str| format!("[package]\nname = \"fleetnet\"\n\n[dependencies]\n{more}\n");
+    let found = |more: &str| {
+        architecture::crates_not_apart(&tree(&[("fleetnet/Cargo.toml", &fleetnet(more)), ("sim/Cargo.toml", sim)]))
+    };
+    let wrong = "fleetnet depends on harness, but users install the CLI, and tests are no part of it";
+    assert_eq!(found("sim.workspace = true"), [wrong]);
+    assert_eq!(found("harness.workspace = true"), [wrong]);
+    assert_eq!(found("harness = { workspace = true, optional = true }"), [""; 0]);
 }
 
 #[test]

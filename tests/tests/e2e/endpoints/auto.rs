@@ -2,14 +2,14 @@
 //! no slices while another controller is active. The tests use two clusters, so that they can run at the same time.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::audit::{Ledger, Mark};
-use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
-use fleetnet_tests::eventually::{self, Deadline};
-use fleetnet_tests::fleet::MEMBER_AGENT;
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::process::Process;
-use fleetnet_tests::routes::Routes;
-use fleetnet_tests::run;
+use harness::audit::{Ledger, Mark};
+use harness::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
+use harness::eventually::{self, Deadline};
+use harness::fleet::MEMBER_AGENT;
+use harness::limits::POLL;
+use harness::process::Process;
+use harness::routes::Routes;
+use harness::run;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;

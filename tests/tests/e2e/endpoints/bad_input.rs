@@ -2,12 +2,12 @@
 
 use super::{ON, logs};
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::control_plane::ControlPlane;
-use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving, serves};
-use fleetnet_tests::eventually::{self, Deadline};
-use fleetnet_tests::fleet::{MEMBER_AGENT, manifests};
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::run;
+use harness::control_plane::ControlPlane;
+use harness::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving, serves};
+use harness::eventually::{self, Deadline};
+use harness::fleet::{MEMBER_AGENT, manifests};
+use harness::limits::POLL;
+use harness::run;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -186,7 +186,7 @@ fn without_its_rights_auto_stays_off_and_reports_why_and_is_ready() -> anyhow::R
         workload.service("web").await?;
         ensure!(!is_serving(&agent).await?, "{}", agent.log().tail());
         agent.ready().await?;
-        ensure!(agent.terminate().await? == fleetnet_tests::process::Ended::Exited(0), "{}", agent.log().tail());
+        ensure!(agent.terminate().await? == harness::process::Ended::Exited(0), "{}", agent.log().tail());
         cluster.agent_wrote(mark, &[]).await
     })
 }

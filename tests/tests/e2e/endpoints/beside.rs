@@ -2,9 +2,9 @@
 
 use super::auto::{AFTER, AUTO, Flapping, Setup};
 use anyhow::ensure;
-use fleetnet_tests::endpoints::is_serving;
-use fleetnet_tests::fleet::MEMBER_AGENT;
-use fleetnet_tests::run;
+use harness::endpoints::is_serving;
+use harness::fleet::MEMBER_AGENT;
+use harness::run;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;

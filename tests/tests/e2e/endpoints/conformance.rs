@@ -2,8 +2,8 @@
 
 use super::ON;
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload};
-use fleetnet_tests::run;
+use harness::endpoints::{Cluster, Kind, PodSketch, Workload};
+use harness::run;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +77,7 @@ fn pods_are_found_by_number_and_name_of_a_port_and_slices_deleted_by_hand_come_b
         workload.delete_slices().await?;
         are_published(&workload).await.context("while the agent runs")?;
 
-        ensure!(agent.terminate().await? == fleetnet_tests::process::Ended::Exited(0), "{}", agent.log().tail());
+        ensure!(agent.terminate().await? == harness::process::Ended::Exited(0), "{}", agent.log().tail());
         workload.delete_slices().await?;
         let _agent = cluster.serve(&[ON]).await?;
         are_published(&workload).await.context("deleted while no agent ran")

@@ -1,12 +1,12 @@
 //! Tests of two replicas of the member agent with `--endpointslices=auto`, without a kube-controller-manager.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
-use fleetnet_tests::eventually::{self, Deadline};
-use fleetnet_tests::fleet::{FLEET_SYSTEM, MEMBER_AGENT};
-use fleetnet_tests::proxy::Line;
-use fleetnet_tests::routes::Routes;
-use fleetnet_tests::run;
+use harness::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
+use harness::eventually::{self, Deadline};
+use harness::fleet::{FLEET_SYSTEM, MEMBER_AGENT};
+use harness::proxy::Line;
+use harness::routes::Routes;
+use harness::run;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use tokio::sync::watch;

@@ -2,8 +2,8 @@
 
 use super::ON;
 use anyhow::Context as _;
-use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, MIRRORING, PodSketch, Workload, describe};
-use fleetnet_tests::run;
+use harness::endpoints::{Cluster, Kind, MANAGER, MIRRORING, PodSketch, Workload, describe};
+use harness::run;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use serde_json::{Value, json};
 

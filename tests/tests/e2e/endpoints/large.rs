@@ -2,11 +2,11 @@
 
 use super::ON;
 use anyhow::ensure;
-use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload};
-use fleetnet_tests::fleet::MEMBER_AGENT;
-use fleetnet_tests::process::Ended;
-use fleetnet_tests::run;
 use futures::{StreamExt as _, TryStreamExt as _};
+use harness::endpoints::{Cluster, Kind, PodSketch, Workload};
+use harness::fleet::MEMBER_AGENT;
+use harness::process::Ended;
+use harness::run;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use std::collections::{BTreeMap, BTreeSet};
 

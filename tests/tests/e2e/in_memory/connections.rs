@@ -5,9 +5,9 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_runtime::client::{Cluster, Pod};
-use fleetnet_tests::agent::AgentSpec;
-use fleetnet_tests::limits::PROCESS;
-use fleetnet_tests::run;
+use harness::agent::AgentSpec;
+use harness::limits::PROCESS;
+use harness::run;
 use kube::client::Body;
 
 #[test]

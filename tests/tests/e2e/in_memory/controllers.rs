@@ -3,11 +3,11 @@
 use super::server::{AGENT, Server, hub_agent, member_agent, member_agent_of};
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, ServiceImport};
-use fleetnet_tests::agent::AgentSpec;
-use fleetnet_tests::endpoints::Workload;
-use fleetnet_tests::process::Ended;
-use fleetnet_tests::user::{Consume, User};
-use fleetnet_tests::{eventually, run};
+use harness::agent::AgentSpec;
+use harness::endpoints::Workload;
+use harness::process::Ended;
+use harness::user::{Consume, User};
+use harness::{eventually, run};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;

@@ -2,10 +2,10 @@
 
 use super::server::{Server, member_agent_of};
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::limits::{POLL, PROCESS};
-use fleetnet_tests::process::Ended;
-use fleetnet_tests::{binaries, run};
+use harness::eventually::Deadline;
+use harness::limits::{POLL, PROCESS};
+use harness::process::Ended;
+use harness::{binaries, run};
 use kube::api::{Patch, PatchParams};
 use memkube::Call;
 use memkube::faults::{Answer, Fault, Faults};
@@ -41,7 +41,7 @@ fn help_and_version_are_printed_and_end_with_0() -> anyhow::Result<()> {
     run(async {
         for binary in ["hub-agent", "member-agent"] {
             for (flag, printed) in [("--help", "Usage:"), ("-h", "Usage:"), ("--version", binary), ("-V", binary)] {
-                let mut command = tokio::process::Command::new(binaries::of_agent(binary).await?);
+                let mut command = tokio::process::Command::new(binaries::find(binary).await?);
                 command.env_clear().arg(flag).stdin(Stdio::null()).kill_on_drop(true);
                 let output = tokio::time::timeout(PROCESS, command.output()).await.context("it does not end")??;
                 let output_text = String::from_utf8(output.stdout)?;

@@ -1,7 +1,7 @@
 //! Tests of flags whose effects are visible from outside the process.
 
 use super::server::{Server, knows_all, member_agent_of};
-use fleetnet_tests::run;
+use harness::run;
 
 #[test]
 fn without_leader_election_an_agent_acts_and_takes_no_lease() -> anyhow::Result<()> {

@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_tests::agent::{Agent, AgentSpec};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::fleet::{FLEET_SYSTEM, on_free_ports};
-use fleetnet_tests::limits::POLL;
+use harness::agent::{Agent, AgentSpec};
+use harness::eventually::Deadline;
+use harness::fleet::{FLEET_SYSTEM, on_free_ports};
+use harness::limits::POLL;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};

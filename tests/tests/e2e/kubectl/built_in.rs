@@ -2,7 +2,7 @@
 
 use super::cluster::Cluster;
 use anyhow::ensure;
-use fleetnet_tests::run;
+use harness::run;
 use serde_json::{Value, json};
 
 const CONF: &str =

@@ -1,8 +1,8 @@
 //! memkube over HTTPS, and the real kubectl with a kubeconfig for it.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::kubectl::{Kubectl, Outcome};
-use fleetnet_tests::limits::EVENTUALLY;
+use harness::kubectl::{Kubectl, Outcome};
+use harness::limits::EVENTUALLY;
 use memkube::clock::TokioClock;
 use memkube::serve::{self, Https};
 use memkube::{MemKube, Options, User};
@@ -46,7 +46,7 @@ impl Cluster {
     /// Starts a cluster, and creates the CRDs of the fleet with kubectl.
     pub(crate) async fn with_definitions() -> anyhow::Result<Self> {
         let cluster = Self::start().await?;
-        let definitions = xtask::root().join("deploy/crds");
+        let definitions = programs::root().join("deploy/crds");
         let outcome = cluster.kubectl.run(&["create", "-f", &definitions.display().to_string()], "").await?;
         ensure!(outcome.code == 0, "{outcome:?}");
         Ok(cluster)

@@ -2,7 +2,7 @@
 
 use super::cluster::Cluster;
 use anyhow::ensure;
-use fleetnet_tests::run;
+use harness::run;
 
 const EXPORT: &str = "
 apiVersion: networking.fleet.azure.com/v1beta1

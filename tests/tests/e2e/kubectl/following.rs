@@ -2,9 +2,9 @@
 
 use super::cluster::Cluster;
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::eventually::Deadline;
-use fleetnet_tests::limits::POLL;
-use fleetnet_tests::run;
+use harness::eventually::Deadline;
+use harness::limits::POLL;
+use harness::run;
 
 const WITH_FINALIZER: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["ex.io/hold"]}}"#;

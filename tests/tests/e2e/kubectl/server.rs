@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, USER};
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::run;
+use harness::run;
 use memkube::{Call, Verb};
 use std::sync::Arc;
 

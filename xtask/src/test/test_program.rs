@@ -1,14 +1,14 @@
 //! Test programs that Cargo builds, and their tests.
 
-use crate::cargo;
 use anyhow::{Context as _, ensure};
+use programs::cargo;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Test program that Cargo built.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct TestProgram {
     /// Name of the target in Cargo, for example `rules` or `e2e`.
     pub(super) name: String,
     /// Folder of the program's package, in which its tests run.
@@ -22,29 +22,29 @@ pub(super) struct Program {
 ///
 /// # Errors
 /// If the targets do not compile.
-pub(super) fn build(targets: &[&str]) -> anyhow::Result<Vec<Program>> {
+pub(super) fn build(targets: &[&str]) -> anyhow::Result<Vec<TestProgram>> {
     if targets.is_empty() {
         return Ok(Vec::new());
     }
     let mut command =
         cargo::command(&["test", "--workspace", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
-    command.args(targets).stderr(Stdio::inherit());
+    command.args(["--features", cargo::FEATURES]).args(targets).stderr(Stdio::inherit());
     let output = command.output().context("cannot call cargo")?;
     ensure!(output.status.success(), "the tests do not compile");
     let messages = String::from_utf8(output.stdout).context("cargo's messages are not text")?;
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let programs =
         messages.filter(|message| message["profile"]["test"] == true).filter_map(|message| program(&message));
-    programs.map(Program::listed).collect()
+    programs.map(TestProgram::listed).collect()
 }
 
-fn program(message: &Value) -> Option<Program> {
+fn program(message: &Value) -> Option<TestProgram> {
     let (name, manifest) = (message["target"]["name"].as_str()?, Path::new(message["manifest_path"].as_str()?));
     let (folder, executable) = (manifest.parent()?.to_owned(), message["executable"].as_str()?.into());
-    Some(Program { name: name.to_owned(), folder, executable, tests: Vec::new() })
+    Some(TestProgram { name: name.to_owned(), folder, executable, tests: Vec::new() })
 }
 
-impl Program {
+impl TestProgram {
     /// Returns a command that runs the program as Cargo does.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);

@@ -18,7 +18,7 @@ pub struct Turn {
 impl Turn {
     /// Waits until this test may start separate control planes, which no other test uses. Tests that stop, restore or reconfigure
     /// servers need them. All other tests share control planes ([`crate::fleet`], [`crate::endpoints`],
-    /// [`crate::control_plane::shared`], [`crate::conformance::servers::real`]).
+    /// [`crate::control_plane::shared`], the real server of the conformance tests).
     pub async fn with_own_servers() -> Self {
         Self::of(&OWN_SERVERS).await
     }
@@ -34,7 +34,7 @@ impl Turn {
     }
 
     /// Waits for the exclusive use of the servers that `mutex` protects. The wait does not count against the test's time limit.
-    pub(crate) async fn of(mutex: &'static Mutex<()>) -> Self {
+    pub async fn of(mutex: &'static Mutex<()>) -> Self {
         let _pause = watchdog::pause();
         Self { _guard: Arc::new(mutex.lock().await) }
     }

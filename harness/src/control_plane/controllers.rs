@@ -2,8 +2,8 @@
 
 use super::{CONTROLLER_MANAGER, ControlPlane, start};
 use crate::process::Process;
+use programs::control_plane::Program;
 use std::ffi::OsString;
-use xtask::controlplane::Program;
 
 /// Flags for leader election. The Lease of 10 s is long enough for a process that gets no processor time for some seconds.
 const ELECTION: [&str; 4] = [

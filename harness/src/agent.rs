@@ -76,7 +76,7 @@ impl AgentSpec {
     pub async fn start(&self) -> anyhow::Result<Agent> {
         let process = Process::start(Spec {
             name: self.name.clone(),
-            file: binaries::of_agent(self.binary).await?,
+            file: binaries::find(self.binary).await?,
             arguments: self.flags.clone(),
             environment: self.environment.clone(),
             scratch: None,

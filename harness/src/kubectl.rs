@@ -2,6 +2,7 @@
 
 use crate::limits::{CONTROL_PLANE_START, EVENTUALLY};
 use anyhow::{Context as _, ensure};
+use programs::control_plane::{Invocation, Program, locate};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -10,7 +11,6 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
-use xtask::controlplane::{Invocation, Program, locate};
 
 /// kubectl with the kubeconfig of one cluster.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Kubectl {
         fs::write(&file, format!("#!/bin/sh\nexec '{kubectl}' {first_argument} \"$@\"\n"))?;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
         let mut bash = Command::new("bash");
-        bash.args(["-euo", "pipefail", "-c", commands]).current_dir(xtask::root()).env_clear();
+        bash.args(["-euo", "pipefail", "-c", commands]).current_dir(programs::root()).env_clear();
         bash.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
         bash.env("HOME", self.home.path()).env("KUBECONFIG", &self.kubeconfig);
         let output = timeout(CONTROL_PLANE_START, bash.stdin(Stdio::null()).kill_on_drop(true).output());

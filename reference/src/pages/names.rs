@@ -1,10 +1,10 @@
 //! Page of labels, annotations, finalizers, conditions and reasons, from the constants in the sources and their doc comments.
 
 use super::markdown::{code, table, text};
-use crate::reasons::{self, Reason};
 use anyhow::Context as _;
 use std::path::Path;
 use syn::{Attribute, Expr, Item, ItemConst, Lit, Meta};
+use xtask::reasons::{self, Reason};
 
 const NAMES: &str = "api/src/names.rs";
 const NAMES_OF_SLICES: &str = "endpointslice/src/names.rs";

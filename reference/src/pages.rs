@@ -13,13 +13,13 @@ use std::path::Path;
 const FOLDER: &str = "docs/reference";
 /// Line below the title of each page. The test that the line names checks that the pages are current.
 const ORIGIN: &str = "Generated from the code by `cargo xtask reference`\
-                      <!-- run by reference::the_pages_of_docs_reference_are_current -->. Do not edit.";
+                      <!-- run by pages::the_pages_of_docs_reference_are_current -->. Do not edit.";
 
 /// Writes all pages. Replaces files of the same name.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let folder = crate::root().join(FOLDER);
+    let folder = programs::root().join(FOLDER);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    for (name, text) in pages(&crate::root())? {
+    for (name, text) in pages(&programs::root())? {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn the_pages_of_docs_reference_are_current() {
-        let (folder, pages) = (crate::root().join(FOLDER), pages(&crate::root()).expect("the sources of the names"));
+        let (folder, pages) =
+            (programs::root().join(FOLDER), pages(&programs::root()).expect("the sources of the names"));
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
         let found: BTreeSet<_> = std::fs::read_dir(&folder).expect("run `cargo xtask reference`").map(name).collect();
         let expected: BTreeSet<_> = pages.iter().map(|(name, _)| std::ffi::OsString::from(name)).collect();

@@ -4,7 +4,10 @@ use crate::root;
 use anyhow::{Context as _, bail};
 use std::process::Command;
 
-/// Returns a Cargo command for this work tree, without the environment variables that describe xtask's own package. Otherwise
+/// Features that are off by default and that all tests have, as the argument of `--features`.
+pub const FEATURES: &str = "fleetnet/real";
+
+/// Returns a Cargo command for this work tree, without the environment variables that describe the calling package. Otherwise
 /// build scripts that read these variables, such as ring's, would run again, and Cargo would rebuild everything that depends on
 /// them.
 #[must_use]
@@ -18,8 +21,11 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs Cargo with these arguments. Fails if Cargo fails.
-pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
+/// Runs Cargo with these arguments.
+///
+/// # Errors
+/// If Cargo fails.
+pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let call = format!("cargo {}", arguments.join(" "));
     eprintln!("$ {call}");
     let status = command(arguments).status().with_context(|| format!("cannot run `{call}`"))?;

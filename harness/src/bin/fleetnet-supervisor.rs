@@ -10,7 +10,7 @@
 
 use anyhow::Context as _;
 use clap::Parser;
-use fleetnet_tests::limits;
+use harness::limits;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;

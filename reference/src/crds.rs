@@ -17,7 +17,7 @@ pub(crate) struct CrdsArgs {
 pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
     match &args.go_form {
         Some(directory) => write(Form::Go, directory),
-        None => write(Form::Full, &crate::root().join("deploy/crds")),
+        None => write(Form::Full, &programs::root().join("deploy/crds")),
     }
 }
 

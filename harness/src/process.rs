@@ -75,7 +75,7 @@ impl Process {
     /// # Errors
     /// If the process cannot be started; the error shows the supervisor's message.
     pub async fn start(spec: Spec) -> anyhow::Result<Self> {
-        let mut command = Command::new(binaries::of_harness("fleetnet-supervisor").await?);
+        let mut command = Command::new(binaries::find("fleetnet-supervisor").await?);
         if let Some(scratch) = &spec.scratch {
             command.arg("--scratch").arg(scratch);
         }

@@ -16,13 +16,13 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
+use programs::control_plane::{Program, locate};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
 use tempfile::TempDir;
-use xtask::controlplane::{Program, locate};
 
 /// User of a control plane with all rights.
 pub const ADMIN: &str = "admin";

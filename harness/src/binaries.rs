@@ -2,38 +2,29 @@
 
 use crate::watchdog;
 use anyhow::{Context as _, bail, ensure};
+use programs::cargo;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokio::sync::Mutex;
-use xtask::cargo;
 
 /// Paths of binaries that this process has found or built. All later starts of a binary use the same path.
 static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap::new());
 
-/// Returns the path of an agent's binary.
+/// Returns the path of a binary of the workspace.
 ///
 /// Cargo does not build binaries of other packages for a test. So this function builds the binary if it is missing or older
 /// than one of its sources: a test never runs an outdated agent.
-pub async fn of_agent(name: &'static str) -> anyhow::Result<PathBuf> {
-    find(name, current).await
-}
-
-/// Returns the path of a binary of this package. Cargo builds these binaries with every test build of the package.
-pub async fn of_harness(name: &'static str) -> anyhow::Result<PathBuf> {
-    find(name, |binary| Ok(binary.is_file())).await
-}
-
-async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> anyhow::Result<PathBuf> {
+pub async fn find(name: &'static str) -> anyhow::Result<PathBuf> {
     let _pause = watchdog::pause();
     let mut found = FOUND.lock().await;
     if let Some(binary) = found.get(name) {
         return Ok(binary.clone());
     }
     let binary = folder()?.join(name);
-    if !usable(&binary)? {
+    if !current(&binary)? {
         build(name, &folder()?)?;
         ensure!(binary.is_file(), "cargo built {name}, but there is no {}", binary.display());
     }
@@ -76,7 +67,7 @@ fn modified(path: &Path) -> std::io::Result<SystemTime> {
 fn build(name: &str, folder: &Path) -> anyhow::Result<()> {
     // The folder of a profile has the name of the profile, except `debug` for the profile `dev`.
     let profile = folder.file_name().filter(|name| *name != "debug").map(|name| [OsStr::new("--profile"), name]);
-    let output = cargo::command(&["build", "--quiet", "--workspace", "--bin", name])
+    let output = cargo::command(&["build", "--quiet", "--workspace", "--features", cargo::FEATURES, "--bin", name])
         .args(profile.into_iter().flatten())
         .output()
         .with_context(|| format!("cannot call cargo to build {name}"))?;

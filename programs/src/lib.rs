@@ -1,0 +1,12 @@
+//! Programs that tests and developers run: Cargo on this work tree, and programs that Go builds.
+
+pub mod cargo;
+pub mod control_plane;
+
+use std::path::{Path, PathBuf};
+
+/// Returns the root of the work tree in which this program was compiled.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate is a folder of the workspace").to_path_buf()
+}
