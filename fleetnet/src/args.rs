@@ -1,17 +1,23 @@
 //! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
+use crate::cli::{completion, join, version};
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{exit_with_error, one_line};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Error of `--real` in a build without the feature `real`.
 pub(crate) const NO_REAL: &str = "--real is not part of this build: use `cargo run --release -p fleetnet --features real \
                                   -- sandbox --real`";
 
+/// File name of the program as a plugin of kubectl. kubectl runs the plugin for the command `kubectl fleetnet`.
+const PLUGIN: &str = "kubectl-fleetnet";
+
 /// Multi-cluster Services for Kubernetes.
+///
+/// Exit codes: 0 healthy or done, 1 fault found or not done, 2 usage, 3 not everything could be read, 4 timeout of --wait.
 #[derive(Debug, Parser)]
 #[command(name = "fleetnet", version)]
 struct Arguments {
@@ -29,6 +35,18 @@ pub(crate) enum Command {
     /// for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it created.
     /// The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
     Sandbox(Options),
+
+    /// Print or apply what a hub and a member need for the member to be part of the fleet.
+    ///
+    /// Without --apply, no request is sent: the output is manifests for the hub, and comments with values of the member's chart
+    /// and the commands for the member's token.
+    Join(Box<join::Options>),
+
+    /// Print the completion script of a shell.
+    Completion(completion::Options),
+
+    /// Show the versions of this program and of the agents.
+    Version(version::Options),
 }
 
 /// Options of the sandbox.
@@ -148,8 +166,8 @@ impl Options {
 /// # Errors
 /// Returns an exit code if there is no command to run: 0 after `--help`, 2 after an error.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
-    let command = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments.command,
+    let command = match try_parse(arguments) {
+        Ok(command) => command,
         Err(error) if !error.use_stderr() => {
             // Printing fails if the output is closed, for example by `fleetnet --help | head`.
             let _ = error.print();
@@ -157,9 +175,25 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         }
         Err(error) => return Err(exit_with_error(&usage_message(&error))),
     };
-    let Command::Sandbox(options) = &command;
-    options.check().map_err(|why| exit_with_error(&why))?;
+    if let Command::Sandbox(options) = &command {
+        options.check().map_err(|why| exit_with_error(&why))?;
+    }
     Ok(command)
+}
+
+/// Returns the definition of the command line.
+pub(crate) fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Parses a command line. The usage text of a plugin of kubectl begins with `kubectl fleetnet`.
+fn try_parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+    let mut arguments = arguments.into_iter().peekable();
+    let is_plugin =
+        arguments.peek().is_some_and(|program| Path::new(program).file_stem().is_some_and(|it| it == PLUGIN));
+    let command = if is_plugin { command().name("kubectl fleetnet").bin_name("kubectl fleetnet") } else { command() };
+    let mut matches = command.try_get_matches_from(arguments)?;
+    Arguments::from_arg_matches_mut(&mut matches).map(|arguments| arguments.command)
 }
 
 /// Returns clap's error message on one line. clap itself prints the possible values in a separate paragraph.
@@ -167,7 +201,7 @@ fn usage_message(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::ValidValue)) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
-            "a command is missing: use `fleetnet sandbox` or `fleetnet --help`".to_owned()
+            "a command is missing: use `fleetnet --help`".to_owned()
         }
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) if !valid.is_empty() => {
             let line = one_line(error);
@@ -191,7 +225,8 @@ mod tests {
 
     fn line(arguments: &str) -> Result<Options, String> {
         let all = std::iter::once("fleetnet").chain(arguments.split_whitespace());
-        let Command::Sandbox(options) = Arguments::try_parse_from(all).map_err(|error| usage_message(&error))?.command;
+        let command = try_parse(all.map(OsString::from)).map_err(|error| usage_message(&error))?;
+        let Command::Sandbox(options) = command else { panic!("{arguments:?} is no sandbox") };
         options.check()?;
         Ok(options)
     }
@@ -230,7 +265,7 @@ mod tests {
             ("sandbox --once --scenario conflict --changes-per-second 5", "has no effect"),
             ("sandbox --port 65535 --kubeconfigs x", "fewer than 2 ports"),
             ("sandbox --nonsense", "--nonsense"),
-            ("", "fleetnet sandbox"),
+            ("", "fleetnet --help"),
         ];
         for (arguments, named) in table {
             let error = line(arguments).unwrap_err();
@@ -241,12 +276,28 @@ mod tests {
     }
 
     #[test]
+    fn the_usage_text_of_a_plugin_of_kubectl_names_kubectl() {
+        let usage = |program: &str, command: &str| {
+            let arguments = [program, command, "--help"].into_iter().filter(|argument| !argument.is_empty());
+            try_parse(arguments.map(OsString::from)).unwrap_err().to_string()
+        };
+        assert!(usage("/usr/bin/kubectl-fleetnet", "").contains("Usage: kubectl fleetnet <COMMAND>"));
+        assert!(usage("kubectl-fleetnet", "version").contains("Usage: kubectl fleetnet version [OPTIONS]"));
+        assert!(usage("./fleetnet", "version").contains("Usage: fleetnet version [OPTIONS]"));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
     fn a_folder_that_does_not_fit_on_one_line_is_rejected_on_one() {
         use std::os::unix::ffi::OsStringExt as _;
         for (path, named) in [(&b"a\nb/c"[..], "a\\nb/c"), (&b"a\xff"[..], "UTF-8"), (&b"\x1b[31m"[..], "\\u{1b}")] {
             let arguments = ["fleetnet", "sandbox", "--kubeconfigs"].map(OsString::from).into_iter();
             let arguments = arguments.chain([OsString::from_vec(path.to_vec())]);
-            let Command::Sandbox(options) = Arguments::try_parse_from(arguments).unwrap().command;
+            let Command::Sandbox(options) = try_parse(arguments).unwrap() else { panic!("a sandbox") };
             let error = options.check().unwrap_err();
             assert!(error.contains(named) && !error.contains(char::is_control), "{error:?}");
         }

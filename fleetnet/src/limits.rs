@@ -51,3 +51,9 @@ pub(crate) const REMEMBERED: usize = 100;
 /// Number of requests that memkube records individually. The number is small, because the sandbox needs only the counts of
 /// requests.
 pub(crate) const AUDIT_ENTRIES: usize = 16;
+/// Time between two looks at a cluster while a command waits. A heartbeat comes every 10 seconds.
+pub(crate) const POLL: Duration = Duration::from_millis(500);
+/// Time limit for the hub's controller to write a token into a Secret. It takes less than a second on an idle server.
+pub(crate) const TOKEN_WAIT: Duration = Duration::from_secs(30);
+/// Number of attempts to write an object that others change at the same time.
+pub(crate) const APPLY_TRIES: usize = 5;

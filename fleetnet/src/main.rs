@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod args;
+mod cli;
 mod limits;
 mod sandbox;
 
@@ -11,7 +12,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match args::parse(std::env::args_os()) {
+        Ok(Command::Completion(options)) => cli::run(async { cli::completion::run(options, args::command()) }),
+        Ok(Command::Join(options)) => cli::run(cli::join::run(*options)),
         Ok(Command::Sandbox(options)) => sandbox::run(&options),
+        Ok(Command::Version(options)) => cli::run(cli::version::run(options)),
         Err(code) => code,
     }
 }

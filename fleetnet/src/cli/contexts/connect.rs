@@ -1,0 +1,88 @@
+//! Connections to the clusters of contexts.
+
+use super::Contexts;
+use super::failure::Failure;
+use http::Uri;
+use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::{Client, Config};
+use std::future::Future;
+use std::time::Duration;
+
+/// User agent of the commands. API servers write it into `metadata.managedFields`.
+const USER_AGENT: &str = concat!("fleetnet/", env!("CARGO_PKG_VERSION"));
+
+/// Cluster that answered.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    /// Context that leads to the cluster.
+    pub(crate) context: String,
+    pub(crate) client: Client,
+    /// Settings of the connection.
+    pub(crate) config: Config,
+    /// Kubernetes version of the API server.
+    pub(crate) version: String,
+    request_timeout: Duration,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cluster").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Connects to the cluster of a context, and asks for its version, so that later failures are not those of the connection.
+    ///
+    /// # Errors
+    /// If the context does not exist, or its cluster does not answer within the time limit or refuses the credentials.
+    pub(crate) async fn connect(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
+        let mut config = contexts.config(context).await.map_err(|failure| failure.at(context, None))?;
+        config.connect_timeout = Some(limit);
+        config.read_timeout = Some(limit);
+        config.write_timeout = Some(limit);
+        if let Ok(agent) = http::HeaderValue::from_str(USER_AGENT) {
+            config.headers.push((http::header::USER_AGENT, agent));
+        }
+        let server = config.cluster_url.clone();
+        let place = |failure: Failure| failure.at(context, Some(&server));
+        let client = Client::try_from(config.clone()).map_err(|error| place(Failure::of(&error)))?;
+        let asked = within(limit, client.apiserver_version()).await;
+        let Info { git_version: version, .. } = asked.map_err(place)?;
+        Ok(Self { context: context.to_owned(), client, config, version, request_timeout: limit })
+    }
+
+    /// URL of the API server.
+    pub(crate) fn url(&self) -> &Uri {
+        &self.config.cluster_url
+    }
+
+    /// Waits for an answer, at most for the time limit of a request.
+    ///
+    /// # Errors
+    /// As the request, or if it has no answer in time. The failure names this cluster.
+    pub(crate) async fn ask<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+        within(self.request_timeout, request).await.map_err(|failure| failure.at(&self.context, Some(self.url())))
+    }
+
+    /// As [`Cluster::ask`], but returns `None` if the object or the kind does not exist.
+    ///
+    /// # Errors
+    /// As [`Cluster::ask`].
+    pub(crate) async fn find<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<Option<T>, Failure> {
+        self.ask(async {
+            match request.await {
+                Ok(found) => Ok(Some(found)),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+}
+
+async fn within<T>(limit: Duration, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+    match tokio::time::timeout(limit, request).await {
+        Ok(answer) => answer.map_err(|error| Failure::of(&error)),
+        Err(_) => Err(Failure::timeout(limit)),
+    }
+}

@@ -1,0 +1,180 @@
+//! API servers in memory for the commands: over HTTPS, or over a front that also answers TokenRequests.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use memkube::serve::{self, Https};
+use memkube::{BoxError, Context, Definition, MemKube, Object, Options, Scope, Status, Strategy, User};
+use serde_json::{Value, json};
+use sim::Server;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tower::Service as _;
+
+/// User of the kubeconfigs. Each server has one of this name, with its own token.
+pub(crate) const ADMIN: &str = "admin";
+/// Time at which the tests' tokens expire, in seconds: 2100-01-01.
+const EXPIRES: i64 = 4_102_444_800;
+
+/// Kind of the API server that the commands use and that has no rules of its own in memory.
+#[derive(Debug)]
+struct Plain;
+
+impl Strategy for Plain {
+    fn prepare_for_create(&self, _: &mut Context<'_>, _: &mut Object) -> Result<(), Status> {
+        Ok(())
+    }
+}
+
+/// API server with a kubeconfig.
+pub(crate) struct Cluster {
+    pub(crate) server: Server,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) url: String,
+    _https: Option<Https>,
+    front: Option<(JoinHandle<()>, Arc<AtomicBool>)>,
+}
+
+impl Cluster {
+    async fn server(name: &str, seed: u64) -> Server {
+        let now: jiff::Timestamp = "2026-11-23T06:00:00Z".parse().unwrap();
+        let server = Server::start(name, Options::new(Arc::new(move || now), seed)).await.unwrap();
+        for (group, kind, plural) in [("", "ResourceQuota", "resourcequotas"), ("apps", "Deployment", "deployments")] {
+            let definition = Definition::built_in(group, "v1", kind, plural, Scope::Namespaced);
+            server.memkube().register(definition, Box::new(Plain));
+        }
+        server
+    }
+
+    /// Starts a server that listens on HTTPS. The context is `admin@<name>`.
+    pub(crate) async fn https(folder: &Path, name: &str) -> Self {
+        let seed = name.bytes().map(u64::from).sum();
+        let server = Self::server(name, seed).await;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let options = serve::Options { name: name.to_owned(), seed: [1; 32], users: vec![User::new(ADMIN)] };
+        let https = Https::start(server.memkube(), listener, options).unwrap();
+        let kubeconfig = folder.join(name);
+        std::fs::write(&kubeconfig, https.kubeconfig(ADMIN).unwrap()).unwrap();
+        Self { server, kubeconfig, url: https.url().to_owned(), _https: Some(https), front: None }
+    }
+
+    /// Starts a hub that also answers TokenRequests. The server in memory has none, so this hub has its own HTTP front, without
+    /// TLS. The context is `admin@hub`.
+    pub(crate) async fn with_tokens(folder: &Path) -> Self {
+        let server = Self::server("hub", 1).await;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let revoked = Arc::new(AtomicBool::new(false));
+        let front = tokio::spawn(accept(listener, server.memkube().clone(), Arc::clone(&revoked)));
+        let kubeconfig = folder.join("hub");
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "admin@hub",
+            "contexts": [{"name": "admin@hub", "context": {"cluster": "hub", "user": ADMIN}}],
+            "clusters": [{"name": "hub", "cluster": {"server": url}}],
+            "users": [{"name": ADMIN, "user": {"token": ADMIN}}],
+        });
+        std::fs::write(&kubeconfig, config.to_string()).unwrap();
+        Self { server, kubeconfig, url, _https: None, front: Some((front, revoked)) }
+    }
+
+    /// Makes the hub refuse all tokens that it granted before.
+    pub(crate) fn revoke(&self, is_revoked: bool) {
+        self.front.as_ref().unwrap().1.store(is_revoked, Ordering::Relaxed);
+    }
+
+    pub(crate) fn client(&self) -> kube::Client {
+        self.server.admin()
+    }
+
+    pub(crate) async fn secret(&self, namespace: &str, name: &str) -> Option<Secret> {
+        let secrets: Api<Secret> = Api::namespaced(self.client(), namespace);
+        secrets.get_opt(name).await.unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some((front, _)) = &self.front {
+            front.abort();
+        }
+    }
+}
+
+/// Returns a folder for kubeconfigs.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+async fn accept(listener: TcpListener, memkube: MemKube, revoked: Arc<AtomicBool>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (memkube, revoked) = (memkube.clone(), Arc::clone(&revoked));
+        let service = service_fn(move |request| answer(memkube.clone(), Arc::clone(&revoked), request));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+/// Answers a request: the bearer token is the name of the admin or a token with claims.
+async fn answer(
+    memkube: MemKube,
+    revoked: Arc<AtomicBool>,
+    request: Request<Incoming>,
+) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError> {
+    let bearer =
+        request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let user = match bearer {
+        Some(ADMIN) => ADMIN.to_owned(),
+        Some(token) if !revoked.load(Ordering::Relaxed) => subject(token).unwrap_or_default(),
+        _ => String::new(),
+    };
+    if user.is_empty() {
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized",
+                            "message": "Unauthorized", "code": 401});
+        return Ok(reply(StatusCode::UNAUTHORIZED, &status));
+    }
+    let path = request.uri().path().to_owned();
+    let account = path.strip_prefix("/api/v1/namespaces/").and_then(|rest| rest.strip_suffix("/token"));
+    if let Some((namespace, name)) = account.and_then(|rest| rest.split_once("/serviceaccounts/"))
+        && request.method() == Method::POST
+    {
+        let subject = format!("system:serviceaccount:{namespace}:{name}");
+        let body: Value = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
+        let claims = json!({"sub": subject, "exp": EXPIRES, "asked": body["spec"]["expirationSeconds"]});
+        let status = json!({"token": token(&claims), "expirationTimestamp": "2100-01-01T00:00:00Z"});
+        return Ok(reply(StatusCode::CREATED, &json!({"spec": body["spec"], "status": status})));
+    }
+    let answered = memkube.service(User::new(&user)).call(request).await?;
+    Ok(answered.map(|body| body.boxed_unsync()))
+}
+
+fn reply(code: StatusCode, body: &Value) -> Response<UnsyncBoxBody<Bytes, BoxError>> {
+    let body = Full::from(body.to_string()).map_err(|never| match never {}).boxed_unsync();
+    Response::builder().status(code).header(header::CONTENT_TYPE, "application/json").body(body).unwrap()
+}
+
+/// Returns a token with these claims.
+pub(crate) fn token(claims: &Value) -> String {
+    format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
+}
+
+/// Returns the claims of a token.
+pub(crate) fn claims(token: &str) -> Option<Value> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?).ok()
+}
+
+fn subject(token: &str) -> Option<String> {
+    Some(claims(token)?["sub"].as_str()?.to_owned())
+}

@@ -1,0 +1,8 @@
+//! Tests of the commands on API servers in memory, called as a user does: with kubeconfigs, over HTTPS.
+
+#![allow(clippy::unwrap_used)]
+
+mod hub;
+mod join;
+mod program;
+mod version;

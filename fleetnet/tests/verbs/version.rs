@@ -1,0 +1,69 @@
+//! Tests of `fleetnet version` and `fleetnet completion`, and of contexts that do not exist or do not answer.
+
+use crate::hub::{Cluster, folder};
+use crate::program::run;
+use std::net::{Ipv4Addr, TcpListener};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_of_this_program_needs_no_cluster() {
+    let ended = run(["version", "--client", "-o", "name"]).await.expect(0);
+    assert_eq!(ended.output, format!("fleetnet/{}\n", env!("CARGO_PKG_VERSION")));
+    let ended = run(["version"]).await.expect(0);
+    assert_eq!((ended.output.lines().count(), ended.errors.as_str()), (2, ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_of_a_reached_hub_is_shown_in_each_format() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let kubeconfig = hub.kubeconfig.to_str().unwrap();
+    for format in ["table", "wide", "json", "yaml", "name"] {
+        let ended = run(["version", "--kubeconfig", kubeconfig, "-o", format]).await.expect(0);
+        assert!(ended.output.contains("kube-apiserver") && ended.errors.is_empty(), "{ended:?}");
+    }
+    let json = run(["version", "--kubeconfig", kubeconfig, "-o", "json"]).await.json("Versions");
+    assert_eq!(json["versions"][1]["cluster"], "admin@hub");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_that_does_not_exist_is_a_usage_error_that_names_the_contexts() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let kubeconfig = hub.kubeconfig.to_str().unwrap();
+    for format in ["table", "json", "yaml", "name"] {
+        let ended = run(["version", "--kubeconfig", kubeconfig, "--hub-context", "east", "-o", format]).await.expect(2);
+        assert!(ended.errors.contains("context east: NoContext: ") && ended.errors.contains("admin@hub"), "{ended:?}");
+    }
+    let ended = run(["version", "--kubeconfig", "/does/not/exist"]).await.expect(2);
+    assert!(ended.errors.contains("/does/not/exist") && ended.errors.contains("No such file"), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_is_named_with_url_host_port_and_class() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let config = std::fs::read_to_string(&hub.kubeconfig).unwrap();
+    // The first port has no listener, the second one accepts and never answers, the third one speaks no TLS.
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let silent = (silent.local_addr().unwrap().port(), silent).0;
+    let plain = Cluster::with_tokens(folder.path()).await;
+    let plain = plain.url.trim_start_matches("http://127.0.0.1:").parse().unwrap();
+    for (port, class, exit) in [(free, "TCP", 3), (silent, "TCP", 3), (plain, "TLS", 3)] {
+        let path = folder.path().join(port.to_string());
+        std::fs::write(&path, config.replace(&hub.url, &format!("https://127.0.0.1:{port}"))).unwrap();
+        let ended =
+            run(["version", "--kubeconfig", path.to_str().unwrap(), "--request-timeout", "2s"]).await.expect(exit);
+        let expected = format!("context admin@hub (https://127.0.0.1:{port}/, host 127.0.0.1, port {port}): {class}: ");
+        assert!(ended.errors.contains(&expected), "{expected}: {ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn completion_prints_a_script_for_each_shell() {
+    for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef fleetnet"), ("fish", "complete -c fleetnet")] {
+        let ended = run(["completion", shell]).await.expect(0);
+        assert!(ended.output.contains(word) && ended.output.contains("join"), "{ended:?}");
+    }
+    run(["completion", "tcsh"]).await.expect(2);
+}
