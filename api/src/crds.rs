@@ -8,6 +8,7 @@
 //! - `spec.conversion` is absent: its default in an API server is the strategy `None`.
 
 use crate::crd::{self, service_export};
+use crate::names::labels;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceSubresourceStatus, CustomResourceSubresources,
 };
@@ -23,6 +24,11 @@ pub enum Form {
     /// Form without fleetnet's additions, as in clusters with the Go agents.
     Go,
 }
+
+/// Revision of the full form, the value of the label [`labels::CRD_REVISION`]. Raise it by one if the full form differs from the
+/// CustomResourceDefinitions of the previous release and still has their revision. A test compares both.
+// no limit: a revision
+pub const REVISION: u32 = 1;
 
 /// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into the schema
 /// of a version), and the name of the field.
@@ -85,9 +91,35 @@ pub fn yaml(definition: &CustomResourceDefinition) -> String {
     text
 }
 
+/// Returns the Helm template of a CustomResourceDefinition in its full form, for the chart `fleetnet-crds`.
+pub fn chart_template(definition: &CustomResourceDefinition) -> String {
+    let text = yaml(definition);
+    let (head, rest) = text.split_once(METADATA).expect("the full form begins its metadata with a label");
+    // Braces in a description must not begin an action of the template.
+    let rest = rest.replace("{{", r#"{{ "{{" }}"#);
+    format!("{head}{METADATA_OF_CHART}{rest}")
+}
+
+/// Beginning of the metadata of a CustomResourceDefinition as YAML.
+const METADATA: &str = "metadata:\n  labels:\n";
+/// Beginning of the metadata in the chart: [`METADATA`] with the chart's annotation and labels.
+const METADATA_OF_CHART: &str = "\
+metadata:
+  {{- if .Values.crds.keep }}
+  annotations:
+    helm.sh/resource-policy: keep
+  {{- end }}
+  labels:
+    {{- include \"fleetnet-crds.labels\" . | nindent 4 }}
+";
+
 fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourceDefinition {
     let kind = definition.spec.names.kind.clone();
     definition.spec.names.list_kind = Some(format!("{kind}List"));
+    if form == Form::Full {
+        let labels = [(labels::PART_OF, "fleetnet".to_owned()), (labels::CRD_REVISION, REVISION.to_string())];
+        definition.metadata.labels = Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+    }
     definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {

@@ -48,6 +48,11 @@ pub mod labels {
     pub const HIDING: [&str; 2] = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
     /// Value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";
+    /// Standard label of the objects that install fleetnet, with the value `fleetnet`.
+    pub const PART_OF: &str = "app.kubernetes.io/part-of";
+    /// Label of a CustomResourceDefinition of fleetnet: the revision of its content, a number. A definition with a lower number
+    /// than that of the agents is older than the agents.
+    pub const CRD_REVISION: &str = "fleetnet/crd-revision";
 }
 
 /// Annotations.

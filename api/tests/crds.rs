@@ -2,30 +2,46 @@
 //! names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
-use fleetnet_api::crds::{Form, all, file_name, yaml};
+use fleetnet_api::crds::{Form, all, chart_template, file_name, yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
 
-#[test]
-fn the_files_in_deploy_crds_are_current() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
+/// Returns the names and texts of the files in a folder of `deploy/` that begin with the name of the group.
+fn committed(folder: &str) -> BTreeMap<String, String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(folder);
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        (name, std::fs::read_to_string(&path).unwrap())
+        name.starts_with("networking.fleet.azure.com_").then(|| (name, std::fs::read_to_string(&path).unwrap()))
     };
-    let committed: BTreeMap<String, String> =
-        std::fs::read_dir(&directory).expect("deploy/crds is missing: run `cargo xtask crds`").map(read).collect();
-    let generated: BTreeMap<String, String> =
-        all(Form::Full).iter().map(|definition| (file_name(definition), yaml(definition))).collect();
-    let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&committed), names(&generated), "run `cargo xtask crds` and remove what is not of its making");
-    for (name, text) in &generated {
-        assert!(committed[name] == *text, "deploy/crds/{name} is not current: run `cargo xtask crds`");
+    let missing = |error| panic!("deploy/{folder}: {error}: run `cargo xtask crds`");
+    std::fs::read_dir(&directory).unwrap_or_else(missing).filter_map(read).collect()
+}
+
+#[test]
+fn the_files_in_deploy_crds_and_in_the_chart_are_current() {
+    type Text = fn(&CustomResourceDefinition) -> String;
+    for (folder, text) in [("crds", yaml as Text), ("charts/fleetnet-crds/templates", chart_template as Text)] {
+        let committed = committed(folder);
+        let generated: BTreeMap<String, String> =
+            all(Form::Full).iter().map(|definition| (file_name(definition), text(definition))).collect();
+        let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&committed), names(&generated), "run `cargo xtask crds` and remove what is not of its making");
+        for (name, text) in &generated {
+            assert!(committed[name] == *text, "deploy/{folder}/{name} is not current: run `cargo xtask crds`");
+        }
     }
+}
+
+#[test]
+fn braces_in_a_description_do_not_begin_an_action_of_the_charts_template() {
+    let mut definition = all(Form::Full).remove(0);
+    definition.spec.names.short_names = Some(vec!["{{ fail }}".to_owned()]);
+    let template = chart_template(&definition);
+    assert!(template.contains(r#"{{ "{{" }} fail }}"#), "{template}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ struct Arguments {
 enum Command {
     /// Build the control plane for tests and `fleetnet sandbox --real`, once, and print where it is.
     Controlplane,
-    /// Write the CustomResourceDefinitions to deploy/crds.
+    /// Write the CustomResourceDefinitions to deploy/crds and to the chart fleetnet-crds.
     Crds {
         /// Arguments of the program `reference`: `--go-form DIR` for the definitions without fleetnet's additions.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -16,7 +16,8 @@ const ROOTS: &[&str] = &["lib", "main", "mod", "build"];
 const ROOT_FOLDERS: &[&str] = &["src/bin", "tests", "examples", "benches"];
 
 /// Files that tools generate, which are not checked.
-const GENERATED: &[&str] = &["Cargo.lock", "tools/controlplane/go.sum", "tools/controlplane/go.mod"];
+const GENERATED: &[&str] =
+    &["Cargo.lock", "tools/controlplane/go.sum", "tools/controlplane/go.mod", "tools/helm/go.sum", "tools/helm/go.mod"];
 
 pub(super) fn modules_without_a_first_line(tree: &Tree) -> Vec<String> {
     tree.rust().filter(|file| !file.text.starts_with("//! ")).map(|file| file.path.clone()).collect()
