@@ -1,5 +1,6 @@
 //! Process of an agent from its parsed flags to its exit code. The hub agent and the member agent share this code.
 
+use crate::build_info;
 use crate::flags::{CommonFlags, exit_with_error};
 use anyhow::Context as _;
 use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Check, Readiness};
@@ -118,6 +119,7 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
         tracing::info!("{note}");
     }
     register_process_metrics(&registry).context("process metrics")?;
+    build_info::register(&registry).context("metric of the build")?;
     let metrics = Metrics::new(&registry).context("engine metrics")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
     let seed = FlowId::of(&identity).0;

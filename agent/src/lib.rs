@@ -4,6 +4,7 @@
 //! The crates of the two agents do not depend on each other. So this crate has the code that both agents need.
 
 pub mod blocking_reasons;
+pub mod build_info;
 pub mod convert;
 pub mod flags;
 pub mod go_flags;

@@ -10,5 +10,13 @@ pub(crate) const HINDRANCES: Definition = Definition {
     help: "Number of blocking reasons now, by reason. A blocking reason stops progress until somebody acts.",
 };
 
+pub(crate) const BUILD_INFO: Definition = Definition {
+    name: "fleetnet_build_info",
+    kind: Kind::Gauge,
+    labels: &["version", "revision"],
+    help: "Always 1. The labels are the version of the agent, and the value of FLEETNET_REVISION at its build (unknown if \
+           unset).",
+};
+
 /// All metrics of this crate.
-pub const ALL: &[Definition] = &[HINDRANCES];
+pub const ALL: &[Definition] = &[BUILD_INFO, HINDRANCES];

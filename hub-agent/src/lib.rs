@@ -3,7 +3,10 @@
 //! The rules are in `fleetnet_core::hub`. This crate runs the watches, the writes and the probes.
 
 mod flags;
+mod heartbeats;
+mod limits;
 mod logic;
+pub mod metrics;
 
 pub use flags::Flags;
 pub use logic::Hub;

@@ -1,6 +1,7 @@
 //! Implementation of the trait `Logic` of [`fleetnet_runtime`] for the hub agent. The implementation passes changes of
 //! objects to the view of `fleetnet_core` and returns the plans of this view.
 
+use crate::heartbeats::Heartbeats;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
@@ -16,23 +17,25 @@ use tracing::warn;
 
 const COMPONENT: &str = "hub-agent";
 
-/// State of the hub agent: the view and the metric of blocking reasons.
+/// State of the hub agent: the view and the metrics.
 pub struct Hub {
     view: View,
     blocking_reasons: BlockingReasons<Key>,
+    heartbeats: Heartbeats,
 }
 
 impl Hub {
     /// Returns a hub agent with an empty view.
     ///
     /// # Errors
-    /// If the registry already contains the metric of blocking reasons.
+    /// If the registry already contains one of the hub agent's metrics.
     pub fn new(namespace_policy: NamespacePolicy, registry: &Registry) -> Result<Self, prometheus::Error> {
         if namespace_policy == NamespacePolicy::Off {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
         }
         let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
-        Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)? })
+        let (blocking_reasons, heartbeats) = (BlockingReasons::new(registry)?, Heartbeats::new(registry)?);
+        Ok(Self { view, blocking_reasons, heartbeats })
     }
 
     /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
@@ -60,7 +63,28 @@ impl Logic for Hub {
     type Effect = Vec<BlockingReason>;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+        match &change {
+            Change::Applied(Object::MemberAgent(agent)) => self.heartbeats.seen(agent, at),
+            Change::Removed { name, .. } if source == Kind::MemberAgent => self.heartbeats.gone(name),
+            Change::Applied(_) | Change::Removed { .. } | Change::Undecodable { .. } => {}
+        }
         self.view.apply(source, change, at, requeue);
+    }
+
+    fn in_touch(&mut self, source: Kind, in_touch: bool, at: Timestamp, _requeue: &mut Vec<Key>) {
+        if source == Kind::MemberAgent {
+            self.heartbeats.in_touch(in_touch, at);
+        }
+    }
+
+    fn listing(&mut self, source: Kind, is_listing: bool, at: Timestamp) {
+        if source == Kind::MemberAgent {
+            self.heartbeats.listing(is_listing, at);
+        }
+    }
+
+    fn leads(&mut self, at: Timestamp, _requeue: &mut Vec<Key>) {
+        self.heartbeats.lead(at);
     }
 
     fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
@@ -69,6 +93,7 @@ impl Logic for Hub {
 
     fn clock_set(&mut self, microseconds: i64) {
         self.view.clock_set(microseconds);
+        self.heartbeats.clock_set(microseconds);
     }
 
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Vec<BlockingReason>> {

@@ -191,7 +191,10 @@ impl<L: Logic> Engine<L> {
         };
         let mut news = Vec::new();
         match event {
-            WatchEvent::ListStarted => source.versions.list_started(),
+            WatchEvent::ListStarted => {
+                source.versions.list_started();
+                self.logic.listing(id, true, at);
+            }
             WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),
             WatchEvent::Undecodable(undecodable) => {
                 let (cluster, kind) = (&source.spec.cluster.name, source.spec.resource.kind);
@@ -215,6 +218,7 @@ impl<L: Logic> Engine<L> {
                 let is_relisted = std::mem::take(&mut source.is_relisted);
                 self.learn(id, news, arrival);
                 self.set_in_touch(id, true, at);
+                self.logic.listing(id, false, at);
                 // fault V11.2: is_relisted ~> false
                 if is_relisted {
                     let mut keys = Vec::new();

@@ -52,6 +52,9 @@ pub trait Logic: Sized + Send + 'static {
     /// connected.
     fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
 
+    /// Called when a list of a source starts and when the list ends. Changes in between come from the list, so they may be old.
+    fn listing(&mut self, _source: Self::Source, _is_listing: bool, _at: Timestamp) {}
+
     /// True if the agent subscribes to this source at present. The engine calls this after each change and each plan, so the
     /// result may depend on the view.
     ///

@@ -2,18 +2,16 @@
 //!
 //! The metrics of the agents are in the `metrics.rs` of `agent`, `member-agent` and `endpointslice`.
 
+mod ages;
 mod definition;
 
+pub use ages::Ages;
 pub use definition::{Definition, Kind};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use definition::registered;
-use prometheus::core::{Collector, Desc};
-use prometheus::proto::{Gauge, MetricFamily};
-use prometheus::{GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
-use tokio::time::Instant;
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 
 use crate::logic::WatchState;
 
@@ -163,7 +161,7 @@ struct Inner {
     write_duration: HistogramVec,
     writes: IntCounterVec,
     writes_suppressed: IntCounterVec,
-    watch_age: WatchAge,
+    watch_age: Ages,
     watch_restarts: IntCounterVec,
     watch_state: IntGaugeVec,
     undecodable: IntCounterVec,
@@ -189,7 +187,7 @@ impl Metrics {
             write_duration: WRITE_DURATION.histograms(registry)?,
             writes: WRITES.counters(registry)?,
             writes_suppressed: WRITES_SUPPRESSED.counters(registry)?,
-            watch_age: registered(WatchAge::new()?, registry)?,
+            watch_age: WATCH_AGE.ages(registry)?,
             watch_restarts: WATCH_RESTARTS.counters(registry)?,
             watch_state: WATCH_STATE.gauges(registry)?,
             undecodable: UNDECODABLE.counters(registry)?,
@@ -208,12 +206,12 @@ impl Metrics {
 
     /// Records contact with the server on a watch: an event, a bookmark, a list or a clean end.
     pub fn watch_heard(&self, side: &str, kind: &str) {
-        self.0.watch_age.heard(side, kind);
+        self.0.watch_age.set(&[side, kind], Duration::ZERO);
     }
 
     /// Removes the watch-age metric of a kind that is no longer watched.
     pub fn unwatched(&self, side: &str, kind: &str) {
-        self.0.watch_age.forget(side, kind);
+        self.0.watch_age.forget(&[side, kind]);
     }
 
     pub fn watch_state(&self, side: &str, kind: &str, state: WatchState) {
@@ -306,49 +304,6 @@ impl std::fmt::Debug for Metrics {
 /// If the registry already has the process metrics.
 pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::Error> {
     registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
-}
-
-/// Collector of the time since each watch's last contact, computed at each scrape. A gauge that the watch itself sets would stop
-/// changing exactly when the watch stops.
-#[derive(Clone)]
-struct WatchAge {
-    /// Time of each watch's last contact, in seconds after `origin`. Converted to an age at each scrape.
-    heard: GaugeVec,
-    origin: Instant,
-}
-
-impl WatchAge {
-    fn new() -> Result<Self, prometheus::Error> {
-        Ok(Self { heard: GaugeVec::new(WATCH_AGE.opts(), WATCH_AGE.labels)?, origin: Instant::now() })
-    }
-
-    /// Removes the age metric of a watch that stopped.
-    fn forget(&self, side: &str, kind: &str) {
-        let _ = self.heard.remove_label_values(&[side, kind]);
-    }
-
-    fn heard(&self, side: &str, kind: &str) {
-        self.heard.with_label_values(&[side, kind]).set(self.origin.elapsed().as_secs_f64());
-    }
-}
-
-impl Collector for WatchAge {
-    fn desc(&self) -> Vec<&Desc> {
-        self.heard.desc()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let now = self.origin.elapsed().as_secs_f64();
-        let mut families = self.heard.collect();
-        for metric in families.iter_mut().flat_map(MetricFamily::mut_metric) {
-            let heard = metric.get_gauge().get_value();
-            let mut age = Gauge::default();
-            // fault V12.1: now - heard ~> heard
-            age.set_value((now - heard).max(0.0));
-            metric.set_gauge(age);
-        }
-        families
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Real agents (hub agent and member agent), run as tasks of this process.
 
 use crate::server::FLEET_SYSTEM;
+use fleetnet_agent::build_info;
 use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
@@ -176,6 +177,7 @@ impl Start {
             renew_deadline: times.renew,
             retry_period: times.retry,
         };
+        build_info::register(&registry)?;
         let (seed, metrics) = (FlowId::of(&identity).0, Metrics::new(&registry)?);
         let runner = Runner::new(logic, sources, identity, clock, metrics).with_seed(seed).with_lease(lease);
         let status = runner.status();

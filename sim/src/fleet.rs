@@ -78,6 +78,8 @@ pub struct Fleet {
     /// Members in the order of their numbers, from `member-1`.
     pub members: Vec<Member>,
     clock: Clock,
+    /// Clocks of the clusters whose clock differs from `clock`.
+    own_clocks: BTreeMap<Place, Clock>,
     options: Options,
     /// Number of agents that were started. The identity of each new agent contains this number.
     started: u32,
@@ -129,13 +131,20 @@ impl Fleet {
                 hub_user,
             });
         }
-        Ok(Self { hub, members, clock, options, started: 0, agents: BTreeMap::new() })
+        let (own_clocks, agents) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { hub, members, clock, own_clocks, options, started: 0, agents })
     }
 
     /// Returns the virtual clock that servers and agents share.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Gives the agents of a cluster a wrong clock, from their next start on. The API servers keep the clock of the fleet.
+    pub fn set_own_clock(&mut self, place: Place, microseconds_ahead: i64) {
+        let clock = Clock::virtual_at(self.clock.now().plus_micros(microseconds_ahead));
+        self.own_clocks.insert(place, clock);
     }
 
     /// Returns the servers with the names of their clusters, the hub first.
@@ -174,7 +183,7 @@ impl Fleet {
         self.started += 1;
         let setup = |kind: &str| Setup {
             identity: format!("{kind}_{}_{}", self.options.seed, self.started),
-            clock: self.clock.clone(),
+            clock: self.own_clocks.get(&place).unwrap_or(&self.clock).clone(),
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
             endpointslices: self.options.endpointslices.clone(),

@@ -16,10 +16,12 @@ object, as the agent sees it. `sim/tests/reference_on_memkube.rs` checks that ru
 pub(super) fn body() -> anyhow::Result<String> {
     let both: Vec<&Definition> = fleetnet_runtime::metrics::ALL.iter().chain(fleetnet_agent::metrics::ALL).collect();
     let of_members: Vec<&Definition> = member_agent::metrics::ALL.iter().collect();
+    let of_hub: Vec<&Definition> = hub_agent::metrics::ALL.iter().collect();
     Ok(format!(
-        "{INTRODUCTION}## Both agents\n\n{}## member-agent\n\n{}## member-agent, EndpointSlice controller\n\n\
+        "{INTRODUCTION}## Both agents\n\n{}## hub-agent\n\n{}## member-agent\n\n{}## member-agent, EndpointSlice controller\n\n\
          Names, labels and help texts are those of kube-controller-manager.\n\n{}## Process\n\n{}",
         definitions(&both),
+        definitions(&of_hub),
         definitions(&of_members),
         of_slices()?,
         of_process()?,

@@ -1,9 +1,11 @@
 //! [`Definition`] of a metric: name, labels and help text. Every agent crate lists its definitions in its `metrics.rs`, and
 //! registers its metrics through them.
 
+use super::Ages;
 use prometheus::core::Collector;
 use prometheus::{
-    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Error, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry,
 };
 
 /// Name, type, labels and help text of a metric. `docs/reference/metrics.md` is generated from the definitions.
@@ -59,6 +61,17 @@ impl Definition {
         registered(IntGaugeVec::new(self.opts(), self.labels)?, registry)
     }
 
+    /// For values with fractions.
+    pub fn float_gauges(&self, registry: &Registry) -> Result<GaugeVec, Error> {
+        self.check(matches!(self.kind, Kind::Gauge))?;
+        registered(GaugeVec::new(self.opts(), self.labels)?, registry)
+    }
+
+    pub fn ages(&self, registry: &Registry) -> Result<Ages, Error> {
+        self.check(matches!(self.kind, Kind::Gauge))?;
+        registered(Ages::new(self)?, registry)
+    }
+
     pub fn histogram(&self, registry: &Registry) -> Result<Histogram, Error> {
         registered(Histogram::with_opts(self.histogram_opts()?)?, registry)
     }
@@ -88,7 +101,7 @@ impl Definition {
 }
 
 /// Registers a clone of the metric and returns the metric. Clones share their state.
-pub(super) fn registered<C: Collector + Clone + 'static>(metric: C, registry: &Registry) -> Result<C, Error> {
+fn registered<C: Collector + Clone + 'static>(metric: C, registry: &Registry) -> Result<C, Error> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }

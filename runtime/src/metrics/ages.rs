@@ -1,0 +1,53 @@
+//! [`Ages`]: gauges that grow with time, computed at each scrape.
+
+use std::time::Duration;
+
+use prometheus::GaugeVec;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Gauge, MetricFamily};
+use tokio::time::Instant;
+
+use super::Definition;
+
+/// Gauges in seconds that grow with tokio's clock. A gauge that its owner sets would stop changing exactly when the owner stops.
+#[derive(Clone, Debug)]
+pub struct Ages {
+    /// Start of each age, in seconds after `origin`. Converted to an age at each scrape.
+    since: GaugeVec,
+    origin: Instant,
+}
+
+impl Ages {
+    pub(super) fn new(definition: &Definition) -> Result<Self, prometheus::Error> {
+        Ok(Self { since: GaugeVec::new(definition.opts(), definition.labels)?, origin: Instant::now() })
+    }
+
+    /// Sets the age of the series with these labels. From now on, the age grows by itself.
+    pub fn set(&self, labels: &[&str], age: Duration) {
+        self.since.with_label_values(labels).set(self.origin.elapsed().as_secs_f64() - age.as_secs_f64());
+    }
+
+    /// Removes the series with these labels.
+    pub fn forget(&self, labels: &[&str]) {
+        let _ = self.since.remove_label_values(labels);
+    }
+}
+
+impl Collector for Ages {
+    fn desc(&self) -> Vec<&Desc> {
+        self.since.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let now = self.origin.elapsed().as_secs_f64();
+        let mut families = self.since.collect();
+        for metric in families.iter_mut().flat_map(MetricFamily::mut_metric) {
+            let since = metric.get_gauge().get_value();
+            let mut age = Gauge::default();
+            // fault V12.1: now - since ~> since
+            age.set_value((now - since).max(0.0));
+            metric.set_gauge(age);
+        }
+        families
+    }
+}

@@ -1,0 +1,84 @@
+//! Tests of metrics that depend on several agents, on paused time.
+
+mod support;
+
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::MemberAgent;
+use fleetnet_tests::environment::Backend as _;
+use kube::Api;
+use kube::api::DeleteParams;
+use sim::fleet::Place;
+use sim::{Fleet, Options};
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::sleep;
+
+/// Longest age of a renewal of a member that runs: the interval of the renewals, and time for the write.
+const FRESH: f64 = 11.0;
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// Returns the value of a series in the metrics of an agent. `None` if there is no such series.
+fn value(metrics: &str, series: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+}
+
+fn age(metrics: &str, member: &str) -> Option<f64> {
+    value(metrics, &format!("fleetnet_member_last_renewal_age_seconds{{member=\"{member}\"}}"))
+}
+
+fn offset(metrics: &str, member: &str) -> Option<f64> {
+    value(metrics, &format!("fleetnet_member_clock_offset_seconds{{member=\"{member}\"}}"))
+}
+
+fn of_hub(env: &OnMemkube) -> anyhow::Result<String> {
+    env.0.agent(Place::Hub).context("the hub agent runs")?.metrics()
+}
+
+#[test]
+fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is_off() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = OnMemkube(Fleet::new(Options::members(3)).await?);
+        env.0.set_own_clock(Place::Member(2), HOUR_MICROS);
+        env.start_agents().await?;
+        sleep(Duration::from_secs(60)).await;
+        let metrics = of_hub(&env)?;
+        for (member, clock) in [("member-1", 0.0), ("member-2", 0.0), ("member-3", 3_600.0)] {
+            let age = age(&metrics, member).with_context(|| format!("no age of {member}:\n{metrics}"))?;
+            ensure!(age < FRESH, "{member} runs and its renewal is {age} s old");
+            let offset = offset(&metrics, member).with_context(|| format!("no offset of {member}:\n{metrics}"))?;
+            ensure!((offset - clock).abs() < 1.0, "the clock of {member} is {clock} s ahead, not {offset} s");
+        }
+
+        env.0.kill(Place::Member(1)).await;
+        env.0.stop(Place::Member(0)).await?;
+        sleep(Duration::from_secs(100)).await;
+        let metrics = of_hub(&env)?;
+        let silent = age(&metrics, "member-2").context("the killed member has an age")?;
+        ensure!((100.0..100.0 + FRESH).contains(&silent), "member-2 is silent for 100 s, not {silent} s");
+        ensure!(age(&metrics, "member-3").is_some_and(|age| age < FRESH), "{metrics}");
+        ensure!(age(&metrics, "member-1").is_none(), "member-1 announced its stop and has an age:\n{metrics}");
+        ensure!(offset(&metrics, "member-1").is_none(), "member-1 announced its stop and has a clock:\n{metrics}");
+
+        // A new hub agent does not know when the last renewals arrived. It leads when the Lease of the old one has expired.
+        env.0.kill(Place::Hub).await;
+        env.0.start(Place::Hub)?;
+        env.0.start(Place::Member(0))?;
+        env.0.ready().await?;
+        ensure!(age(&of_hub(&env)?, "member-2").is_none(), "a replica that does not lead has no series of members");
+        sleep(Duration::from_secs(40)).await;
+        let metrics = of_hub(&env)?;
+        let silent = age(&metrics, "member-2").context("the new leader has an age of the silent member")?;
+        ensure!((140.0..142.0 + FRESH).contains(&silent), "member-2 is silent for 140 s, not {silent} s");
+        for member in ["member-1", "member-3"] {
+            ensure!(age(&metrics, member).is_some_and(|age| age < FRESH), "{member} renews again:\n{metrics}");
+        }
+
+        let agents: Api<MemberAgent> = Api::namespaced(env.hub(), "fleet-member-member-2");
+        agents.delete("member-2", &DeleteParams::default()).await?;
+        sleep(Duration::from_secs(1)).await;
+        let metrics = of_hub(&env)?;
+        ensure!(age(&metrics, "member-2").is_none(), "member-2 left and has an age:\n{metrics}");
+        ensure!(age(&metrics, "member-3").is_some(), "{metrics}");
+        Ok(())
+    })
+}
