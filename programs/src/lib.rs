@@ -2,6 +2,8 @@
 
 pub mod cargo;
 pub mod control_plane;
+mod go;
+pub mod helm;
 
 use std::path::{Path, PathBuf};
 

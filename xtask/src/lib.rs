@@ -15,7 +15,7 @@ mod tidy;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
-use programs::{cargo, control_plane};
+use programs::{cargo, control_plane, helm};
 use std::ffi::OsString;
 
 /// The project's own commands.
@@ -36,6 +36,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Build Helm for the tests of the charts, once, and print where it is.
+    Helm,
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
     /// Write the reference of flags, metrics, names and custom resources to docs/reference.
@@ -51,6 +53,7 @@ pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => control_plane::run(),
         Command::Crds { arguments } => reference("crds", &arguments),
+        Command::Helm => helm::run(),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Reference => reference("pages", &[]),
         Command::Test(arguments) => test::run(&arguments),

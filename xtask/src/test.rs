@@ -17,6 +17,7 @@ use anyhow::{Context as _, ensure};
 use play::Manner;
 use programs::cargo;
 use programs::control_plane::{self, Program};
+use programs::helm;
 pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -52,6 +53,8 @@ const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// Time limit for running all code examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
+/// Module of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it themselves.
+const HELM_TESTS: &str = "charts::";
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 
@@ -97,6 +100,10 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
         return Ok(0);
     }
     times.measure("control plane", || control_plane::locate(Program::ApiServer).map(drop))?;
+    let needs_helm = |test: &String| test.starts_with(HELM_TESTS);
+    if programs.iter().any(|it| it.tests.iter().any(|test| needs_helm(test) && selection.has(&it.name, test))) {
+        times.measure("Helm", || helm::locate().map(drop))?;
+    }
     // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
     let folder = target_folder()?;
