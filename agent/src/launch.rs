@@ -10,6 +10,7 @@ use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
 use fleetnet_runtime::run::{Runner, SourceStatus};
 use fleetnet_runtime::shutdown::Shutdown;
 use fleetnet_runtime::{FlowId, Logic, SourceSpec, logging};
+use futures::future::BoxFuture;
 use prometheus::Registry;
 use std::future::Future;
 use std::process::ExitCode;
@@ -53,6 +54,8 @@ pub struct Part<L: Logic> {
     pub leases: Vec<String>,
     /// Channel with an additional reason why the agent is not ready. The value is `None` while there is no such reason.
     pub blocked: Option<watch::Receiver<Option<String>>>,
+    /// Task that runs beside the agent while this process leads.
+    pub leader_task: Option<BoxFuture<'static, ()>>,
 }
 
 /// Parses the listen addresses in flags, given as (flag, value).
@@ -127,6 +130,9 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     let mut runner = Runner::new(part.logic, part.sources, identity, clock, metrics).with_seed(seed);
     if let Some(lease) = lease {
         runner = runner.with_lease(lease);
+    }
+    if let Some(task) = part.leader_task {
+        runner = runner.with_leader_task(task);
     }
     let (status, own_cluster) = (runner.status(), process.own_cluster);
     let blocked = part.blocked;

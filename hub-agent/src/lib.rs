@@ -42,7 +42,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
         let (logic, sources) = (Hub::new(policy, &registry)?, sources(&hub, policy));
-        Ok(Part { logic, sources, own_cluster: hub, leases: leases(), blocked: None })
+        Ok(Part { logic, sources, own_cluster: hub, leases: leases(), blocked: None, leader_task: None })
     })
 }
 

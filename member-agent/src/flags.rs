@@ -109,6 +109,11 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config_path: Option<PathBuf>,
 
+    /// Secret in this cluster, as NAMESPACE/NAME, whose key `token` has the token for the hub. The agent renews the token before it
+    /// expires, and writes it to this Secret. Default: the agent does not renew its token. Needs CONFIG_PATH.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub hub_token_secret: Option<String>,
+
     /// Certificate authority of the hub, base64 of PEM.
     #[arg(long, value_name = "BASE64", env = "HUB_CERTIFICATE_AUTHORITY", hide_env_values = true)]
     pub hub_certificate_authority: Option<String>,

@@ -19,13 +19,14 @@ mod observed;
 mod settings;
 mod source;
 mod source_ranges;
+mod token;
 
 pub use flags::Flags;
 pub use fleetnet_agent::blocking_reasons::BlockingReasons;
 pub use latency::Latencies;
 pub use limits::DERIVED_SERVICE_GRACE;
 pub use logic::{Key, Member, Object, Receipt, Source};
-pub use settings::{Hub, Parts, Settings};
+pub use settings::{Hub, Parts, Settings, TokenSecret};
 pub use source::sources;
 
 use endpoints::Serving;
@@ -58,12 +59,17 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(process) => process,
         Err(why) => return common::exit_with_error(&why),
     };
+    let process_identity = process.identity.clone();
     launch::launch(process, async |registry| {
         let kubeconfig = flags.common.kubeconfig.as_deref();
         let member = Arc::new(Cluster::discover(MEMBER, kubeconfig, &user_agent()).await?);
         let hub = match &settings.hub {
             Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
             None => None,
+        };
+        let leader_task = match (&settings.token_secret, &hub) {
+            (Some(secret), Some(hub)) => Some(token::renew(secret, hub, &member, &process_identity, &registry)?),
+            _ => None,
         };
         let hub = hub.as_ref().map(|hub| (&*settings.member.hub_namespace, hub));
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
@@ -76,6 +82,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
             sources: sources(&member, hub, settings.endpoints.as_ref()),
             own_cluster: member,
             leases: settings.parts.leases(),
+            leader_task,
         })
     })
 }

@@ -35,4 +35,19 @@ pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
     help: "1 while this agent makes the EndpointSlices of its cluster (--endpointslices), 0 while another controller does.",
 };
 
-pub const ALL: &[Definition] = &[SLICE_LATENCY, SERVICE_LATENCY, LATENCY_SAMPLES, ENDPOINTSLICES_SERVING];
+pub(crate) const TOKEN_RENEWALS: Definition = Definition {
+    name: "fleetnet_hub_token_renewals_total",
+    kind: Kind::Counter,
+    labels: &["result"],
+    help: "Number of attempts to renew the token for the hub (--hub-token-secret), by result: done, unneeded (a token that does \
+           not expire) or failed.",
+};
+pub(crate) const TOKEN_RENEWAL_FAILING: Definition = Definition {
+    name: "fleetnet_hub_token_renewal_failing",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "1 if the last attempt of this process to renew the token for the hub failed, else 0.",
+};
+
+pub const ALL: &[Definition] =
+    &[SLICE_LATENCY, SERVICE_LATENCY, LATENCY_SAMPLES, ENDPOINTSLICES_SERVING, TOKEN_RENEWALS, TOKEN_RENEWAL_FAILING];

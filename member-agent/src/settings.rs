@@ -90,6 +90,15 @@ pub enum Hub {
     Connection(HubConnection),
 }
 
+/// Secret with the token for the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenSecret {
+    pub namespace: String,
+    pub name: String,
+    /// File with the content of the Secret's key `token`, in the agent's pod.
+    pub token_file: PathBuf,
+}
+
 /// Checked settings of the member agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -99,6 +108,8 @@ pub struct Settings {
     pub hub: Option<Hub>,
     /// Parts of the agent that are on.
     pub parts: Parts,
+    /// Secret to write renewed tokens for the hub to. `None` if this agent does not renew its token.
+    pub token_secret: Option<TokenSecret>,
     /// Settings of the EndpointSlice controller; `None` if it is off.
     pub endpoints: Option<endpoints::Settings>,
 }
@@ -141,7 +152,8 @@ impl Settings {
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
-        Ok(Self { member, hub, parts, endpoints })
+        let token_secret = token_secret(flags, hub.as_ref())?;
+        Ok(Self { member, hub, parts, token_secret, endpoints })
     }
 }
 
@@ -197,6 +209,23 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
         .map_err(|why| UsageError(format!("HUB_KUBE_HEADER is not a MIME header block: {why}")))?;
     let insecure = flags.tls_insecure;
     Ok(Hub::Connection(HubConnection { server_url, token_file, ca_pem, insecure, insecure_http, extra_headers }))
+}
+
+fn token_secret(flags: &Flags, hub: Option<&Hub>) -> Result<Option<TokenSecret>, UsageError> {
+    let Some(written) = flags.hub_token_secret.as_deref().filter(|written| !written.is_empty()) else {
+        return Ok(None);
+    };
+    let Some((namespace, name)) = written.split_once('/').filter(|(_, name)| names::is_dns_1123_label(name)) else {
+        return Err(UsageError(format!("--hub-token-secret {written:?} is not NAMESPACE/NAME of a Secret")));
+    };
+    check_namespace("--hub-token-secret", namespace)?;
+    let Some(Hub::Connection(connection)) = hub else {
+        return Err(UsageError(
+            "--hub-token-secret needs the token file of CONFIG_PATH: remove --hub-kubeconfig, or this flag".to_owned(),
+        ));
+    };
+    let token_file = connection.token_file.clone();
+    Ok(Some(TokenSecret { namespace: namespace.to_owned(), name: name.to_owned(), token_file }))
 }
 
 fn parts(flags: &Flags) -> Result<Parts, UsageError> {
@@ -301,7 +330,13 @@ mod tests {
 
     #[test]
     fn a_missing_or_malformed_setting_is_named() {
-        let table: [(&[&str], &str); 13] = [
+        let table: [(&[&str], &str); 16] = [
+            (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--hub-token-secret=a/b"], "CONFIG_PATH"),
+            (&["--member-cluster-id=m", "--hub-token-secret=b", "--hub-server-url=hub", "--config-path=/t"], "\"b\""),
+            (
+                &["--member-cluster-id=m", "--hub-token-secret=a/b/c", "--hub-server-url=hub", "--config-path=/t"],
+                "a/b/c",
+            ),
             (&["--hub-server-url=https://hub", "--config-path=/token"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=Member_1", "--hub-kubeconfig=/hub"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=m", "--config-path=/token"], "HUB_SERVER_URL"),

@@ -30,7 +30,7 @@ mod slots;
 mod tasks;
 #[cfg(test)]
 mod test_kit;
-mod token;
+pub mod token;
 mod turns;
 pub mod versions;
 mod watch;

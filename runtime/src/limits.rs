@@ -105,6 +105,17 @@ pub const TOKEN_FILE_BYTES: u64 = 64 << 10;
 pub const TOKEN_REREAD_AFTER: Duration = Duration::from_secs(10);
 /// Longest time to read a token file.
 pub const TOKEN_READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// Life of a token that the agent requests, so that an outage of the hub of some weeks locks no member out. The hub may grant less.
+pub const TOKEN_LIFE: Duration = Duration::from_hours(30 * 24);
+/// Time between two renewals of a token, unless a third of its life is shorter. A stolen token is then of use for one life at
+/// most, and three renewals a day cost nothing.
+pub const TOKEN_RENEWAL_EVERY: Duration = Duration::from_hours(8);
+/// Shortest time between two renewals. The kubelet takes up to two minutes to update the token file.
+pub const TOKEN_RENEWAL_SOONEST: Duration = Duration::from_mins(3);
+/// Wait after the first failure to renew a token.
+pub const TOKEN_RENEWAL_RETRY_FIRST: Duration = Duration::from_secs(30);
+/// Longest wait after failures to renew a token: after an outage, the token is renewed within ten minutes.
+pub const TOKEN_RENEWAL_RETRY_LONGEST: Duration = Duration::from_mins(10);
 
 /// Range of the `timeoutSeconds` of a watch. If a connection dies without an error, the watch shows no events until this timeout.
 ///

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch as channel};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
@@ -30,6 +31,7 @@ pub struct Runner<L: Logic> {
     metrics: Metrics,
     seed: u64,
     status: channel::Sender<Vec<SourceStatus>>,
+    leader_task: Option<BoxFuture<'static, ()>>,
 }
 
 /// State of the agent's view of one source, for `/readyz`.
@@ -73,7 +75,7 @@ impl<L: Logic> Runner<L> {
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
         let status = channel::Sender::new(Vec::new());
         let sources = sources.into_iter().map(Arc::new).collect();
-        Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status }
+        Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status, leader_task: None }
     }
 
     /// Makes the agent write only while this process holds these Leases.
@@ -87,6 +89,13 @@ impl<L: Logic> Runner<L> {
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// Adds a task beside the engine. It begins when this process leads for the first time, and ends with [`Runner::run`].
+    #[must_use]
+    pub fn with_leader_task(mut self, task: BoxFuture<'static, ()>) -> Self {
+        self.leader_task = Some(task);
         self
     }
 
@@ -108,6 +117,10 @@ impl<L: Logic> Runner<L> {
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
         let posting = tokio::spawn(events::post(postings, self.metrics.clone()));
         let election = Election::begin(self.lease, &self.clock, &self.metrics);
+        let mut beside = JoinSet::new();
+        if let Some(task) = self.leader_task {
+            beside.spawn(once_leading(election.leadership.clone(), task));
+        }
         let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
         let surroundings = Surroundings {
             recorder,
@@ -129,6 +142,8 @@ impl<L: Logic> Runner<L> {
             ended = Box::pin(engine.run(inputs)) => ended,
             never = panicked(&mut watches) => match never {},
         };
+        // A process that does not lead any more must not write.
+        beside.shutdown().await;
         watches.abort_all();
         ended_well(&mut watches).await;
         flush(posting, EVENT_FLUSH_TIMEOUT).await;
@@ -138,6 +153,14 @@ impl<L: Logic> Runner<L> {
             Stop::LeadershipLost => Err(elected.err().map_or(RunError::LeadershipLost, RunError::Lease)),
             Stop::WatchesEnded => Err(RunError::WatchesEnded),
         }
+    }
+}
+
+/// Runs a task as soon as this process leads. A process that has lost leadership never leads again.
+async fn once_leading(mut leadership: channel::Receiver<Leadership>, task: BoxFuture<'static, ()>) {
+    // fault K11.6 (run_tests::only_a_leader_runs_its_task): matches!(state, Leadership::Leading) ~> true
+    if leadership.wait_for(|state| matches!(state, Leadership::Leading)).await.is_ok() {
+        task.await;
     }
 }
 

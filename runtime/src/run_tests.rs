@@ -175,6 +175,44 @@ async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_a_leader_runs_its_task() {
+    for (lease_holder, begins) in [(None, true), (Some("another"), false)] {
+        let log = Log::default();
+        let client = server(&log, Unusual { lease_holder, ..Unusual::default() });
+        let task = {
+            let log = Arc::clone(&log);
+            let guard = end_of_task(Arc::clone(&log));
+            Box::pin(async move {
+                log.lock().expect("no panic").push("task".to_owned());
+                std::future::pending::<()>().await;
+                drop(guard);
+            })
+        };
+        let (trigger, shutdown) = Shutdown::new();
+        let runner = runner(&client).with_lease(lease(&client)).with_leader_task(task);
+        let running = tokio::spawn(runner.run(shutdown));
+        sleep(Duration::from_secs(14)).await;
+        assert_eq!(lines(&log).contains(&"task".to_owned()), begins);
+        trigger.request();
+        running.await.expect("no panic").expect("a clean end");
+        let lines = lines(&log);
+        let at = |line: &str| lines.iter().position(|other| other == line);
+        assert!(at("end of task").is_some() && (!begins || at("end of task") < at("PUT lease []")), "{lines:?}");
+    }
+}
+
+/// Value that adds the line `end of task` to the log when it is dropped.
+fn end_of_task(log: Log) -> impl Send {
+    struct Guard(Log);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.0.lock().expect("no panic").push("end of task".to_owned());
+        }
+    }
+    Guard(log)
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_whose_writes_may_still_land_lets_its_lease_expire() {
     let log = Log::default();
     let client = server(&log, Unusual { copies_hang: true, ..Unusual::default() });

@@ -1,6 +1,9 @@
 //! Bearer tokens from a file. The file may appear after the start, and its content changes when the token rotates. After the
 //! server rejects a token, the agent reads the file again.
 
+pub mod claims;
+pub mod renewal;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -19,7 +22,7 @@ use crate::limits::{TOKEN_FILE_BYTES, TOKEN_READ_TIMEOUT, TOKEN_REREAD_AFTER};
 
 /// Reason why no token is available. The request was not sent and may be retried.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TokenError {
+pub enum TokenError {
     /// The token file cannot be read, most often because it does not exist yet.
     #[error(
         "the bearer token file {path} cannot be read: {cause}. The agent retries the request. Check that the token is \

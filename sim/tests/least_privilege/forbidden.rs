@@ -61,6 +61,8 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
             (Method::DELETE, OURS, own, "endpointsliceimports/app"),
             (Method::POST, LEASES, FLEET_SYSTEM, "leases"),
             (get.clone(), CORE, own, "secrets"),
+            (Method::POST, CORE, own, "serviceaccounts/default/token"),
+            (Method::POST, CORE, other, "serviceaccounts/member-agent/token"),
             (get.clone(), CORE, "", "namespaces"),
         ];
         are_denied(&fleet.hub, &member_in_hub, &of_member_in_hub).await?;
@@ -88,6 +90,8 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
             (Method::DELETE, EXPORTS, "work", "serviceexports/app"),
             (Method::DELETE, OURS, "work", "multiclusterservices/app"),
             (get.clone(), CORE, FLEET_SYSTEM, "secrets"),
+            (get.clone(), CORE, FLEET_SYSTEM, "secrets/another"),
+            (Method::PATCH, CORE, FLEET_SYSTEM, "secrets/another"),
             (get.clone(), CORE, "", "namespaces"),
             (get.clone(), CORE, "", "namespaces/work"),
             (get.clone(), CORE, "", "pods"),

@@ -35,12 +35,17 @@ use std::time::Duration;
 use support::OnMemkube;
 
 /// Rights that the roles grant although no scenario uses them, each with its reason.
-const RESERVED: [(&str, &str); 2] = [
+const RESERVED: [(&str, &str); 5] = [
     ("update multiclusterservices/finalizers.networking.fleet.azure.com", OWNERS),
     ("update services/finalizers", OWNERS),
+    ("create serviceaccounts/token", TOKENS),
+    ("get secrets", TOKENS),
+    ("patch secrets", TOKENS),
 ];
 const OWNERS: &str =
     "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have";
+
+const TOKENS: &str = "used by the renewal of tokens, which memkube does not issue: tests/tests/e2e/tokens.rs uses it";
 
 /// Denied requests that the test accepts. Without `deploy/endpointslices.yaml`, a member agent has no right to watch the
 /// Lease of kube-controller-manager.

@@ -23,3 +23,4 @@ mod process;
 mod races;
 mod sandbox_real;
 mod settings;
+mod tokens;

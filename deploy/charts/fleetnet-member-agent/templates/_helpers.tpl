@@ -39,6 +39,7 @@
 {{- end }}
 {{- end }}
 - --fleet-system-namespace={{ .Release.Namespace }}
+- --hub-token-secret={{ .Release.Namespace }}/{{ .Values.hub.existingSecret }}
 - --hub-metrics-bind-address=:8080
 - --hub-health-probe-bind-address=:8081
 - --member-metrics-bind-address=:8080

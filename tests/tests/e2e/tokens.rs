@@ -1,0 +1,72 @@
+//! Test of the renewal of a member's token for the hub, on real API servers. The test does the work of the kubelet: it writes the
+//! token of the Secret to the file that the agents read.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_runtime::token::claims::Claims;
+use harness::eventually;
+use harness::fleet::{FLEET_SYSTEM, Fleet};
+use harness::process::Ended;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::PostParams;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const SECRET: &str = "fleetnet-hub";
+/// Life of the tokens that the agent requests.
+const DAYS_30: Duration = Duration::from_hours(30 * 24);
+
+fn token(secret: &Secret) -> Option<String> {
+    let stored = secret.data.as_ref()?.get("token")?;
+    String::from_utf8(stored.0.clone()).ok()
+}
+
+/// Writes a file that a reader never sees half written, as the kubelet does.
+fn write(folder: &Path, token: &str) -> anyhow::Result<PathBuf> {
+    let (path, unfinished) = (folder.join("token"), folder.join("unfinished"));
+    fs::write(&unfinished, token)?;
+    fs::rename(unfinished, &path)?;
+    Ok(path)
+}
+
+#[test]
+fn a_leading_agent_renews_its_token_and_a_replica_uses_it() -> anyhow::Result<()> {
+    harness::run(async {
+        let fleet = Fleet::take(1).await?;
+        let (member, folder) = (&fleet.members[0], TempDir::with_prefix("fleetnet-tokens-")?);
+        let secrets: Api<Secret> = Api::namespaced(member.control_plane.admin(), FLEET_SYSTEM);
+        let first = fleet.hub.access(&member.hub_user).await?.token;
+        let path = write(folder.path(), &first)?;
+        let mut secret = Secret::default();
+        secret.metadata.name = Some(SECRET.to_owned());
+        let entries = [("token", first.as_str()), ("url", "https://hub.example.com")];
+        secret.data = Some(entries.map(|(key, value)| (key.to_owned(), ByteString(value.into()))).into());
+        secrets.create(&PostParams::default(), &secret).await?;
+
+        let spec = fleet.member_agent(member).await?;
+        let spec = spec.variable("CONFIG_PATH", path.clone());
+        let spec = spec.flag("--hub-token-secret", format!("{FLEET_SYSTEM}/{SECRET}"));
+        let leader = spec.start_ready().await?;
+        let what = "the Secret has another token";
+        let renewed = eventually::object(&secrets, SECRET, what, |it| token(it).is_some_and(|it| it != first)).await?;
+        let renewed_token = token(&renewed).context("a token")?;
+        ensure!(Claims::of(&renewed_token).and_then(|claims| claims.life()) == Some(DAYS_30));
+        let url = renewed.data.as_ref().and_then(|data| data.get("url"));
+        ensure!(url.is_some_and(|url| url.0 == b"https://hub.example.com"), "the other keys of the Secret stay");
+
+        // A replica that starts with the renewed token works with it, although nobody can use the first token any more.
+        write(folder.path(), &renewed_token)?;
+        ensure!(leader.terminate().await? == Ended::Exited(0), "{}", leader.log().tail());
+        let replica = spec.start_ready().await?;
+        let next =
+            eventually::object(&secrets, SECRET, what, |it| token(it).is_some_and(|it| it != renewed_token)).await?;
+        ensure!(token(&next) != Some(first), "each renewal gives a new token");
+        let (_, metrics) = replica.get("/metrics").await?;
+        ensure!(metrics.contains(r#"fleetnet_hub_token_renewals_total{result="done"} 1"#), "{metrics}");
+        secrets.delete(SECRET, &kube::api::DeleteParams::default()).await?;
+        Ok(())
+    })
+}
