@@ -1,6 +1,6 @@
 //! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
-use crate::cli::{completion, join, version};
+use crate::cli::{completion, gather, join, leave, version};
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{exit_with_error, one_line};
@@ -41,6 +41,16 @@ pub(crate) enum Command {
     /// Without --apply, no request is sent: the output is manifests for the hub, and comments with values of the member's chart
     /// and the commands for the member's token.
     Join(Box<join::Options>),
+
+    /// Take a member out of the fleet.
+    ///
+    /// Deletes the ServiceExports and MultiClusterServices of the member, waits until the agents have removed everything that
+    /// they made for them, and then removes the member's Secret and its namespace in the hub. A namespace with objects of others
+    /// stays. --dry-run shows the objects.
+    Leave(Box<leave::Options>),
+
+    /// Write an archive with objects, Events, logs and metrics of fleetnet, for a maintainer. Secrets are never in it.
+    Gather(Box<gather::Options>),
 
     /// Print the completion script of a shell.
     Completion(completion::Options),

@@ -10,7 +10,9 @@
 pub(crate) mod completion;
 pub(crate) mod contexts;
 pub(crate) mod exit;
+pub(crate) mod gather;
 pub(crate) mod join;
+pub(crate) mod leave;
 pub(crate) mod objects;
 pub(crate) mod output;
 pub(crate) mod version;

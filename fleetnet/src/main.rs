@@ -13,7 +13,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match args::parse(std::env::args_os()) {
         Ok(Command::Completion(options)) => cli::run(async { cli::completion::run(options, args::command()) }),
+        Ok(Command::Gather(options)) => cli::run(cli::gather::run(*options)),
         Ok(Command::Join(options)) => cli::run(cli::join::run(*options)),
+        Ok(Command::Leave(options)) => cli::run(cli::leave::run(*options)),
         Ok(Command::Sandbox(options)) => sandbox::run(&options),
         Ok(Command::Version(options)) => cli::run(cli::version::run(options)),
         Err(code) => code,

@@ -2,6 +2,7 @@
 
 pub(crate) mod connect;
 pub(crate) mod failure;
+pub(crate) mod members;
 
 use failure::{Class, Failure};
 use kube::Config;

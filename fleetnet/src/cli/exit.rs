@@ -42,23 +42,25 @@ impl From<Exit> for ExitCode {
 #[error("{why}")]
 pub(crate) struct Stop {
     pub(crate) exit: Exit,
+    /// Class of the failure of a connection or request; `None` if it was another error.
+    pub(crate) class: Option<Class>,
     pub(crate) why: String,
 }
 
 impl Stop {
     /// Returns the error of a wrong command line.
     pub(crate) fn usage(why: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, why: why.into() }
+        Self { exit: Exit::Usage, class: None, why: why.into() }
     }
 
     /// Returns the error of a command that cannot do what it should.
     pub(crate) fn fault(why: impl Into<String>) -> Self {
-        Self { exit: Exit::Fault, why: why.into() }
+        Self { exit: Exit::Fault, class: None, why: why.into() }
     }
 
     /// Returns the error of a time limit that has passed.
     pub(crate) fn timeout(why: impl Into<String>) -> Self {
-        Self { exit: Exit::Timeout, why: why.into() }
+        Self { exit: Exit::Timeout, class: None, why: why.into() }
     }
 }
 
@@ -69,7 +71,7 @@ impl From<Failure> for Stop {
             Class::NoContext | Class::Kubeconfig => Exit::Usage,
             _ => Exit::Incomplete,
         };
-        Self { exit, why: failure.to_string() }
+        Self { exit, class: Some(failure.class), why: failure.to_string() }
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 pub(crate) mod manifests;
-mod secret;
+pub(crate) mod secret;
 mod text;
 mod token;
 mod wait;
@@ -230,7 +230,7 @@ async fn apply_one(hub: &Cluster, wanted: &Value, differences: Differences) -> R
         match written {
             Ok(_) => return Ok(result),
             // Somebody else was faster: look again.
-            Err(failure) if failure.detail.starts_with("409") => {}
+            Err(failure) if failure.status == 409 => {}
             Err(failure) => return Err(write_failed(failure, verb, &object)),
         }
     }

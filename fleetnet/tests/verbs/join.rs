@@ -109,7 +109,7 @@ async fn apply_creates_everything_and_a_second_run_changes_nothing() {
     let pair = Pair::start().await;
     pair.publish_authority().await;
     let first = pair.apply(&[]).await;
-    let expected = ["unchanged", "created", "created", "created", "created", "unchanged", "created"];
+    let expected = ["updated", "created", "created", "created", "created", "unchanged", "created"];
     assert_eq!(actions(&first), expected, "{first:?}");
     assert_eq!(pair.token().await["sub"], "system:serviceaccount:fleet-member-west:member-agent");
     assert_eq!(pair.token().await["asked"], 720 * 3600);

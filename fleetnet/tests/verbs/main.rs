@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod fleet;
+mod gather;
 mod hub;
 mod join;
+mod leave;
 mod program;
 mod version;

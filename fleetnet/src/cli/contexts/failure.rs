@@ -78,6 +78,8 @@ pub(crate) struct Failure {
     pub(crate) url: String,
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// HTTP status of the answer. 0 if there was none.
+    pub(crate) status: u16,
     /// Words of the server or of the client.
     pub(crate) detail: String,
 }
@@ -85,7 +87,7 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(class: Class, detail: &str) -> Self {
         let (context, url, host) = Default::default();
-        Self { class, context, url, host, port: 0, detail: detail.to_owned() }
+        Self { class, context, url, host, port: 0, status: 0, detail: detail.to_owned() }
     }
 
     /// Returns the failure of a request that had no answer in time.
@@ -101,7 +103,8 @@ impl Failure {
                 403 => Class::Forbidden,
                 _ => Class::Http,
             };
-            return Self::new(class, &format!("{} {}: {}", status.code, status.reason, status.message));
+            let detail = format!("{} {}: {}", status.code, status.reason, status.message);
+            return Self { status: status.code, ..Self::new(class, &detail) };
         }
         Self::new(class_of(error), &causes(error))
     }

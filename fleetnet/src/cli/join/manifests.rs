@@ -44,6 +44,7 @@ pub(crate) fn of_member(member: &str, token: Token) -> Vec<Value> {
             "metadata": {
                 "name": TOKEN_SECRET,
                 "namespace": namespace(member),
+                "labels": {"app.kubernetes.io/name": ACCOUNT, "app.kubernetes.io/part-of": "fleetnet"},
                 "annotations": {"kubernetes.io/service-account.name": ACCOUNT},
             },
         }));

@@ -5,14 +5,11 @@ use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::Stop;
 use crate::cli::objects::{Reference, write_failed};
 use crate::limits::{POLL, TOKEN_WAIT};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::Api;
 use kube::api::PostParams;
-use serde_json::Value;
 use std::time::Duration;
 
 /// Life of a token that the command asks for. A hub may grant less.
@@ -57,14 +54,14 @@ pub(crate) enum Claims {
 
 /// Returns the claims of a token. The signature is not verified.
 pub(crate) fn claims(token: &str) -> Claims {
-    let payload = || -> Option<Value> {
-        let payload = token.trim().split('.').nth(1)?;
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?).ok()
-    };
-    let Some(payload) = payload() else { return Claims::Malformed };
-    let Some(subject) = payload["sub"].as_str() else { return Claims::Malformed };
-    let expires = payload["exp"].as_i64().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    Claims::Token { subject: subject.to_owned(), expires }
+    let claims = fleetnet_runtime::token::claims::Claims::of(token).unwrap_or_default();
+    match claims.subject {
+        None => Claims::Malformed,
+        Some(subject) => {
+            let expires = claims.expires_at.and_then(|seconds| Timestamp::from_second(seconds).ok());
+            Claims::Token { subject, expires }
+        }
+    }
 }
 
 /// User name of the member's ServiceAccount in the hub.
@@ -147,7 +144,9 @@ async fn stored(hub: &Cluster, member: &str) -> Result<Granted, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::{Value, json};
 
     /// Returns a token with these claims, without a valid signature.
     fn token(payload: &Value) -> String {

@@ -116,32 +116,70 @@ fn binding(present: &Value, wanted: &Value, differences: Differences) -> Decisio
     Decision::Update(Box::new(object), "subjects are corrected".to_owned())
 }
 
-/// Any other object: each value of the manifest is compared, and values beyond the manifest are not.
+/// Any other object: each value of the manifest is compared, and values beyond the manifest are not. A value that is absent
+/// outside of `spec` is one that an older version did not have.
 fn other(present: &Value, wanted: &Value, differences: Differences) -> Decision {
     let mut found = Vec::new();
     collect(wanted, present, "", &mut found);
     if found.is_empty() {
         return Decision::Unchanged;
     }
-    let shown: Vec<String> =
-        found.iter().map(|(path, wanted, present)| format!("{path}: {present}, not {wanted}")).collect();
+    let is_new = |difference: &&Difference| difference.is_absent && !difference.path.starts_with("spec");
+    let (new, changed): (Vec<&Difference>, Vec<&Difference>) = found.iter().partition(is_new);
+    let changed = changed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let kept = format!("{changed}: use --overwrite to replace");
+    let mut object = present.clone();
     match differences {
-        Differences::Keep => Decision::Keep(format!("{}: use --overwrite to replace", shown.join("; "))),
-        Differences::Overwrite => {
-            let mut object = present.clone();
-            overlay(wanted, &mut object);
-            Decision::Update(Box::new(object), format!("was {}", shown.join("; ")))
+        Differences::Keep if new.is_empty() => return Decision::Keep(kept),
+        Differences::Keep => {
+            let mut added = wanted.clone();
+            if let Some(members) = added.as_object_mut() {
+                members.remove("spec");
+            }
+            // Only absent values are added: the present ones win.
+            overlay(present, &mut added);
+            object = added;
         }
+        Differences::Overwrite => overlay(wanted, &mut object),
+    }
+    let added = new.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().join(", ");
+    let added = if added.is_empty() { added } else { format!("added {added}") };
+    let changed = match (changed.is_empty(), differences) {
+        (true, _) => String::new(),
+        (false, Differences::Keep) => format!("kept {kept}"),
+        (false, Differences::Overwrite) => format!("was {changed}"),
+    };
+    let texts = [added, changed].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    Decision::Update(Box::new(object), texts.join("; "))
+}
+
+/// Value that differs from the manifest.
+#[derive(Debug)]
+struct Difference {
+    path: String,
+    wanted: String,
+    present: String,
+    is_absent: bool,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}, not {}", self.path, self.present, self.wanted)
     }
 }
 
-/// Collects the values that differ: path, wanted value, present value.
-fn collect(wanted: &Value, present: &Value, path: &str, found: &mut Vec<(String, String, String)>) {
+/// Collects the values that differ.
+fn collect(wanted: &Value, present: &Value, path: &str, found: &mut Vec<Difference>) {
     match (wanted, present) {
         (Value::Object(wanted), Value::Object(present)) => {
             for (key, value) in wanted {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 collect(value, present.get(key).unwrap_or(&Value::Null), &path, found);
+            }
+        }
+        (Value::Object(wanted), Value::Null) if !wanted.is_empty() => {
+            for (key, value) in wanted {
+                collect(value, &Value::Null, &format!("{path}.{key}"), found);
             }
         }
         (Value::String(one), Value::String(other)) if quantity::is_same(one, other) => {}
@@ -152,7 +190,8 @@ fn collect(wanted: &Value, present: &Value, path: &str, found: &mut Vec<(String,
                 Value::String(text) => text.clone(),
                 value => value.to_string(),
             };
-            found.push((path.to_owned(), text(wanted), text(present)));
+            let (wanted, is_absent) = (text(wanted), present.is_null());
+            found.push(Difference { path: path.to_owned(), wanted, present: text(present), is_absent });
         }
     }
 }
@@ -230,6 +269,28 @@ mod tests {
         };
         assert_eq!((&object["spec"]["hard"][limit], &object["spec"]["hard"]["pods"]), (&json!("5000"), &json!("0")));
         assert_eq!(object["metadata"]["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn labels_that_an_older_version_did_not_have_are_added() {
+        let (wanted, mut stored) = stored("ResourceQuota");
+        stored["metadata"]["labels"] = json!({"app.kubernetes.io/name": "own", "mine": "1"});
+        stored["spec"]["hard"]["count/memberagents.networking.fleet.azure.com"] = json!("9");
+        let Decision::Update(object, why) = decide(Some(&stored), &wanted, Differences::Keep) else {
+            panic!("an update")
+        };
+        let labels = json!({"app.kubernetes.io/name": "own", "app.kubernetes.io/part-of": "fleetnet", "mine": "1"});
+        assert_eq!((&object["metadata"]["labels"], &object["spec"]), (&labels, &stored["spec"]));
+        assert!(why.starts_with("added metadata.labels.app.kubernetes.io/part-of; kept "), "{why}");
+        assert!(why.contains("memberagents.networking.fleet.azure.com: 9, not 4"), "{why}");
+        let (wanted, mut stored) = self::stored("ServiceAccount");
+        stored["metadata"].as_object_mut().unwrap().remove("labels");
+        stored.as_object_mut().unwrap().remove("automountServiceAccountToken");
+        let Decision::Update(object, _) = decide(Some(&stored), &wanted, Differences::Keep) else {
+            panic!("an update")
+        };
+        assert_eq!(object["metadata"]["labels"], wanted["metadata"]["labels"]);
+        assert_eq!(object["metadata"]["uid"], "1");
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! The member's side of leaving: its exports, its imports and its Secret for the hub.
+
+use super::Log;
+use crate::cli::contexts::connect::Cluster;
+use crate::cli::contexts::failure::{Class, Failure};
+use crate::cli::contexts::{ClusterFlags, Contexts};
+use crate::cli::exit::Stop;
+use crate::cli::join::secret;
+use crate::cli::objects::{Action, Reference, write_failed};
+use crate::limits::POLL;
+use fleetnet_api::crd::{MemberAgent, MultiClusterService, ServiceExport, ServiceImport};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
+use futures::future::join_all;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use tokio::time::Instant;
+
+/// Namespace whose UID identifies a cluster.
+const IDENTITY: &str = "kube-system";
+
+/// Finds the context of a member: the one that the user names, or the one whose cluster has the UID in the MemberAgent.
+pub(super) async fn connect(
+    contexts: &Contexts,
+    flags: &ClusterFlags,
+    member: &str,
+    agent: Option<&MemberAgent>,
+) -> Result<Cluster, Stop> {
+    let owner = agent.and_then(|agent| agent.spec.cluster_uid.clone());
+    if let Some(context) = flags.context.first() {
+        let cluster = Cluster::connect(contexts, context, flags.request_timeout).await?;
+        let uid = uid(&cluster).await?;
+        return match owner {
+            Some(owner) if owner != uid => Err(Stop::usage(format!(
+                "context {context} is not the cluster of the member {member}: its UID is {uid}, and the hub knows {owner}: name \
+                 the right --context"
+            ))),
+            _ => Ok(cluster),
+        };
+    }
+    let missing = |why: &str| {
+        Stop::usage(format!(
+            "{why}: name the context of the member {member} with --context, or use --force if the member is gone"
+        ))
+    };
+    let owner = owner.ok_or_else(|| missing("the hub does not know the UID of the member's cluster"))?;
+    let names = contexts.names();
+    let candidates = names.iter().map(|context| async move {
+        let cluster = Cluster::connect(contexts, context, flags.request_timeout).await.ok()?;
+        let uid = uid(&cluster).await.ok()?;
+        Some((cluster, uid))
+    });
+    let found = join_all(candidates).await.into_iter().flatten().find(|(_, uid)| *uid == owner);
+    found.map(|(cluster, _)| cluster).ok_or_else(|| missing("no context leads to the member's cluster"))
+}
+
+/// UID of a cluster: that of its namespace kube-system.
+async fn uid(cluster: &Cluster) -> Result<String, Failure> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    Ok(cluster.ask(namespaces.get(IDENTITY)).await?.uid().unwrap_or_default())
+}
+
+/// Deletes the exports and imports of the member, and waits until its agent has removed what it made for them.
+pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>, end: Instant) -> Result<(), Stop> {
+    delete_all::<ServiceExport>(member, log).await?;
+    delete_all::<MultiClusterService>(member, log).await?;
+    if log.is_dry_run {
+        return Ok(());
+    }
+    loop {
+        let left = left(member).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        log.progress.step(&format!("{}: waiting for the agent to remove {}", member.context, left.join(", ")));
+        if Instant::now() >= end {
+            return Err(Stop::timeout(format!(
+                "context {}: the agent has not removed {}: look at the pods of member-agent in {FLEET_SYSTEM_NAMESPACE}, \
+                 and run the command again",
+                member.context,
+                left.join(", ")
+            )));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Deletes all objects of a kind. An object that is replaced in between stays, because it has another UID.
+async fn delete_all<K>(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop>
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let all: Api<K> = Api::all(member.client.clone());
+    let kind = Reference::new(&K::kind(&()), "", "*");
+    let listed =
+        member.find(all.list(&ListParams::default())).await.map_err(|failure| write_failed(failure, "list", &kind))?;
+    for object in listed.map(|list| list.items).unwrap_or_default() {
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let reference = Reference::new(&K::kind(&()), &namespace, &name);
+        if !log.is_dry_run {
+            let api: Api<K> = Api::namespaced(member.client.clone(), &namespace);
+            let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
+            let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+            let deleted = member.find(api.delete(&name, &parameters)).await;
+            deleted.map_err(|failure| write_failed(failure, "delete", &reference))?;
+        }
+        log.add(reference, &member.context, Action::Deleted, "");
+    }
+    Ok(())
+}
+
+/// Returns the numbers of objects that the agent still has to remove, such as `2 ServiceImports`.
+async fn left(member: &Cluster) -> Result<Vec<String>, Stop> {
+    let imported = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_IMPORT);
+    let counts = [
+        ("ServiceExports", count::<ServiceExport>(member, None, "").await?),
+        ("MultiClusterServices", count::<MultiClusterService>(member, None, "").await?),
+        ("ServiceImports", count::<ServiceImport>(member, None, "").await?),
+        (
+            "derived Services",
+            count::<Service>(member, Some(FLEET_SYSTEM_NAMESPACE), labels::MULTI_CLUSTER_SERVICE_NAME).await?,
+        ),
+        ("imported EndpointSlices", count::<EndpointSlice>(member, Some(FLEET_SYSTEM_NAMESPACE), &imported).await?),
+    ];
+    Ok(counts.into_iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect())
+}
+
+async fn count<K>(member: &Cluster, namespace: Option<&str>, selector: &str) -> Result<usize, Stop>
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let client = member.client.clone();
+    let api: Api<K> =
+        namespace.map_or_else(|| Api::all(client.clone()), |namespace| Api::namespaced(client.clone(), namespace));
+    let list = member.find(api.list_metadata(&ListParams::default().labels(selector))).await?;
+    Ok(list.map_or(0, |list| list.items.len()))
+}
+
+/// Deletes the Secret with the credentials for the hub.
+pub(super) async fn forget(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop> {
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let object = Reference::new("Secret", FLEET_SYSTEM_NAMESPACE, secret::NAME);
+    let present = member.find(secrets.get_metadata(secret::NAME)).await;
+    let is_present = present.map_err(|failure| write_failed(failure, "read", &object))?.is_some();
+    if is_present && !log.is_dry_run {
+        let deleted = member.find(secrets.delete(secret::NAME, &DeleteParams::default())).await;
+        deleted.map_err(|failure| write_failed(failure, "delete", &object))?;
+    }
+    log.add(object, &member.context, if is_present { Action::Deleted } else { Action::Absent }, "");
+    Ok(())
+}
+
+/// True if the member's cluster does not answer, so that only `--force` can go on.
+pub(super) fn is_out_of_reach(stop: &Stop) -> bool {
+    matches!(stop.class, Some(Class::Dns | Class::Tcp | Class::Tls | Class::Proxy | Class::Timeout))
+}

@@ -1,0 +1,222 @@
+//! Tests of `fleetnet leave`.
+
+use crate::fleet::Fleet;
+use crate::hub::{Cluster, folder};
+use crate::program::{Ended, run};
+use fleetnet_api::crd::{EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+
+const NAMESPACE: &str = "fleet-member-west";
+const OURS: &str = "networking.fleet.azure.com/cleanup";
+
+async fn create<K>(cluster: &Cluster, namespace: &str, object: Value)
+where
+    K: Clone + Debug + DeserializeOwned + Serialize,
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let api: Api<K> = Api::namespaced(cluster.client(), namespace);
+    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+async fn namespace(cluster: &Cluster, name: &str) -> Option<Namespace> {
+    Api::<Namespace>::all(cluster.client()).get_opt(name).await.unwrap()
+}
+
+/// Creates a member that no agent serves: its access, an export with a finalizer, a distributed slice with two finalizers, and
+/// a MemberAgent.
+async fn gone_member(hub: &Cluster) {
+    let kubeconfig = hub.kubeconfig.to_str().unwrap();
+    run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
+    let reference = json!({"clusterId": "west", "kind": "Service", "namespace": "work", "name": "app", "resourceVersion": "1",
+                           "generation": 1, "uid": "1", "namespacedName": "work/app"});
+    create::<InternalServiceExport>(
+        hub,
+        NAMESPACE,
+        json!({
+            "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "InternalServiceExport",
+            "metadata": {"name": "work-app", "finalizers": [OURS]},
+            "spec": {"ports": [], "serviceReference": reference},
+        }),
+    )
+    .await;
+    create::<MemberAgent>(
+        hub,
+        NAMESPACE,
+        json!({
+            "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": "west"},
+            "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": "the-uid-of-west"},
+        }),
+    )
+    .await;
+}
+
+async fn leave(clusters: &[&Cluster], more: &[&str]) -> Ended {
+    let flags = clusters.iter().map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
+    let flags: Vec<String> = flags.collect();
+    let arguments = ["leave", "west"].into_iter().chain(flags.iter().map(String::as_str)).chain(more.iter().copied());
+    run(arguments).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_a_real_fleet_leaves_and_nothing_is_left_behind() {
+    let fleet = Fleet::start(2).await;
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    let leave = |more: &[&str]| {
+        let arguments: Vec<String> = ["leave", "member-2"].iter().chain(more).map(|it| (*it).to_owned()).collect();
+        run(arguments.into_iter().chain(flags.clone()))
+    };
+    let planned = leave(&["--dry-run", "-o", "json"]).await.expect(0).json("Leave");
+    let (hub, member) = (fleet.client("hub").await, fleet.client("member-2").await);
+    assert_eq!(planned["dryRun"], true);
+    let exports: Api<ServiceExport> = Api::all(member.clone());
+    assert_eq!(exports.list(&ListParams::default()).await.unwrap().items.len(), 1, "a dry run deletes nothing");
+
+    let done = leave(&["-o", "json"]).await.expect(0).json("Leave");
+    let kinds: Vec<&str> = done["objects"].as_array().unwrap().iter().filter_map(|it| it["kind"].as_str()).collect();
+    assert!(kinds.starts_with(&["ServiceExport", "MultiClusterService"]) && kinds.ends_with(&["Namespace"]), "{done}");
+    let namespaces: Api<Namespace> = Api::all(hub.clone());
+    assert!(namespaces.get_opt("fleet-member-member-2").await.unwrap().is_none());
+    assert!(namespaces.get_opt("fleet-member-member-1").await.unwrap().is_some());
+    let derived: Api<Service> = Api::namespaced(member, "fleet-system");
+    assert_eq!(derived.list(&ListParams::default()).await.unwrap().items.len(), 0);
+    let copies: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-1");
+    for copy in copies.list(&ListParams::default()).await.unwrap().items {
+        assert_eq!(copy.spec.slice.endpoint_slice_reference.cluster_id, "member-1");
+    }
+    let others: Api<MultiClusterService> = Api::all(fleet.client("member-1").await);
+    assert_eq!(others.list(&ListParams::default()).await.unwrap().items.len(), 1, "another member keeps its import");
+
+    let again = leave(&["-o", "name"]).await.expect(0);
+    assert_eq!(again.output, "Namespace/fleet-member-member-2\n");
+    assert!(again.errors.contains("the hub has no member member-2: its members are member-1"), "{again:?}");
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_force_a_member_of_a_real_fleet_leaves_by_the_hub_alone() {
+    let fleet = Fleet::start(2).await;
+    let arguments = ["leave", "member-2", "--force", "-o", "json"].map(str::to_owned);
+    let done = run(arguments.into_iter().chain(fleet.flags(&["hub"]))).await.expect(0).json("Leave");
+    let released = done["objects"].as_array().unwrap().iter().filter(|it| it["action"] == "released").count();
+    assert_eq!(released, 0, "the hub agent removes its finalizers itself: {done}");
+    let hub = fleet.client("hub").await;
+    assert!(Api::<Namespace>::all(hub.clone()).get_opt("fleet-member-member-2").await.unwrap().is_none());
+    let copies: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-1");
+    for copy in copies.list(&ListParams::default()).await.unwrap().items {
+        assert_eq!(copy.spec.slice.endpoint_slice_reference.cluster_id, "member-1");
+    }
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_force_finalizers_of_fleetnet_are_removed_after_the_hub_agent_had_its_chance() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    gone_member(&hub).await;
+    let planned = leave(&[&hub], &["--force", "--dry-run"]).await.expect(0);
+    assert!(planned.errors.contains("dry run") && namespace(&hub, NAMESPACE).await.is_some(), "{planned:?}");
+    let done = leave(&[&hub], &["--force", "--wait=1s", "-o", "json"]).await.expect(0).json("Leave");
+    let objects = done["objects"].as_array().unwrap();
+    let actions = |kind: &str| -> Vec<&str> {
+        objects.iter().filter(|it| it["kind"] == kind).filter_map(|it| it["action"].as_str()).collect()
+    };
+    assert_eq!(objects[0]["kind"], "RoleBinding", "the access ends first: {done}");
+    assert_eq!(actions("InternalServiceExport"), ["deleted", "released"]);
+    assert_eq!((actions("MemberAgent"), actions("Namespace")), (vec!["deleted"], vec!["deleted"]));
+    assert!(namespace(&hub, NAMESPACE).await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_objects_keep_the_namespace_and_are_named_in_each_format() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    gone_member(&hub).await;
+    create::<ConfigMap>(&hub, NAMESPACE, json!({"metadata": {"name": "notes"}})).await;
+    for format in ["table", "wide", "json", "yaml", "name"] {
+        let ended = leave(&[&hub], &["--force", "--wait=1s", "-o", format]).await.expect(0);
+        let named = "it has objects that are not fleetnet's: ConfigMap/fleet-member-west/notes";
+        assert!(format == "name" || ended.output.contains(named), "{ended:?}");
+    }
+    assert!(namespace(&hub, NAMESPACE).await.is_some());
+    assert_eq!(Api::<MemberAgent>::all(hub.client()).list(&ListParams::default()).await.unwrap().items.len(), 0);
+    assert_eq!(
+        Api::<InternalServiceExport>::all(hub.client()).list(&ListParams::default()).await.unwrap().items.len(),
+        0
+    );
+    assert_eq!(
+        Api::<ConfigMap>::namespaced(hub.client(), NAMESPACE).list(&ListParams::default()).await.unwrap().items.len(),
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_finalizers_stay_and_end_the_wait_with_a_timeout() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    gone_member(&hub).await;
+    create::<ConfigMap>(
+        &hub,
+        NAMESPACE,
+        json!({"metadata": {"name": "kube-root-ca.crt", "finalizers": ["example.com/keep"]}}),
+    )
+    .await;
+    let ended = leave(&[&hub], &["--force", "--wait=500ms"]).await.expect(4);
+    assert!(
+        ended.errors.contains("namespace fleet-member-west is not gone yet") && ended.output.contains("released"),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_cluster_than_the_members_is_refused() {
+    let folder = folder();
+    let (hub, east) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "east").await);
+    gone_member(&hub).await;
+    let ended = leave(&[&hub, &east], &["--context", "admin@east"]).await.expect(2);
+    assert!(ended.errors.contains("admin@east is not the cluster of the member west"), "{ended:?}");
+    let ended = leave(&[&hub, &east], &[]).await.expect(2);
+    assert!(
+        ended.errors.contains("no context leads to the member's cluster") && ended.errors.contains("--force"),
+        "{ended:?}"
+    );
+    assert!(namespace(&hub, NAMESPACE).await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_that_no_agent_removes_end_the_wait_with_a_timeout() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    let flags = [&hub, &west].map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
+    run(["join", "west", "--apply"].map(str::to_owned).into_iter().chain(flags)).await.expect(0);
+    west.server.make_namespace("work").await.unwrap();
+    create::<ServiceExport>(
+        &west,
+        "work",
+        json!({
+            "apiVersion": "networking.fleet.azure.com/v1beta1", "kind": "ServiceExport",
+            "metadata": {"name": "app", "finalizers": [OURS]},
+        }),
+    )
+    .await;
+    let ended = leave(&[&hub, &west], &["--context", "admin@west", "--wait=500ms"]).await.expect(4);
+    assert!(ended.errors.contains("the agent has not removed 1 ServiceExports"), "{ended:?}");
+    assert!(ended.output.contains("ServiceExport/work/app") && namespace(&hub, NAMESPACE).await.is_some(), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_command_lines_are_usage_errors() {
+    for arguments in [
+        &["leave"][..],
+        &["leave", "West"],
+        &["leave", "west", "--force", "--context", "a"],
+        &["leave", "west", "--wait=0s"],
+    ] {
+        run(arguments).await.expect(2);
+    }
+}
