@@ -2,6 +2,8 @@
 //! reason once. A metric shows the present number of blocking reasons.
 
 use crate::metrics;
+use fleetnet_api::resources;
+use fleetnet_core::model::Kind;
 use fleetnet_core::plan::BlockingReason;
 use prometheus::{IntGauge, IntGaugeVec, Registry};
 use std::collections::BTreeMap;
@@ -25,12 +27,12 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
     }
 
     /// Replaces the blocking reasons of a key with the blocking reasons of the newest plan of this key. Logs the new reasons
-    /// and returns their number.
-    pub fn note(&mut self, key: &K, blocking_reasons: Vec<BlockingReason>) -> usize {
+    /// and returns their number. `kind` is the kind of the object that the key plans, always the same for one key.
+    pub fn note(&mut self, key: &K, kind: Kind, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.reported.remove(key).unwrap_or_default();
-        // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec()) ~>
-        before.iter().for_each(|blocking_reason| self.number_of(blocking_reason).dec());
-        blocking_reasons.iter().for_each(|blocking_reason| self.number_of(blocking_reason).inc());
+        // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).dec()) ~>
+        before.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).dec());
+        blocking_reasons.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).inc());
         let mut news = 0;
         // fault G4.2: !before.contains(blocking_reason) ~> true
         for blocking_reason in blocking_reasons.iter().filter(|blocking_reason| !before.contains(blocking_reason)) {
@@ -43,8 +45,8 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
         news
     }
 
-    fn number_of(&self, blocking_reason: &BlockingReason) -> IntGauge {
-        self.number.with_label_values(&[blocking_reason.reason.as_str()])
+    fn number_of(&self, kind: Kind, blocking_reason: &BlockingReason) -> IntGauge {
+        self.number.with_label_values(&[resources::resource(kind).kind, blocking_reason.reason.as_str()])
     }
 }
 
@@ -62,7 +64,7 @@ mod tests {
         let mut blocking_reasons = BlockingReasons::new(&Registry::new()).expect("a new registry");
         let mut logged_lines = |reasons: &[&str]| {
             let reasons = reasons.iter().map(|reasons| blocking_reason(Reason::NameHeldByAnother, reasons)).collect();
-            blocking_reasons.note(&"key", reasons)
+            blocking_reasons.note(&"key", Kind::ServiceImport, reasons)
         };
         assert_eq!(logged_lines(&["a label"]), 1);
         assert_eq!(logged_lines(&["a label"]), 0);
@@ -77,13 +79,20 @@ mod tests {
         let registry = Registry::new();
         let mut blocking_reasons = BlockingReasons::new(&registry).expect("a new registry");
         let name = || vec![blocking_reason(Reason::NameHeldByAnother, "a name")];
-        blocking_reasons.note(&"one", name());
-        blocking_reasons.note(&"other", name());
-        blocking_reasons.note(&"other", vec![blocking_reason(Reason::PortRefused, "a port")]);
-        blocking_reasons.note(&"one", name());
+        blocking_reasons.note(&"one", Kind::ServiceImport, name());
+        blocking_reasons.note(&"other", Kind::EndpointSliceExport, name());
+        let port = || vec![blocking_reason(Reason::PortRefused, "a port")];
+        blocking_reasons.note(&"other", Kind::EndpointSliceExport, port());
+        blocking_reasons.note(&"third", Kind::EndpointSliceExport, port());
+        blocking_reasons.note(&"one", Kind::ServiceImport, name());
         let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
-        for (reason, number) in [("NameHeldByAnother", 1), ("PortRefused", 1)] {
-            assert!(text.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} {number}\n")), "{text}");
+        for (kind, reason, number) in [
+            ("ServiceImport", "NameHeldByAnother", 1),
+            ("EndpointSliceExport", "NameHeldByAnother", 0),
+            ("EndpointSliceExport", "PortRefused", 2),
+        ] {
+            let sample = format!("fleetnet_hindrances{{kind=\"{kind}\",reason=\"{reason}\"}} {number}\n");
+            assert!(text.contains(&sample), "{text}");
         }
     }
 }

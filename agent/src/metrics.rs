@@ -6,8 +6,8 @@ use fleetnet_runtime::metrics::{Definition, Kind};
 pub(crate) const HINDRANCES: Definition = Definition {
     name: "fleetnet_hindrances",
     kind: Kind::Gauge,
-    labels: &["reason"],
-    help: "Number of blocking reasons now, by reason. A blocking reason stops progress until somebody acts.",
+    labels: &["kind", "reason"],
+    help: "Number of blocking reasons now, by the kind of the blocked object and by reason. A blocking reason stops progress until somebody acts.",
 };
 
 pub(crate) const BUILD_INFO: Definition = Definition {

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use address::Address;
 pub use hub::{
-    Announcement, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, MemberAgent, MemberCounts,
-    PortSetStamp, Reference, Renewal,
+    Announcement, ClaimState, ExportState, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport,
+    MemberAgent, MemberCounts, PortSetStamp, Reference, Renewal,
 };
 pub use object::Object;
 pub use port::PortNumber;

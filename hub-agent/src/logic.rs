@@ -2,6 +2,7 @@
 //! objects to the view of `fleetnet_core` and returns the plans of this view.
 
 use crate::heartbeats::Heartbeats;
+use crate::states::{State, States};
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
@@ -22,6 +23,7 @@ pub struct Hub {
     view: View,
     blocking_reasons: BlockingReasons<Key>,
     heartbeats: Heartbeats,
+    states: States,
 }
 
 impl Hub {
@@ -34,8 +36,8 @@ impl Hub {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
         }
         let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
-        let (blocking_reasons, heartbeats) = (BlockingReasons::new(registry)?, Heartbeats::new(registry)?);
-        Ok(Self { view, blocking_reasons, heartbeats })
+        let (heartbeats, states) = (Heartbeats::new(registry)?, States::new(registry)?);
+        Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)?, heartbeats, states })
     }
 
     /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
@@ -55,6 +57,15 @@ impl Hub {
     }
 }
 
+/// Returns the kind of the object that a key plans, for metrics.
+fn planned_kind(key: &Key) -> Kind {
+    match key {
+        Key::Service(_) => Kind::ServiceImport,
+        Key::Slice(_) => Kind::EndpointSliceExport,
+        Key::Member(_) => Kind::MemberAgent,
+    }
+}
+
 impl Logic for Hub {
     type Source = Kind;
     type Object = Object;
@@ -68,7 +79,16 @@ impl Logic for Hub {
             Change::Removed { name, .. } if source == Kind::MemberAgent => self.heartbeats.gone(name),
             Change::Applied(_) | Change::Removed { .. } | Change::Undecodable { .. } => {}
         }
+        if !matches!(source, Kind::InternalServiceExport | Kind::InternalServiceImport) {
+            return self.view.apply(source, change, at, requeue);
+        }
+        let name = match &change {
+            Change::Applied(object) => object.meta().name.clone(),
+            Change::Removed { name, .. } | Change::Undecodable { name } => name.clone(),
+        };
+        let before = State::of(&self.view, source, &name);
         self.view.apply(source, change, at, requeue);
+        self.states.changed(before, State::of(&self.view, source, &name));
     }
 
     fn in_touch(&mut self, source: Kind, in_touch: bool, at: Timestamp, _requeue: &mut Vec<Key>) {
@@ -103,7 +123,7 @@ impl Logic for Hub {
     }
 
     fn planned(&mut self, key: &Key, blocking_reasons: Vec<BlockingReason>, _at: Timestamp) {
-        self.blocking_reasons.note(key, blocking_reasons);
+        self.blocking_reasons.note(key, planned_kind(key), blocking_reasons);
     }
 
     /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all Services of a

@@ -18,5 +18,20 @@ pub(crate) const CLOCK_OFFSET: Definition = Definition {
            the heartbeat took, as a negative part. Only the leader exports it.",
 };
 
+pub(crate) const EXPORTS: Definition = Definition {
+    name: "fleetnet_exports",
+    kind: Kind::Gauge,
+    labels: &["state"],
+    help: "Number of exports in the hub by state. accepted: part of the ServiceImport. conflicted: other ports than the accepted \
+           exports. denied: the cluster has no right to export. pending: not decided yet.",
+};
+pub(crate) const IMPORTS: Definition = Definition {
+    name: "fleetnet_imports",
+    kind: Kind::Gauge,
+    labels: &["state"],
+    help: "Number of claims in the hub by state. granted: the member imports the Service. pending: the claim waits for an \
+           export, for the exclusive claim of another member, or for a right to import.",
+};
+
 /// All metrics of this crate.
-pub const ALL: &[Definition] = &[RENEWAL_AGE, CLOCK_OFFSET];
+pub const ALL: &[Definition] = &[RENEWAL_AGE, CLOCK_OFFSET, EXPORTS, IMPORTS];

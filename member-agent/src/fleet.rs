@@ -56,6 +56,18 @@ fn reporting_kind(key: &Key) -> Option<Kind> {
     }
 }
 
+/// Returns the kind of the object that a key plans, for metrics.
+fn planned_kind(key: &Key) -> Kind {
+    match key {
+        Key::Export(_) => Kind::ServiceExport,
+        Key::SliceExport(_) => Kind::EndpointSlice,
+        Key::MultiClusterService(_) => Kind::MultiClusterService,
+        Key::Import(_) => Kind::ServiceImport,
+        Key::SliceImport(_) => Kind::EndpointSliceImport,
+        Key::Heartbeat => Kind::MemberAgent,
+    }
+}
+
 impl Fleet {
     /// Returns a fleet half with an empty view.
     pub(crate) fn new(
@@ -216,7 +228,7 @@ impl Fleet {
         if *key == Key::Heartbeat {
             self.identity.note(&effect.blocking_reasons, self.view.own_cluster_uid());
         }
-        self.blocking_reasons.note(key, effect.blocking_reasons);
+        self.blocking_reasons.note(key, planned_kind(key), effect.blocking_reasons);
     }
 
     /// Returns the reason why the distributed slice of this key is not imported yet. `None` if the slice is imported, or if the

@@ -8,6 +8,10 @@ use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;
 use tracing::{debug, trace};
 
+/// Values of the label `metric` in the counter of samples.
+const SLICES: &str = "endpointslice_export_import";
+const SERVICES: &str = "service_export";
+
 /// Latency histograms, labelled with this cluster's id.
 #[derive(Clone)]
 pub struct Latencies {
@@ -63,7 +67,7 @@ impl Latencies {
         if !self.origins.contains(origin) {
             self.origins.insert(origin.clone());
         }
-        self.count("endpointslice_export_import", sample.clamped);
+        self.count(origin, SLICES, sample.clamped);
     }
 
     /// Drops the metric series of members that no longer export anything to this cluster.
@@ -76,6 +80,10 @@ impl Latencies {
                 // imports.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);
             }
+            for clock in ["raw", "clamped"] {
+                // As above, a member may have only one of the series.
+                let _ = self.samples.remove_label_values(&[&*origin, SLICES, clock]);
+            }
             self.origins.remove(&origin);
         }
     }
@@ -86,11 +94,11 @@ impl Latencies {
         let sample = latency(since, exported.outcome_at);
         debug!(milliseconds = sample.milliseconds, origin = self.cluster, "latency of an exported Service");
         self.services.with_label_values(&[&self.cluster]).observe(sample.milliseconds);
-        self.count("service_export", sample.clamped);
+        self.count(&self.cluster, SERVICES, sample.clamped);
     }
 
-    fn count(&self, metric: &str, clamped: bool) {
-        self.samples.with_label_values(&[metric, if clamped { "clamped" } else { "raw" }]).inc();
+    fn count(&self, origin: &str, metric: &str, clamped: bool) {
+        self.samples.with_label_values(&[origin, metric, if clamped { "clamped" } else { "raw" }]).inc();
     }
 }
 
@@ -98,6 +106,7 @@ impl Latencies {
 mod tests {
     use super::*;
     use fleetnet_runtime::logging::Captured;
+    use fleetnet_types::ObjectName;
 
     #[test]
     fn each_sample_is_logged_from_level_2_and_what_is_wrong_with_one_from_level_4() {
@@ -135,7 +144,9 @@ mod tests {
             text.lines().filter(|line| line.starts_with("fleet_networking_latency_samples")).collect();
         let prefix = "fleet_networking_latency_samples_total";
         let expected = [("clamped", 2), ("raw", 1)].map(|(clock, count)| {
-            format!(r#"{prefix}{{clock="{clock}",metric="endpointslice_export_import"}} {count}"#)
+            let labels =
+                format!(r#"clock="{clock}",metric="endpointslice_export_import",origin_cluster_id="member-2""#);
+            format!("{prefix}{{{labels}}} {count}")
         });
         assert_eq!(samples, expected);
     }
@@ -146,18 +157,21 @@ mod tests {
         let mut latencies = Latencies::new("member-1", &registry).expect("a new registry");
         let origins = || {
             let families = registry.gather();
-            let metrics = families.iter().filter(|family| family.name().contains("endpointslice_export_import"));
+            let metrics = families.iter().filter(|family| family.name().starts_with("fleet_networking_"));
             let labels = metrics.flat_map(|family| family.get_metric()).flat_map(|metric| metric.get_label());
             let origins = labels.filter(|label| label.name() == "origin_cluster_id");
-            origins.map(|label| label.value().to_owned()).collect::<Vec<_>>()
+            origins.map(|label| label.value().to_owned()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
         };
+        let (exported_since, outcome_at) = (Some(Timestamp(0)), Timestamp(5_000));
+        let service = ObjectName::new("work", "app");
+        latencies.service_exported(&ServiceLatency { service, exported_since, outcome_at });
         for (origin, first) in [("member-2", true), ("member-2", false), ("member-3", true)] {
             latencies.slice_imported(&origin.into(), first, Some(Timestamp(0)), Timestamp(5_000));
         }
-        assert_eq!(origins(), ["member-2", "member-2", "member-3"]);
+        assert_eq!(origins(), ["member-1", "member-2", "member-3"]);
         latencies.forget_departed(|origin| &**origin != "member-2");
-        assert_eq!(origins(), ["member-3"]);
+        assert_eq!(origins(), ["member-1", "member-3"]);
         latencies.forget_departed(|_| true);
-        assert_eq!(origins(), ["member-3"]);
+        assert_eq!(origins(), ["member-1", "member-3"]);
     }
 }

@@ -67,6 +67,9 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
             Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
             None => None,
         };
+        if let Some(hub) = &hub {
+            hub.show_token_expiry(metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?);
+        }
         let leader_task = match (&settings.token_secret, &hub) {
             (Some(secret), Some(hub)) => Some(token::renew(secret, hub, &member, &process_identity, &registry)?),
             _ => None,

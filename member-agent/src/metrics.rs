@@ -23,10 +23,17 @@ pub(crate) const SERVICE_LATENCY: Definition = Definition {
 pub(crate) const LATENCY_SAMPLES: Definition = Definition {
     name: "fleet_networking_latency_samples_total",
     kind: Kind::Counter,
-    labels: &["metric", "clock"],
+    labels: &["origin_cluster_id", "metric", "clock"],
     help: "Number of samples of the two latency histograms. clock=raw: the difference of the end's and the \
            start's clock is the sample. clock=clamped: this difference was not positive, and the sample is 1 s, or it was over \
            100 s, and the sample is 100 s.",
+};
+pub(crate) const HUB_TOKEN_EXPIRY: Definition = Definition {
+    name: "fleetnet_hub_token_expiry_timestamp_seconds",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "Time at which the token for the hub expires, in seconds since 1970. 0 if the token has no expiry or is no JSON Web \
+           Token. Absent without a token file.",
 };
 pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
     name: "fleetnet_endpointslices_serving",
@@ -49,5 +56,12 @@ pub(crate) const TOKEN_RENEWAL_FAILING: Definition = Definition {
     help: "1 if the last attempt of this process to renew the token for the hub failed, else 0.",
 };
 
-pub const ALL: &[Definition] =
-    &[SLICE_LATENCY, SERVICE_LATENCY, LATENCY_SAMPLES, ENDPOINTSLICES_SERVING, TOKEN_RENEWALS, TOKEN_RENEWAL_FAILING];
+pub const ALL: &[Definition] = &[
+    SLICE_LATENCY,
+    SERVICE_LATENCY,
+    LATENCY_SAMPLES,
+    ENDPOINTSLICES_SERVING,
+    HUB_TOKEN_EXPIRY,
+    TOKEN_RENEWALS,
+    TOKEN_RENEWAL_FAILING,
+];

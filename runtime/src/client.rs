@@ -26,6 +26,7 @@ use kube::{
     client::{Body, ConfigExt as _},
     config::{KubeConfigOptions, Kubeconfig},
 };
+use prometheus::IntGaugeVec;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tower::{BoxError, ServiceBuilder};
 
@@ -64,6 +65,8 @@ pub struct Cluster {
     pub requests: Client,
     /// Name of this agent in `metadata.managedFields`, which the server takes from the user agent. Empty if unknown.
     pub field_manager: String,
+    /// Token file of the connection. `None` if the connection has other credentials.
+    token: Option<TokenFile>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -211,7 +214,15 @@ impl Cluster {
     /// Returns a cluster that uses the given clients, for tests and simulations in one process.
     #[must_use]
     pub fn from_clients(name: &str, watches: Client, requests: Client) -> Self {
-        Self { name: name.to_owned(), watches, requests, field_manager: String::new() }
+        Self { name: name.to_owned(), watches, requests, field_manager: String::new(), token: None }
+    }
+
+    /// Shows the expiry of the token in this metric without labels, in seconds since 1970 and 0 for none. The metric has no
+    /// series before the first request, and none if the connection has no token file.
+    pub fn show_token_expiry(&self, metric: IntGaugeVec) {
+        if let Some(token) = &self.token {
+            token.show_expiry(metric);
+        }
     }
 
     fn with_timeout(
@@ -237,7 +248,7 @@ impl Cluster {
                 .map_err(|cause| ClientError::SetUp { cluster: name.to_owned(), cause: Box::new(cause) })
         };
         let (watches, requests) = (client(None)?, client(Some(request_timeout))?);
-        Ok(Self { name: name.to_owned(), watches, requests, field_manager })
+        Ok(Self { name: name.to_owned(), watches, requests, field_manager, token })
     }
 }
 

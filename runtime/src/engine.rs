@@ -31,6 +31,7 @@ use crate::retries::Retries;
 use crate::rivals::Inquiries;
 use crate::run::SourceStatus;
 use crate::slots::{ClusterIndex, Slots, Target};
+use crate::unfinished::Unfinished;
 use crate::versions::Versions;
 use crate::watch::{WatchEvent, WatchMessage};
 use fleetnet_types::Timestamp;
@@ -56,6 +57,10 @@ pub(crate) struct Engine<L: Logic> {
     /// Running GETs about fights. In a fight, another writer undoes this agent's writes to an object. The GET shows the name of
     /// this writer.
     pub(crate) inquiries: Inquiries<L>,
+    /// Planned writes that are not carried out yet.
+    pub(crate) unfinished: Unfinished<L::Key, (Target<L::Source>, &'static str)>,
+    /// Name of each cluster, with the reported start of its oldest unfinished write.
+    pub(crate) clusters: Vec<(String, Option<Instant>)>,
     /// Keys with creates in flight, and the number of these creates.
     pub(crate) creating: BTreeMap<L::Key, usize>,
     recorder: Recorder,
@@ -159,6 +164,8 @@ impl<L: Logic> Engine<L> {
             slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
             writes: JoinSet::new(),
             inquiries: Inquiries::new(clusters.len()),
+            unfinished: Unfinished::new(clusters.len()),
+            clusters: clusters.into_iter().map(|name| (name, None)).collect(),
             creating: BTreeMap::new(),
             recorder,
             steps: Steps::of(&clock),
@@ -349,6 +356,7 @@ impl<L: Logic> Engine<L> {
     pub(crate) fn take_over(&mut self) {
         if !std::mem::replace(&mut self.leads, true) {
             let mut keys = Vec::new();
+            self.clusters.iter().for_each(|(name, _)| self.metrics.oldest_unfinished(name, None));
             self.logic.leads(self.clock.now(), &mut keys);
             self.requeue(keys);
         }

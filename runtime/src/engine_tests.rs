@@ -1012,6 +1012,56 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
     }
 }
 
+/// Returns the age of the oldest unfinished write to the hub and to the member, in seconds. `None` if there is no series.
+fn oldest_unfinished(world: &World) -> [Option<f64>; 2] {
+    let families = world.metrics.gather();
+    let family = families.iter().find(|family| family.name() == "fleetnet_oldest_unfinished_change_seconds");
+    ["hub", "member"].map(|side| {
+        let of = |metric: &&prometheus::proto::Metric| metric.get_label()[0].value() == side;
+        Some(family?.get_metric().iter().find(of)?.get_gauge().get_value())
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_not_carried_out_has_an_age_whatever_keeps_it_from_it() {
+    let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
+    let rejected = Fault::Answer(status, &[], body);
+    let (status, body) = failure(403, "Forbidden", "no", ("copies", "a"));
+    for fault in [rejected, Fault::Answer(status, &[], body), Fault::Hang] {
+        let mut world = World::new().await;
+        world.pass(1).await;
+        assert_eq!(oldest_unfinished(&world), [Some(0.0), Some(0.0)]);
+        world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
+        world.hub.fault(Method::GET, "copies/a", usize::MAX, Fault::Hang);
+        world.claim("a", "1").await;
+        world.pass(300_000).await;
+        world.claim("a", "2").await;
+        world.claim("b", "1").await;
+        world.pass(300_000).await;
+        let [hub, member] = oldest_unfinished(&world);
+        assert!(hub.is_some_and(|age| (600.0..600.1).contains(&age)), "{hub:?}");
+        assert_eq!(member, Some(0.0));
+        world.hub.heal();
+        world.pass(TEN_MINUTES).await;
+        assert_eq!(oldest_unfinished(&world), [Some(0.0), Some(0.0)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_waits_for_a_time_and_a_replica_that_does_not_lead_have_no_unfinished_write() {
+    let mut world = World::start(Leadership::Waiting { holder: None });
+    world.complete().await;
+    world.claim("a", "1").await;
+    world.pass(60_000).await;
+    assert_eq!(oldest_unfinished(&world), [None, None]);
+    world.leadership.send_replace(Leadership::Leading);
+    world.pass(1).await;
+    let later = START + Duration::from_secs(3_600);
+    world.claim_thing(Thing { again: Some(later), ..Thing::claim("a", "1") }).await;
+    world.pass(60_000).await;
+    assert_eq!(oldest_unfinished(&world), [Some(0.0), Some(0.0)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_created_namespace_requeues_what_waits_for_it() {
     let mut world = World::new().await;

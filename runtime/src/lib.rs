@@ -32,6 +32,7 @@ mod tasks;
 mod test_kit;
 pub mod token;
 mod turns;
+mod unfinished;
 pub mod versions;
 mod watch;
 mod writer;

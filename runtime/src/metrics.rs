@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 
+use tokio::time::Instant;
+
 use crate::logic::WatchState;
 
 /// Histogram buckets in seconds for work in memory, from a microsecond to a second. Up to a millisecond the buckets are close to
@@ -112,6 +114,13 @@ const LEADER: Definition = Definition {
     labels: &["lease"],
     help: "1 while this process holds the Lease, else 0.",
 };
+const OLDEST_UNFINISHED: Definition = Definition {
+    name: "fleetnet_oldest_unfinished_change_seconds",
+    kind: Kind::Gauge,
+    labels: &["side"],
+    help: "Age of the oldest planned write that is not carried out yet, 0 if there is none. A write that fails again and again \
+           keeps its age. Waiting for a user, a claim, a replacement or a policy does not count. Only the leader exports it.",
+};
 const EVENTS: Definition = Definition {
     name: "fleetnet_events_total",
     kind: Kind::Counter,
@@ -142,6 +151,7 @@ pub const ALL: &[Definition] = &[
     WATCH_STATE,
     UNDECODABLE,
     LEADER,
+    OLDEST_UNFINISHED,
     EVENTS,
     EVENTS_DROPPED,
 ];
@@ -166,6 +176,7 @@ struct Inner {
     watch_state: IntGaugeVec,
     undecodable: IntCounterVec,
     leader: IntGaugeVec,
+    oldest_unfinished: Ages,
     events: IntCounterVec,
     events_dropped: IntCounter,
 }
@@ -192,6 +203,7 @@ impl Metrics {
             watch_state: WATCH_STATE.gauges(registry)?,
             undecodable: UNDECODABLE.counters(registry)?,
             leader: LEADER.gauges(registry)?,
+            oldest_unfinished: OLDEST_UNFINISHED.ages(registry)?,
             events: EVENTS.counters(registry)?,
             events_dropped: EVENTS_DROPPED.counter(registry)?,
         };
@@ -279,6 +291,14 @@ impl Metrics {
     /// Sets the metric that shows whether this process holds a Lease.
     pub fn leader(&self, lease: &str, leads: bool) {
         self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
+    }
+
+    /// Sets the start of the oldest planned write to a cluster that is not carried out yet; `None` if there is none.
+    pub fn oldest_unfinished(&self, side: &str, since: Option<Instant>) {
+        match since {
+            Some(since) => self.0.oldest_unfinished.set(&[side], since.elapsed()),
+            None => self.0.oldest_unfinished.hold_at_zero(&[side]),
+        }
     }
 
     /// Counts a Kubernetes Event that the agent records.

@@ -45,6 +45,12 @@ impl<L: Logic> Engine<L> {
         if let Some(failure) = failure(&spec, &ended) {
             self.logic.not_done(&ended.key, &failure, ended.outcome.at);
         }
+        let write = (target.clone(), ended.request.verb.as_str());
+        match ended.outcome.result {
+            // fault A17.1: self.unfinished.done(&ended.key, &write) ~> {}
+            WriteResult::Done => self.unfinished.done(&ended.key, &write),
+            _ => self.unfinished.failed(&ended.key, &write),
+        }
         let waiting = self.slots.end(cluster, &target);
         self.settle_retries(&spec, cluster, &target, &ended);
         if ended.outcome.result == WriteResult::Done {

@@ -18,6 +18,17 @@ use crate::slots::{Flow, Target};
 use crate::writer;
 use fleetnet_types::Timestamp;
 
+/// What became of a write of a plan.
+enum Begun {
+    Sent,
+    /// Another write to the object is in flight, or too many writes are in flight. The key waits in a queue.
+    Waiting,
+    /// End of the wait for a back-off, or for another writer that keeps undoing this write.
+    Delayed(Instant),
+    /// An equal write has already led to the present version of the object.
+    Unneeded,
+}
+
 impl<L: Logic> Engine<L> {
     /// Plans one key and starts its writes as far as possible.
     ///
@@ -49,14 +60,19 @@ impl<L: Logic> Engine<L> {
         for record in &events {
             self.record(record, Occasion::Planned);
         }
+        self.unfinished.begin_plan();
         self.again.set(key, again.map(|again| begun + again.since(at).clamp(AGAIN_SOONEST, AGAIN_LATEST)));
         let mut wanted: BTreeMap<(Target<L::Source>, &'static str), Option<Instant>> = BTreeMap::new();
         for request in writes {
             let write = (target_of(&request), request.verb.as_str());
-            let delayed_until = self.begin(key, &write, request);
+            let delayed_until = match self.begin(key, &write, request) {
+                Begun::Delayed(until) => Some(until),
+                Begun::Sent | Begun::Waiting | Begun::Unneeded => None,
+            };
             let earliest = wanted.entry(write).or_default();
             *earliest = [*earliest, delayed_until].into_iter().flatten().min();
         }
+        self.unfinished.end_plan(key);
         self.retries.planned(key, &wanted, Instant::now());
         self.slots.planned(key);
         if let Some(news) = news.filter(|_| self.slots.in_flight() > in_flight) {
@@ -105,34 +121,33 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Starts a write of a plan, or makes it wait. The result is the end of the wait if the cause is a back-off, or another
-    /// writer that keeps undoing this write. Otherwise `None`.
-    ///
-    /// If another write to the object is in flight, or too many writes are in flight, the key waits in a queue.
+    /// Starts a write of a plan, or makes it wait.
     fn begin(
         &mut self,
         key: &L::Key,
         write: &(Target<L::Source>, &'static str),
         request: Request<L::Source, L::Receipt>,
-    ) -> Option<Instant> {
+    ) -> Begun {
         let (target, _) = write;
         let Some(source) = self.sources.get(&target.source) else {
             tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
-            return None;
+            return Begun::Unneeded;
         };
         // fault Q8.1: self.slots.is_busy(target) ~> false
         if self.slots.is_busy(target) {
+            self.unfinished.wanted(key, write.clone(), source.cluster, Instant::now());
             self.slots.wait_for_target(target, key);
-            return None;
+            return Begun::Waiting;
         }
         let spec = &source.spec;
         let content = writer::content(&request.verb);
         // fault Q10.1: source.versions.echoed(&target.name, content) ~> false
         if source.versions.echoed(&target.name, content) {
             self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
-            return None;
+            return Begun::Unneeded;
         }
         let now = Instant::now();
+        self.unfinished.wanted(key, write.clone(), source.cluster, now);
         let timeless = writer::timeless_content(&request.verb);
         // fault Q3.4: content: timeless ~> content
         let attempt = Attempt { content: timeless, version: precondition_version(&request.verb) };
@@ -141,19 +156,20 @@ impl<L: Logic> Engine<L> {
         let requested_content = if self.logic.renews(key) { content } else { timeless };
         let requested = Requested::by(&request.verb, requested_content, &known_before);
         if let Some(until) = self.retries.delayed_until(key, write, attempt, now) {
-            return Some(until);
+            return Begun::Delayed(until);
         }
         if let Some(until) = self.fights.delayed_until(target, requested, &known_before, now) {
             if let Some(turn) = self.fights.begun(target) {
                 self.inquiries.ask(source.cluster, Arc::clone(spec), turn);
             }
-            return Some(until);
+            return Begun::Delayed(until);
         }
         let id = self.logic.flow(key);
         let flow = Flow { id, most_in_flight: self.logic.most_in_flight(id) };
         if !self.slots.begin(source.cluster, target, flow, key, now) {
-            return None;
+            return Begun::Waiting;
         }
+        self.unfinished.begun(key, write);
         if matches!(request.verb, Verb::Create { .. }) {
             *self.creating.entry(key.clone()).or_default() += 1;
         }
@@ -164,7 +180,7 @@ impl<L: Logic> Engine<L> {
             let (request, outcome) = carry_out.await;
             Ended { key, content, attempt, requested, known_before, request, outcome }
         });
-        None
+        Begun::Sent
     }
 }
 

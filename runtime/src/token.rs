@@ -8,17 +8,19 @@ use std::{
     io,
     path::{Path, PathBuf},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
 };
 
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use kube::client::Body;
+use prometheus::IntGaugeVec;
 use tokio::{io::AsyncReadExt as _, sync::Mutex, time::Instant};
 use tower::{BoxError, Layer, Service};
 
 use crate::limits::{TOKEN_FILE_BYTES, TOKEN_READ_TIMEOUT, TOKEN_REREAD_AFTER};
+use crate::token::claims::Claims;
 
 /// Reason why no token is available. The request was not sent and may be retried.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,9 @@ pub enum TokenError {
     Malformed { path: PathBuf, why: &'static str },
 }
 
+/// Start of the header `Authorization`, before the token.
+const SCHEME: &[u8] = b"Bearer ";
+
 /// Token from one file, shared by all requests to a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenFile(Arc<Shared>);
@@ -44,6 +49,8 @@ struct Shared {
     path: PathBuf,
     /// Last token that was read. Locked while the file is read, so that many requests at once cost one read.
     held: Mutex<Option<Held>>,
+    /// Metric without labels that shows the expiry of the token, 0 for none. Without series until a token was read.
+    expiry: OnceLock<IntGaugeVec>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,7 +63,22 @@ struct Held {
 impl TokenFile {
     /// Returns a token that is read from this file when first used. The file need not exist yet.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Shared { path, held: Mutex::new(None) }))
+        Self(Arc::new(Shared { path, held: Mutex::new(None), expiry: OnceLock::new() }))
+    }
+
+    /// Shows the expiry of the token in this metric, from the next read of the file on. Only the first call has an effect.
+    pub(crate) fn show_expiry(&self, metric: IntGaugeVec) {
+        // Fails at a second call, which has no effect.
+        let _ = self.0.expiry.set(metric);
+    }
+
+    /// Returns the content of the file as a header, with the time of this read.
+    async fn read(&self) -> Result<Held, TokenError> {
+        let header = read_token(&self.0.path).await?;
+        if let Some(metric) = self.0.expiry.get() {
+            metric.with_label_values::<&str>(&[]).set(shown_expiry(&header));
+        }
+        Ok(Held { header, read_at: Instant::now() })
     }
 
     /// Returns the `Authorization` header with the present token.
@@ -68,22 +90,17 @@ impl TokenFile {
             Some(old) => {
                 // While a token is being replaced, its file may be missing for a moment. The old token may still be valid, so use
                 // it.
-                let header = match read_token(&self.0.path).await {
-                    Ok(header) => header,
+                let read = match self.read().await {
+                    Ok(read) => read,
                     Err(error) => {
                         tracing::warn!(%error, "continuing with the token that was read before");
                         // fault K8.3: old.header.clone() ~> return Err(error)
-                        old.header.clone()
+                        Held { header: old.header.clone(), read_at: Instant::now() }
                     }
                 };
-                *held = Some(Held { header: header.clone(), read_at: Instant::now() });
-                Ok(header)
+                Ok(held.insert(read).header.clone())
             }
-            None => {
-                let header = read_token(&self.0.path).await?;
-                *held = Some(Held { header: header.clone(), read_at: Instant::now() });
-                Ok(header)
-            }
+            None => Ok(held.insert(self.read().await?).header.clone()),
         }
     }
 
@@ -96,11 +113,8 @@ impl TokenFile {
             // Another request has failed with the rejected token, and has already read the file again.
             return Some(current.header.clone());
         }
-        match read_token(&self.0.path).await {
-            Ok(header) if header != rejected => {
-                *held = Some(Held { header: header.clone(), read_at: Instant::now() });
-                Some(header)
-            }
+        match self.read().await {
+            Ok(read) if read.header != rejected => Some(held.insert(read).header.clone()),
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(%error, "the server rejected the token, and the file has no newer one");
@@ -108,6 +122,13 @@ impl TokenFile {
             }
         }
     }
+}
+
+/// Returns the expiry of the token in a header for the metric: seconds since 1970, and 0 for none. An expiry before 1970 is shown
+/// as 1, because the token has expired as well.
+fn shown_expiry(header: &HeaderValue) -> i64 {
+    let token = header.as_bytes().strip_prefix(SCHEME).and_then(|token| std::str::from_utf8(token).ok());
+    token.and_then(Claims::of).and_then(|claims| claims.expires_at).map_or(0, |at| at.max(1))
 }
 
 async fn read_token(path: &Path) -> Result<HeaderValue, TokenError> {
@@ -134,7 +155,7 @@ fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
     if u64::try_from(content.len()).is_ok_and(|length| length >= TOKEN_FILE_BYTES) {
         return Err("it is longer than 64 KiB");
     }
-    let mut header = HeaderValue::from_bytes(&[b"Bearer ".as_slice(), token].concat())
+    let mut header = HeaderValue::from_bytes(&[SCHEME, token].concat())
         .map_err(|_| "it has characters that a token cannot have, such as a line break")?;
     header.set_sensitive(true);
     Ok(header)
@@ -376,6 +397,58 @@ mod tests {
         tokio::time::advance(TOKEN_REREAD_AFTER).await;
 
         assert_eq!(post(&client).await.unwrap(), StatusCode::OK);
+    }
+
+    #[test]
+    fn the_shown_expiry_of_a_token_is_its_claim_exp_and_0_for_none() {
+        let service_account = r#"{"aud":["k"],"exp":1800000000,"iat":1,"sub":"system:serviceaccount:a:b"}"#;
+        let table = [
+            (service_account, 1_800_000_000),
+            (r#"{"exp":0}"#, 1),
+            (r#"{"exp":-9223372036854775808}"#, 1),
+            (r#"{"sub":"system:serviceaccount:a:b"}"#, 0),
+            (r#"{"exp":null}"#, 0),
+            (r#"{"exp":"soon"}"#, 0),
+            (r#"{"exp":1e999}"#, 0),
+            ("{", 0),
+            ("", 0),
+        ];
+        for (payload, expected) in table {
+            let header = parse_token(claims::tests::token(payload).as_bytes()).unwrap();
+            assert_eq!(shown_expiry(&header), expected, "{payload}");
+        }
+        let deep = claims::tests::token(&"[".repeat(40_000));
+        for text in ["opaque", "a.b", "a.!!!.c", "a.\u{e9}.c", deep.as_str()] {
+            assert_eq!(shown_expiry(&parse_token(text.as_bytes()).unwrap()), 0, "{text:.20}");
+        }
+        assert_eq!(shown_expiry(&HeaderValue::from_bytes(b"Bearer a.\xff.c").unwrap()), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_metric_shows_the_expiry_of_the_token_that_was_read_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::default();
+        let token = TokenFile::new(folder.path().join("token"));
+        let metric = IntGaugeVec::new(prometheus::Opts::new("expiry", "Expiry."), &[]).unwrap();
+        token.show_expiry(metric.clone());
+        let shown = || {
+            let families = prometheus::core::Collector::collect(&metric);
+            families[0].get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect::<Vec<_>>()
+        };
+        let client = server.client(&token);
+        post(&client).await.unwrap_err();
+        assert_eq!(shown(), [0.0; 0], "no token was read");
+        // The payloads are {"exp":1800000000}, {"exp":1900000000} and a token that is no JSON Web Token.
+        for (content, expected) in [
+            ("e30.eyJleHAiOjE4MDAwMDAwMDB9.c2ln\n", 1_800_000_000.0),
+            ("e30.eyJleHAiOjE5MDAwMDAwMDB9.c2ln\n", 1_900_000_000.0),
+            ("opaque", 0.0),
+        ] {
+            write(&folder, content);
+            tokio::time::advance(TOKEN_REREAD_AFTER).await;
+            post(&client).await.unwrap();
+            assert_eq!(shown(), [expected], "{content}");
+        }
     }
 
     #[test]

@@ -202,7 +202,14 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    fn report(&self) {
+    fn report(&mut self) {
+        for (cluster, (side, reported)) in self.clusters.iter_mut().enumerate() {
+            let oldest = self.unfinished.oldest(cluster);
+            if oldest != *reported {
+                *reported = oldest;
+                self.metrics.oldest_unfinished(side, oldest);
+            }
+        }
         self.metrics.queue_depth("dirty", self.queue.len());
         self.metrics.queue_depth("left_to_leader", self.left_to_leader());
         self.metrics.queue_depth("again", self.again.len());

@@ -98,7 +98,7 @@ fn blocked(env: &Environment<OnMemkube>, member: usize) -> Option<String> {
 
 fn has_blocking_reason(env: &Environment<OnMemkube>, member: usize, reason: &str) -> anyhow::Result<bool> {
     let metrics = env.backend.0.agent(Place::Member(member)).context("its agent runs")?.metrics()?;
-    Ok(metrics.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} 1")))
+    Ok(metrics.contains(&format!("fleetnet_hindrances{{kind=\"MemberAgent\",reason=\"{reason}\"}} 1")))
 }
 
 /// Returns a user of the namespace that contains the Events about the whole cluster.

@@ -4,7 +4,8 @@ mod support;
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_tests::environment::Backend as _;
+use fleetnet_tests::environment::{Backend as _, Environment};
+use harness::user::Consume;
 use kube::Api;
 use kube::api::DeleteParams;
 use sim::fleet::Place;
@@ -79,6 +80,45 @@ fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is
         let metrics = of_hub(&env)?;
         ensure!(age(&metrics, "member-2").is_none(), "member-2 left and has an age:\n{metrics}");
         ensure!(age(&metrics, "member-3").is_some(), "{metrics}");
+        Ok(())
+    })
+}
+
+#[test]
+fn exports_and_imports_are_counted_by_state_and_waiting_for_others_is_no_stuck_change() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = Environment::on(OnMemkube(Fleet::new(Options::members(3)).await?)).await?;
+        for (member, address) in [(0, "10.1.0.1"), (1, "10.2.0.1")] {
+            let user = env.user(member);
+            user.create_service("app").await?;
+            user.create_slice("app", "app-1", &[address]).await?;
+            user.export("app").await?;
+        }
+        // Only one cluster may import with type LoadBalancer, and nobody exports `db`.
+        env.user(1).import("app", "app", Consume::LoadBalancer).await?;
+        env.user(1).sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
+        env.user(2).import("app", "app", Consume::LoadBalancer).await?;
+        env.user(2).import("db", "db", Consume::ClusterIp).await?;
+        sleep(Duration::from_secs(300)).await;
+
+        let metrics = of_hub(&env.backend)?;
+        let counted = |series: &str| value(&metrics, series).with_context(|| format!("no {series}:\n{metrics}"));
+        for (state, number) in [("accepted", 2.0), ("conflicted", 0.0), ("denied", 0.0), ("pending", 0.0)] {
+            assert_eq!(counted(&format!("fleetnet_exports{{state=\"{state}\"}}"))?, number, "{state}");
+        }
+        for (state, number) in [("granted", 1.0), ("pending", 2.0)] {
+            assert_eq!(counted(&format!("fleetnet_imports{{state=\"{state}\"}}"))?, number, "{state}");
+        }
+        for place in env.backend.0.places() {
+            let metrics = env.backend.0.agent(place).context("the agent runs")?.metrics()?;
+            for line in metrics.lines().filter(|line| line.starts_with("fleetnet_oldest_unfinished_change_seconds")) {
+                ensure!(line.ends_with(" 0"), "{place:?} waits for others, and has a stuck change: {line}");
+            }
+            ensure!(
+                metrics.contains("fleetnet_oldest_unfinished_change_seconds{side=\"hub\"}"),
+                "{place:?}:\n{metrics}"
+            );
+        }
         Ok(())
     })
 }

@@ -108,7 +108,7 @@ fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
             ensure!(agent.spec.cluster_uid.is_none() && agent.spec.leader_identity.is_none(), "nothing was pruned");
             let metrics = env.backend.metrics(member).await?;
             ensure!(
-                metrics.contains("fleetnet_hindrances{reason=\"ClusterIdNotChecked\"} 1"),
+                metrics.contains("fleetnet_hindrances{kind=\"MemberAgent\",reason=\"ClusterIdNotChecked\"} 1"),
                 "it is not said:\n{metrics}"
             );
         }

@@ -4,7 +4,7 @@
 use super::{Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
 use crate::features::Features;
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
 
 /// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The fields `kind` and
 /// `apiVersion` are omitted, because the agents never read them.
@@ -62,6 +62,25 @@ impl InternalServiceExport {
     }
 }
 
+impl InternalServiceExport {
+    /// Returns the state of the export for metrics. `None` while the export is being deleted.
+    pub fn state(&self) -> Option<ExportState> {
+        if self.meta.deleting {
+            return None;
+        }
+        if conditions::find_denial(&self.conditions).is_some() {
+            return Some(ExportState::Denied);
+        }
+        // fault G7.1: .filter(|_| self.has_outcome()) ~>
+        let outcome = conditions::find(&self.conditions, conditions::CONFLICT).filter(|_| self.has_outcome());
+        Some(match outcome.map(|condition| condition.status) {
+            Some(ConditionStatus::False) => ExportState::Accepted,
+            Some(ConditionStatus::True) => ExportState::Conflicted,
+            Some(ConditionStatus::Unknown) | None => ExportState::Pending,
+        })
+    }
+}
+
 /// Claim: a member's request to import a Service, in the importer's member namespace of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceImport {
@@ -72,6 +91,62 @@ pub struct InternalServiceImport {
     /// Outcome of conflict resolution. The hub agent writes the outcome only if the claim is granted; otherwise the status is
     /// empty.
     pub status: ImportStatus,
+}
+
+impl InternalServiceImport {
+    /// Returns the state of the claim for metrics. `None` while the claim is being deleted.
+    pub fn state(&self) -> Option<ClaimState> {
+        // fault G7.2: self.meta.deleting, ~> false,
+        match (self.meta.deleting, self.status.clusters.is_empty()) {
+            (true, _) => None,
+            (false, false) => Some(ClaimState::Granted),
+            (false, true) => Some(ClaimState::Pending),
+        }
+    }
+}
+
+/// State of an export in the hub, according to its conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportState {
+    Accepted,
+    Conflicted,
+    /// The cluster has no right to export the Service.
+    Denied,
+    /// The hub agent has not resolved conflicts for the present generation yet.
+    Pending,
+}
+
+impl ExportState {
+    pub const ALL: [Self; 4] = [Self::Accepted, Self::Conflicted, Self::Denied, Self::Pending];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Conflicted => "conflicted",
+            Self::Denied => "denied",
+            Self::Pending => "pending",
+        }
+    }
+}
+
+/// State of a claim in the hub, according to its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimState {
+    /// The member imports the Service.
+    Granted,
+    /// The claim waits for an export, for the exclusive claim of another member, or for a right to import.
+    Pending,
+}
+
+impl ClaimState {
+    pub const ALL: [Self; 2] = [Self::Granted, Self::Pending];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Pending => "pending",
+        }
+    }
 }
 
 /// Slice in the hub: an exported slice (EndpointSliceExport) in the exporter's member namespace, or a distributed slice
@@ -167,4 +242,48 @@ pub struct MemberAgent {
     pub hub: Announcement,
     /// Numbers of the member's objects, counted by the hub agent; `None` before the hub agent's first write.
     pub counts: Option<MemberCounts>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClaimState, ExportState};
+    use crate::support::build::{
+        claim, condition, conflict, internal_export, no_conflict, pending, resolved, service, service_import,
+    };
+
+    #[test]
+    fn the_state_of_an_export_is_the_outcome_for_its_present_generation() {
+        let denial = condition("Valid", "False", "ExporterNotAllowed", "no", 1);
+        let invalid = condition("Valid", "False", "WriteRefused", "no", 1);
+        let work = "work/app";
+        let table = [
+            (vec![], 1, Some(ExportState::Pending)),
+            (vec![pending(work)], 1, Some(ExportState::Pending)),
+            (vec![no_conflict(work)], 1, Some(ExportState::Accepted)),
+            (vec![no_conflict(work)], 2, Some(ExportState::Pending)),
+            (vec![conflict(work)], 1, Some(ExportState::Conflicted)),
+            (vec![conflict(work)], 2, Some(ExportState::Pending)),
+            (vec![denial.clone()], 1, Some(ExportState::Denied)),
+            (vec![no_conflict(work), denial], 2, Some(ExportState::Denied)),
+            (vec![no_conflict(work), invalid], 1, Some(ExportState::Accepted)),
+        ];
+        for (conditions, generation, expected) in table {
+            let mut export = internal_export("a", &service(work));
+            export.meta.generation = generation;
+            export.conditions = conditions;
+            assert_eq!(export.state(), expected, "{generation} {:?}", export.conditions);
+            export.meta.deleting = true;
+            assert_eq!(export.state(), None, "being deleted: {:?}", export.conditions);
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_claim_is_its_grant() {
+        let mut claim = claim("b", &service_import("work/app"));
+        assert_eq!(claim.state(), Some(ClaimState::Pending));
+        claim.status = resolved(&["a"]);
+        assert_eq!(claim.state(), Some(ClaimState::Granted));
+        claim.meta.deleting = true;
+        assert_eq!(claim.state(), None);
+    }
 }

@@ -27,6 +27,11 @@ impl Ages {
         self.since.with_label_values(labels).set(self.origin.elapsed().as_secs_f64() - age.as_secs_f64());
     }
 
+    /// Sets the age of the series to 0. The age does not grow until the next [`Ages::set`].
+    pub fn hold_at_zero(&self, labels: &[&str]) {
+        self.since.with_label_values(labels).set(f64::INFINITY);
+    }
+
     /// Removes the series with these labels.
     pub fn forget(&self, labels: &[&str]) {
         let _ = self.since.remove_label_values(labels);

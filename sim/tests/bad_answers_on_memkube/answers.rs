@@ -3,7 +3,7 @@
 
 use crate::faults::{ServerFaults, assert_backs_off, is_about_objects, is_heartbeat};
 use crate::trial::{AFTER, BEFORE, LONGEST_BACK_OFF, SOON, Trial, run};
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use memkube::faults::{Answer, Fault};
 use memkube::status::{FieldError, Named};
@@ -56,6 +56,12 @@ async fn writes_fail_for_a_while(
         assert_backs_off(&trial.hub.requests_by_minute(begun, of_object), in_the_first_minute, 6)?;
     }
     ensure!(trial.exporter.request_times(begun, is_write).is_empty(), "nothing is to be written there");
+    let metrics = trial.fleet().agent(Place::Member(0)).context("the exporter's agent runs")?.metrics()?;
+    let oldest = metrics.lines().find_map(|line| {
+        line.strip_prefix("fleetnet_oldest_unfinished_change_seconds{side=\"hub\"} ")?.parse::<f64>().ok()
+    });
+    let expected = SHORT_FAULT.as_secs_f64()..SHORT_FAULT.as_secs_f64() + 1.0;
+    ensure!(oldest.is_some_and(|age| expected.contains(&age)), "the change is stuck, and its age is {oldest:?}");
     trial.nothing_is_lost(&BEFORE).await
 }
 

@@ -154,7 +154,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             ensure!(agent.spec.cluster_uid.is_none(), "spec.clusterUid is not pruned: {agent:?}");
             ensure!(agent.spec.leader_identity.is_none(), "spec.leaderIdentity is not pruned: {agent:?}");
             let metrics = env.backend.metrics(index).await?;
-            let unchecked = "fleetnet_hindrances{reason=\"ClusterIdNotChecked\"} 1";
+            let unchecked = "fleetnet_hindrances{kind=\"MemberAgent\",reason=\"ClusterIdNotChecked\"} 1";
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
         }
         marker.is_settled(&env).await?;
