@@ -2,7 +2,8 @@
 //! names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
-use fleetnet_api::crds::{Form, all, chart_template, file_name, yaml};
+use fleetnet_api::crds::{Form, REVISION, all, chart_template, file_name, yaml};
+use fleetnet_api::names::labels;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
@@ -34,6 +35,27 @@ fn the_files_in_deploy_crds_and_in_the_chart_are_current() {
             assert!(committed[name] == *text, "deploy/{folder}/{name} is not current: run `cargo xtask crds`");
         }
     }
+}
+
+#[test]
+fn the_revision_is_raised_once_for_what_differs_from_the_previous_release() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/src/fleet/previous");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| -> CustomResourceDefinition {
+        let path = entry.unwrap().path();
+        serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+    };
+    let mut previous: Vec<CustomResourceDefinition> = std::fs::read_dir(folder).unwrap().map(read).collect();
+    previous.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    let revision_of = |definition: &CustomResourceDefinition| -> u32 {
+        let labels = definition.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get(labels::CRD_REVISION)).map_or(0, |revision| revision.parse().unwrap())
+    };
+    let revision = previous.iter().map(revision_of).max().unwrap();
+    let specs = |definitions: &[CustomResourceDefinition]| -> Vec<_> {
+        definitions.iter().map(|definition| definition.spec.clone()).collect()
+    };
+    let expected = if specs(&previous) == specs(&all(Form::Full)) { revision } else { revision + 1 };
+    assert_eq!(REVISION, expected, "set REVISION in api/src/crds.rs to {expected}, then run `cargo xtask crds`");
 }
 
 #[test]

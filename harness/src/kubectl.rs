@@ -1,5 +1,6 @@
 //! Calls of the real kubectl.
 
+use crate::helm::Helm;
 use crate::limits::{CONTROL_PLANE_START, EVENTUALLY};
 use anyhow::{Context as _, ensure};
 use programs::control_plane::{Invocation, Program, locate};
@@ -16,6 +17,8 @@ use tokio::time::timeout;
 #[derive(Debug)]
 pub struct Kubectl {
     program: Invocation,
+    /// Helm, if scripts may call it.
+    helm: Option<PathBuf>,
     kubeconfig: PathBuf,
     /// Home directory of kubectl, for its caches.
     home: TempDir,
@@ -33,7 +36,13 @@ impl Kubectl {
     /// Finds the kubectl program. Its calls use the kubeconfig at this path; the file may be created later.
     pub async fn with(kubeconfig: PathBuf) -> anyhow::Result<Self> {
         let program = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
-        Ok(Self { program, kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
+        Ok(Self { program, helm: None, kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
+    }
+
+    /// Lets scripts call Helm too.
+    #[must_use]
+    pub fn and_helm(self, helm: &Helm) -> Self {
+        Self { helm: Some(helm.program().to_owned()), ..self }
     }
 
     /// Runs kubectl with these arguments and this standard input.
@@ -66,10 +75,13 @@ impl Kubectl {
     pub async fn script(&self, commands: &str) -> anyhow::Result<String> {
         let programs = self.home.path().join("programs");
         fs::create_dir_all(&programs)?;
-        let file = programs.join("kubectl");
-        let (kubectl, first_argument) = (self.program.file.display(), self.program.first_argument.unwrap_or_default());
-        fs::write(&file, format!("#!/bin/sh\nexec '{kubectl}' {first_argument} \"$@\"\n"))?;
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
+        let kubectl = (self.program.file.as_path(), self.program.first_argument.unwrap_or_default());
+        let helm = self.helm.as_deref().map(|file| ("helm", (file, "")));
+        for (name, (file, first_argument)) in [("kubectl", kubectl)].into_iter().chain(helm) {
+            let script = programs.join(name);
+            fs::write(&script, format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", file.display()))?;
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+        }
         let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c", commands]).current_dir(programs::root()).env_clear();
         bash.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));

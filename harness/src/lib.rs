@@ -7,9 +7,10 @@
 //! fleet (hub + members, shared by the tests of one process)
 //!   └─ control_plane (etcd + kube-apiserver) ── audit (all writes by user, counted exactly)
 //! agent (hub-agent, member-agent)
-//!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends in any way)
+//!   ├─ process ── bin/fleetnet-supervisor (ends its child when the test ends in any way)
+//!   └─ deployment (an agent with the settings of its Deployment)
 //! endpoints (a cluster with an agent as EndpointSlice controller; the test writes the pods and Nodes)
-//! kubectl (calls of the real kubectl)
+//! kubectl, helm (calls of the real kubectl and Helm)
 //! eventually (waits on a watch; the error shows the last state) ── watchdog (a time limit for each test)
 //! turn (exclusive use of shared servers, one test at a time)
 //! ```
@@ -18,10 +19,12 @@ pub mod agent;
 pub mod audit;
 pub mod binaries;
 pub mod control_plane;
+pub mod deployment;
 pub mod endpoints;
 pub mod eventually;
 pub mod fleet;
 pub mod gate;
+pub mod helm;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod limits;

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
+use std::fs;
 
 /// Manifest to apply in the hub, for the hub agent.
 pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
@@ -12,8 +13,10 @@ pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
 pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
 /// Manifest with the additional rights of a member agent that runs as the EndpointSlice controller.
 pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
+/// Manifest with the role to read fleetnet's objects, for the hub and for members.
+pub const VIEWER: &str = include_str!("../../../deploy/viewer.yaml");
 /// CRD of MemberAgent in its previous version, which has no field for the owner of a cluster id.
-pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/memberagents.yaml");
+pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/networking.fleet.azure.com_memberagents.yaml");
 /// Manifest to apply in the hub for each member.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
 /// Cluster id in the manifest [`HUB_MEMBER`], which tests replace by the id of their member.
@@ -26,8 +29,18 @@ pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)
 }
 
+/// Returns the CRDs of the previous release, as YAML, in the order of their names.
+pub fn previous_definitions() -> anyhow::Result<Vec<String>> {
+    let folder = programs::root().join("harness/src/fleet/previous");
+    let files: std::io::Result<Vec<_>> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect();
+    let mut files = files?;
+    files.sort();
+    files.iter().map(|file| fs::read_to_string(file).with_context(|| file.display().to_string())).collect()
+}
+
+/// Returns the objects of a manifest with any number of documents.
 pub fn objects(manifest: &str) -> anyhow::Result<Vec<DynamicObject>> {
-    let documents = manifest.split("\n---\n");
+    let documents = manifest.trim_start_matches("---\n").split("\n---\n");
     documents.map(|document| serde_saphyr::from_str(document).with_context(|| document.to_owned())).collect()
 }
 

@@ -3,20 +3,16 @@
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
-use harness::agent::{Agent, AgentSpec};
-use harness::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
-use harness::eventually;
-use harness::fleet::FLEET_SYSTEM;
+use harness::control_plane::{ADMIN, ControlPlane, Options};
 use harness::kubectl::Kubectl;
 use harness::process::Ended;
 use harness::turn::Turn;
 use harness::user::User;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{EnvVar, Namespace, PodSpec, Secret};
+use harness::{deployment, eventually};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
 use tempfile::TempDir;
 
 /// Cluster id of the member in the guide.
@@ -66,64 +62,6 @@ pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Re
     Ok(config.to_string())
 }
 
-/// Starts an agent with the arguments, environment, files and service account of its Deployment.
-async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
-    let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
-    let template = deployments.get(name).await?.spec.template;
-    let pod = template.spec.context("a template has a spec")?;
-    let account = pod.service_account_name.as_deref().context("the pods have an account")?;
-    let user = format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}");
-    // In a pod, the agent reads the credentials of its service account from files. Here the agent gets a kubeconfig instead.
-    let mut spec = AgentSpec::new(name, name).flag("--kubeconfig", control_plane.kubeconfig(&user).await?);
-    let [container] = &pod.containers[..] else { bail!("one container") };
-    for argument in container.args.iter().flatten() {
-        let (flag, value) = argument.split_once('=').context("flags have values")?;
-        let value = if value.starts_with(":80") { "127.0.0.1:0" } else { value };
-        spec = spec.flag(flag, value);
-    }
-    mount(control_plane, &pod, folder).await?;
-    for variable in container.env.iter().flatten() {
-        let value = value_of(control_plane, variable).await.with_context(|| variable.name.clone())?;
-        let mounts = container.volume_mounts.iter().flatten();
-        let mounted = mounts.into_iter().any(|mount| value.starts_with(&format!("{}/", mount.mount_path)));
-        let value = if mounted { format!("{}{value}", folder.display()) } else { value };
-        spec = spec.variable(&variable.name, value);
-    }
-    spec.start_ready().await
-}
-
-/// Writes the files that the pod would mount. `folder` replaces the root folder of the container.
-async fn mount(control_plane: &ControlPlane, pod: &PodSpec, folder: &Path) -> anyhow::Result<()> {
-    let mounts = pod.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
-    for mount in mounts {
-        let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name);
-        let secret = volume.and_then(|volume| volume.secret.as_ref()).context("all volumes are Secrets")?;
-        let at = folder.join(mount.mount_path.trim_start_matches('/'));
-        fs::create_dir_all(&at)?;
-        for item in secret.items.iter().flatten() {
-            let name = secret.secret_name.as_deref().context("a Secret has a name")?;
-            fs::write(at.join(&item.path), key(control_plane, name, &item.key).await?)?;
-        }
-    }
-    Ok(())
-}
-
-async fn value_of(control_plane: &ControlPlane, variable: &EnvVar) -> anyhow::Result<String> {
-    if let Some(value) = &variable.value {
-        return Ok(value.clone());
-    }
-    let source = variable.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
-    let source = source.context("it has a value, or a Secret's")?;
-    key(control_plane, &source.name, &source.key).await
-}
-
-async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::Result<String> {
-    let secrets: Api<Secret> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
-    let data = secrets.get(secret).await?.data.unwrap_or_default();
-    let value = data.get(key).with_context(|| format!("the Secret {secret} has no key {key}"))?;
-    Ok(String::from_utf8(value.0.clone())?)
-}
-
 #[test]
 fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyhow::Result<()> {
     harness::run(async {
@@ -141,8 +79,8 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         ensure!(guide.len() >= 5, "the guide has lost its commands: {guide:?}");
         kubectl.script(&guide.concat()).await.with_context(|| hub.tail())?;
 
-        let hub_agent = start(&hub, "hub-agent", folder.path()).await?;
-        let member_agent = start(&member, "member-agent", folder.path()).await?;
+        let hub_agent = deployment::start(&hub, "hub-agent", folder.path()).await?;
+        let member_agent = deployment::start(&member, "member-agent", folder.path()).await?;
         member.create_namespace(USERS).await?;
         let user = User::new(member.admin(), USERS);
         user.create_service("app").await?;

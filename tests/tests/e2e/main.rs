@@ -2,6 +2,7 @@
 
 mod bad_answers;
 mod bench_smoke;
+mod charts;
 mod conformance;
 mod conformance_random;
 mod control_plane;

@@ -29,6 +29,11 @@
 {{- end }}
 {{- end }}
 
+{{/* Use of the annotations on namespaces. YAML reads `off` without quotes as false. */}}
+{{- define "fleetnet-hub-agent.namespacePolicy" -}}
+{{ toString .Values.namespacePolicy | replace "false" "off" }}
+{{- end }}
+
 {{/* Arguments of the agent. Settings without a value have the default of the agent. */}}
 {{- define "fleetnet-hub-agent.args" -}}
 - --leader-election-namespace={{ .Release.Namespace }}
@@ -45,7 +50,7 @@
 {{- end }}
 - --metrics-bind-address=:8080
 - --health-probe-bind-address=:8081
-- --namespace-policy={{ .Values.namespacePolicy }}
+- --namespace-policy={{ include "fleetnet-hub-agent.namespacePolicy" . }}
 - --log-format={{ .Values.log.format }}
 - --v={{ .Values.log.level }}
 {{- with .Values.extraArgs }}

@@ -24,6 +24,11 @@
 {{- end }}
 {{- end }}
 
+{{/* Mode of the EndpointSlice controller. YAML reads `on` and `off` without quotes as true and false. */}}
+{{- define "fleetnet-member-agent.endpointslices" -}}
+{{ toString .Values.endpointslices.mode | replace "true" "on" | replace "false" "off" }}
+{{- end }}
+
 {{/* Arguments of the agent. Settings without a value have the default of the agent. */}}
 {{- define "fleetnet-member-agent.args" -}}
 - --leader-election-namespace={{ .Release.Namespace }}
@@ -46,7 +51,7 @@
 - --member-health-probe-bind-address=:8081
 - --metrics-bind-address=:8080
 - --health-probe-bind-address=:8081
-- --endpointslices={{ .Values.endpointslices.mode }}
+- --endpointslices={{ include "fleetnet-member-agent.endpointslices" . }}
 {{- with .Values.endpointslices.takeoverAfter }}
 - --endpointslices-takeover-after={{ . }}
 {{- end }}

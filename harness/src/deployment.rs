@@ -1,0 +1,71 @@
+//! Agents as processes with the settings of their Deployments: arguments, environment, files and service account. There is no
+//! kubelet that would start their pods.
+
+use crate::agent::{Agent, AgentSpec};
+use crate::control_plane::{ControlPlane, SERVICE_ACCOUNT};
+use crate::fleet::FLEET_SYSTEM;
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec, Secret};
+use kube::Api;
+use std::fs;
+use std::path::Path;
+
+/// Starts an agent with the arguments, environment, files and service account of its Deployment in [`FLEET_SYSTEM`], and waits
+/// until it is ready. `folder` is for the files.
+pub async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
+    let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+    let template = deployments.get(name).await?.spec.template;
+    let pod = template.spec.context("a template has a spec")?;
+    let account = pod.service_account_name.as_deref().context("the pods have an account")?;
+    let user = format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}");
+    // In a pod, the agent reads the credentials of its service account from files. Here the agent gets a kubeconfig instead.
+    let mut spec = AgentSpec::new(name, name).flag("--kubeconfig", control_plane.kubeconfig(&user).await?);
+    let [container] = &pod.containers[..] else { bail!("one container") };
+    for argument in container.args.iter().flatten() {
+        let (flag, value) = argument.split_once('=').context("flags have values")?;
+        let value = if value.starts_with(":80") { "127.0.0.1:0" } else { value };
+        spec = spec.flag(flag, value);
+    }
+    mount(control_plane, &pod, folder).await?;
+    for variable in container.env.iter().flatten() {
+        let value = value_of(control_plane, variable).await.with_context(|| variable.name.clone())?;
+        let mounts = container.volume_mounts.iter().flatten();
+        let mounted = mounts.into_iter().any(|mount| value.starts_with(&format!("{}/", mount.mount_path)));
+        let value = if mounted { format!("{}{value}", folder.display()) } else { value };
+        spec = spec.variable(&variable.name, value);
+    }
+    spec.start_ready().await
+}
+
+/// Writes the files that the pod would mount. `folder` replaces the root folder of the container.
+async fn mount(control_plane: &ControlPlane, pod: &PodSpec, folder: &Path) -> anyhow::Result<()> {
+    let mounts = pod.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
+    for mount in mounts {
+        let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name);
+        let secret = volume.and_then(|volume| volume.secret.as_ref()).context("all volumes are Secrets")?;
+        let at = folder.join(mount.mount_path.trim_start_matches('/'));
+        fs::create_dir_all(&at)?;
+        for item in secret.items.iter().flatten() {
+            let name = secret.secret_name.as_deref().context("a Secret has a name")?;
+            fs::write(at.join(&item.path), key(control_plane, name, &item.key).await?)?;
+        }
+    }
+    Ok(())
+}
+
+async fn value_of(control_plane: &ControlPlane, variable: &EnvVar) -> anyhow::Result<String> {
+    if let Some(value) = &variable.value {
+        return Ok(value.clone());
+    }
+    let source = variable.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
+    let source = source.context("it has a value, or a Secret's")?;
+    key(control_plane, &source.name, &source.key).await
+}
+
+async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::Result<String> {
+    let secrets: Api<Secret> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+    let data = secrets.get(secret).await?.data.unwrap_or_default();
+    let value = data.get(key).with_context(|| format!("the Secret {secret} has no key {key}"))?;
+    Ok(String::from_utf8(value.0.clone())?)
+}

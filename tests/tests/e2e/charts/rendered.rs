@@ -1,0 +1,325 @@
+//! Tests of what the charts render. They need Helm, but no cluster.
+
+use super::objects::{Objects, by_name, without_helm};
+use super::{Chart, difference};
+use anyhow::{Context as _, ensure};
+use clap::Parser as _;
+use fleetnet_api::crds::{self, Form};
+use harness::fleet::manifests;
+use harness::helm::Helm;
+use serde_json::{Value, json};
+use std::fs;
+use tempfile::TempDir;
+
+/// Cluster id in the plain manifests.
+const MEMBER: &str = "member-1";
+
+async fn rendered(helm: &Helm, chart: Chart, values: &[&str]) -> anyhow::Result<Objects> {
+    by_name(helm.objects(chart.name(), values).await?)
+}
+
+fn plain(manifests: &[&str]) -> anyhow::Result<Objects> {
+    let mut objects = Vec::new();
+    for manifest in manifests {
+        objects.extend(manifests::objects(manifest)?);
+    }
+    let mut objects = by_name(objects)?;
+    // No chart has the namespace of its release: Helm needs it before the first object, and must not delete it.
+    objects.remove("Namespace fleet-system");
+    Ok(objects)
+}
+
+/// Fails if a chart and plain manifests have different objects.
+async fn equal(helm: &Helm, chart: Chart, values: &[&str], manifests: &[&str]) -> anyhow::Result<()> {
+    let differences = difference::of(&without_helm(rendered(helm, chart, values).await?), &plain(manifests)?);
+    ensure!(
+        differences.is_empty(),
+        "the chart {chart} and the plain manifests in deploy/ differ; change both:\n{}",
+        differences.join("\n")
+    );
+    Ok(())
+}
+
+#[test]
+fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let mut definitions: Vec<String> = crds::all(Form::Full).iter().map(crds::yaml).collect();
+        definitions.push(manifests::VIEWER.to_owned());
+        let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
+        equal(&helm, Chart::Crds, &[], &definitions).await?;
+        equal(&helm, Chart::HubAgent, &[], &[manifests::HUB_AGENT]).await?;
+        equal(&helm, Chart::MemberAgent, &["--set=member.id=member-1"], &[manifests::MEMBER_AGENT]).await?;
+
+        let of_members = [manifests::HUB_AGENT, &manifests::of_member(MEMBER), &manifests::of_member("west")];
+        equal(&helm, Chart::HubAgent, &["--set=members={member-1,west}"], &of_members).await?;
+        let with_slices = manifests::MEMBER_AGENT.replace("--endpointslices=off", "--endpointslices=auto");
+        let values = ["--set=member.id=member-1", "--set=endpointslices.mode=auto"];
+        equal(&helm, Chart::MemberAgent, &values, &[&with_slices, manifests::ENDPOINT_SLICES]).await
+    })
+}
+
+#[test]
+fn helm_finds_no_fault_in_the_charts() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for chart in Chart::ALL {
+            for set in chart.sets() {
+                let words = ["lint", "--strict", chart.name()].into_iter().chain(set.iter().map(String::as_str));
+                let outcome = helm.run(&words.collect::<Vec<_>>()).await?;
+                ensure!(outcome.code == 0, "{chart} {set:?}: {}{}", outcome.out, outcome.err);
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn definitions_stay_after_an_uninstall_unless_a_user_decides_otherwise() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let kept = |objects: &Objects| {
+            let definitions = objects.values().filter(|object| object["kind"] == "CustomResourceDefinition");
+            let policy = definitions.map(|object| object["metadata"]["annotations"]["helm.sh/resource-policy"].clone());
+            policy.collect::<Vec<_>>()
+        };
+        ensure!(kept(&rendered(&helm, Chart::Crds, &[]).await?) == vec![json!("keep"); 8]);
+        let removed = rendered(&helm, Chart::Crds, &["--set=crds.keep=false"]).await?;
+        ensure!(kept(&removed) == vec![Value::Null; 8], "{removed:?}");
+        Ok(())
+    })
+}
+
+/// Returns the arguments of the agent in a Deployment, after the name of the program.
+fn arguments(objects: &Objects, agent: &str) -> anyhow::Result<Vec<String>> {
+    let pod = &objects[&format!("Deployment fleet-system/{agent}")]["spec"]["template"]["spec"];
+    let arguments: Vec<String> = serde_json::from_value(pod["containers"][0]["args"].clone())?;
+    Ok(std::iter::once(agent.to_owned()).chain(arguments).collect())
+}
+
+#[test]
+fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let everything = |chart: Chart| format!("--values={chart}/ci/everything-values.yaml");
+        let hub = rendered(&helm, Chart::HubAgent, &[&everything(Chart::HubAgent)]).await?;
+        let member = rendered(&helm, Chart::MemberAgent, &[&everything(Chart::MemberAgent)]).await?;
+        let (of_hub, of_member) = (arguments(&hub, "hub-agent")?, arguments(&member, "member-agent")?);
+        hub_agent::Flags::try_parse_from(&of_hub).context("the hub agent's flags")?;
+        member_agent::Flags::try_parse_from(&of_member).context("the member agent's flags")?;
+        let expected = [
+            "--leader-election-lease-duration=30s",
+            "--leader-election-renew-deadline=20s",
+            "--leader-election-retry-period=4s",
+            "--log-format=text",
+            "--v=4",
+        ];
+        for argument in expected.iter().chain(&["--namespace-policy=off", "--leader-elect=true"]) {
+            ensure!(of_hub.iter().any(|it| it == argument), "{argument} is missing: {of_hub:?}");
+        }
+        let of_members = [
+            "--endpointslices=on",
+            "--endpointslices-takeover-after=1m",
+            "--source-ranges=north=10.1.0.0/16,fd00:1::/32",
+            "--source-ranges=east=10.2.0.0/16",
+            "--derived-service-grace=1m",
+        ];
+        for argument in expected.iter().chain(&of_members) {
+            ensure!(of_member.iter().any(|it| it == argument), "{argument} is missing: {of_member:?}");
+        }
+        for (objects, agent) in [(&hub, "hub-agent"), (&member, "member-agent")] {
+            the_pods_have_what_the_values_say(objects, agent).with_context(|| agent.to_owned())?;
+            the_monitors_have_what_the_values_say(objects, agent).with_context(|| agent.to_owned())?;
+        }
+        let environment =
+            &member["Deployment fleet-system/member-agent"]["spec"]["template"]["spec"]["containers"][0]["env"];
+        let expected = json!([
+            {"name": "MEMBER_CLUSTER_NAME", "value": "west"},
+            {"name": "CONFIG_PATH", "value": "/hub/token"},
+            {"name": "HUB_SERVER_URL", "value": "https://hub.example.com:6443"},
+            {"name": "HUB_CERTIFICATE_AUTHORITY", "value": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="},
+            {"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"},
+        ]);
+        ensure!(*environment == expected, "{environment}");
+        let role = hub["ClusterRole fleetnet-hub-agent"].to_string();
+        ensure!(
+            !role.contains(r#""namespaces""#),
+            "without the policy, the agent needs no right to namespaces: {role}"
+        );
+        let quota = &hub["ResourceQuota fleet-member-north/fleetnet-member-agent"]["spec"]["hard"];
+        ensure!(quota["count/endpointsliceexports.networking.fleet.azure.com"] == "20000000", "{quota}");
+        ensure!(quota["count/memberagents.networking.fleet.azure.com"] == "4", "{quota}");
+        Ok(())
+    })
+}
+
+fn the_pods_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::Result<()> {
+    let deployment = &objects[&format!("Deployment fleet-system/{agent}")]["spec"];
+    let (template, pod) = (&deployment["template"], &deployment["template"]["spec"]);
+    let container = &pod["containers"][0];
+    let digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let labels = json!({
+        "app.kubernetes.io/name": agent, "app.kubernetes.io/part-of": "fleetnet", "team": "platform", "tier": "agents",
+    });
+    let affinity = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+    for (what, found, expected) in [
+        ("replicas", &deployment["replicas"], json!(3)),
+        ("labels", &template["metadata"]["labels"], labels),
+        ("annotations", &template["metadata"]["annotations"], json!({"example.com/note": "yes"})),
+        ("image", &container["image"], json!(format!("registry.example.com/fleet/{agent}@{digest}"))),
+        ("imagePullPolicy", &container["imagePullPolicy"], json!("Always")),
+        ("imagePullSecrets", &pod["imagePullSecrets"], json!([{"name": "registry"}])),
+        ("serviceAccountName", &pod["serviceAccountName"], json!("agent")),
+        ("nodeSelector", &pod["nodeSelector"], json!({"kubernetes.io/os": "linux"})),
+        ("affinity", &affinity["topologyKey"], json!("kubernetes.io/hostname")),
+        (
+            "tolerations",
+            &pod["tolerations"],
+            json!([{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]),
+        ),
+        ("priorityClassName", &pod["priorityClassName"], json!("system-cluster-critical")),
+        ("memory", &container["resources"]["limits"]["memory"], json!("512Mi")),
+    ] {
+        ensure!(*found == expected, "{what} is {found}");
+    }
+    let last = |list: &Value| list.as_array().and_then(|list| list.last().cloned()).unwrap_or_default();
+    ensure!(last(&pod["volumes"]) == json!({"name": "more", "emptyDir": {}}), "{pod}");
+    ensure!(last(&container["volumeMounts"]) == json!({"name": "more", "mountPath": "/more"}), "{container}");
+    let account = &objects["ServiceAccount fleet-system/agent"]["metadata"]["annotations"];
+    ensure!(*account == json!({"example.com/role": "agent"}), "{account}");
+    for (name, object) in objects.iter().filter(|(name, _)| name.contains("RoleBinding fleet")) {
+        let subject = &object["subjects"][0]["name"];
+        let expected = if name.contains("fleet-member-") { "member-agent" } else { "agent" };
+        ensure!(subject == expected, "{name} is for {subject}");
+    }
+    let budget = &objects[&format!("PodDisruptionBudget fleet-system/{agent}")]["spec"];
+    ensure!(budget["minAvailable"] == "50%" && budget["maxUnavailable"].is_null(), "{budget}");
+    let extra = &objects["ConfigMap fleet-system/extra"]["data"];
+    ensure!(extra["release"] == "release", "{extra}");
+    Ok(())
+}
+
+fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::Result<()> {
+    let monitor = &objects[&format!("PodMonitor fleet-system/{agent}")];
+    let expected = json!({
+        "jobLabel": "app.kubernetes.io/name",
+        "selector": {"matchLabels": {"app.kubernetes.io/name": agent}},
+        "podMetricsEndpoints": [{
+            "port": "metrics", "path": "/metrics", "interval": "15s", "scrapeTimeout": "10s",
+            "relabelings": [{"targetLabel": "cluster", "replacement": "west"}],
+            "metricRelabelings": [{"sourceLabels": ["__name__"], "regex": "process_.*", "action": "drop"}],
+        }],
+    });
+    ensure!(monitor["spec"] == expected, "{monitor}");
+    let rules = &objects[&format!("PrometheusRule fleet-system/{agent}")];
+    let written = programs::root().join(format!("deploy/charts/fleetnet-{agent}/files/rules.yaml"));
+    let written = fs::read_to_string(written)?.replace("docs/runbook.md", "https://example.com/runbook");
+    let written: Value = serde_saphyr::from_str(&written)?;
+    ensure!(rules["spec"] == written, "the rules are not those of files/rules.yaml: {rules}");
+    ensure!(written["groups"].as_array().is_some_and(|groups| !groups.is_empty()), "there are no rules");
+    ensure!(rules.to_string().contains("https://example.com/runbook#"), "no alert links to the runbook: {rules}");
+    for object in [monitor, rules] {
+        ensure!(object["metadata"]["labels"]["release"] == "prometheus", "{object}");
+        ensure!(object["metadata"]["annotations"]["example.com/note"] == "yes", "{object}");
+    }
+    let policy = &objects[&format!("NetworkPolicy fleet-system/{agent}")]["spec"];
+    ensure!(policy["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == agent, "{policy}");
+    ensure!(policy["policyTypes"] == json!(["Ingress", "Egress"]), "{policy}");
+    Ok(())
+}
+
+#[test]
+fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
+            let minimal = rendered(&helm, chart, &[&format!("--values={chart}/ci/minimal-values.yaml")]).await?;
+            let names: Vec<&String> = minimal.keys().collect();
+            ensure!(names == [&format!("Deployment fleet-system/{agent}")], "{names:?}");
+            let container = &minimal[names[0]]["spec"]["template"]["spec"]["containers"][0];
+            ensure!(container.get("resources").is_none() && container.get("securityContext").is_none(), "{container}");
+        }
+        let definitions = rendered(&helm, Chart::Crds, &["--set=viewerRole.create=false"]).await?;
+        ensure!(definitions.len() == 8, "{:?}", definitions.keys());
+        // With a single pod, a budget would block the drain of its node for ever.
+        let one = rendered(&helm, Chart::HubAgent, &["--set=replicas=1"]).await?;
+        ensure!(!one.keys().any(|name| name.starts_with("PodDisruptionBudget")), "{:?}", one.keys());
+        Ok(())
+    })
+}
+
+#[test]
+fn labels_of_a_user_never_replace_labels_that_the_charts_need() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for chart in Chart::ALL {
+            let objects = rendered(&helm, chart, &[&format!("--values={chart}/ci/everything-values.yaml")]).await?;
+            for (name, object) in objects.iter().filter(|(name, _)| *name != "ConfigMap fleet-system/extra") {
+                let labels = &object["metadata"]["labels"];
+                ensure!(labels["team"] == "platform", "{name}: {labels}");
+                ensure!(labels["app.kubernetes.io/part-of"] == "fleetnet", "{name}: {labels}");
+                ensure!(!labels.to_string().contains("not replaced"), "{name}: {labels}");
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_charts_may_be_dependencies_of_another_chart() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let folder = TempDir::with_prefix("fleetnet-umbrella-")?;
+        let dependencies = Chart::ALL.map(|chart| {
+            json!({"name": chart.name(), "version": "0.1.0", "condition": format!("{chart}.enabled"),
+                   "repository": format!("file://{}", programs::root().join("deploy/charts").join(chart.name()).display())})
+        });
+        let own = json!({"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": dependencies});
+        fs::write(folder.path().join("Chart.yaml"), own.to_string())?;
+        let values = json!({
+            "global": {"region": "north"},
+            "fleetnet-crds": {"enabled": true}, "fleetnet-hub-agent": {"enabled": false},
+            "fleetnet-member-agent": {"enabled": true, "member": {"id": "west"}},
+        });
+        fs::write(folder.path().join("values.yaml"), values.to_string())?;
+        let path = folder.path().display().to_string();
+        let built = helm.run(&["dependency", "update", &path]).await?;
+        ensure!(built.code == 0, "{built:?}");
+        let objects = by_name(helm.objects(&path, &[]).await?)?;
+        let expected = helm.objects("fleetnet-crds", &[]).await?.len()
+            + helm.objects("fleetnet-member-agent", &["--set=member.id=west"]).await?.len();
+        ensure!(objects.len() == expected, "{:?}", objects.keys());
+        Ok(())
+    })
+}
+
+#[test]
+fn the_versions_of_charts_and_images_are_those_of_the_release() -> anyhow::Result<()> {
+    for chart in Chart::ALL {
+        let path = programs::root().join("deploy/charts").join(chart.name()).join("Chart.yaml");
+        let chart: Value = serde_saphyr::from_str(&fs::read_to_string(path)?)?;
+        for field in ["version", "appVersion"] {
+            ensure!(chart[field] == env!("CARGO_PKG_VERSION"), "{field} of {chart}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_package_renders_what_its_chart_renders() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let folder = TempDir::with_prefix("fleetnet-packages-")?;
+        let path = folder.path().display().to_string();
+        for chart in Chart::ALL {
+            let packed = helm.run(&["package", chart.name(), "--destination", &path]).await?;
+            ensure!(packed.code == 0, "{packed:?}");
+            let package = format!("{path}/{chart}-{}.tgz", env!("CARGO_PKG_VERSION"));
+            let values = [&*format!("--values={chart}/ci/everything-values.yaml")];
+            let (of_package, of_chart) =
+                (helm.template(&package, &values).await?, helm.template(chart.name(), &values).await?);
+            ensure!(of_package == of_chart, "{chart}");
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,130 @@
+//! Tests of the values of the charts and of their schemas.
+
+use super::Chart;
+use anyhow::{Context as _, ensure};
+use fleetnet_core::names::is_cluster_id;
+use harness::helm::Helm;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Keys that Helm adds to the values of a dependency. They are in no `values.yaml`.
+const OF_DEPENDENCIES: [&str; 2] = ["global", "enabled"];
+
+fn file(chart: Chart, name: &str) -> anyhow::Result<Value> {
+    let path = programs::root().join("deploy/charts").join(chart.name()).join(name);
+    Ok(serde_saphyr::from_str(&fs::read_to_string(path)?)?)
+}
+
+/// Compares the keys of `values.yaml` with those of the schema, at every depth at which the schema is closed.
+fn compare(path: &str, schema: &Value, values: &Value) -> anyhow::Result<()> {
+    let Some(properties) = schema["properties"].as_object() else { return Ok(()) };
+    ensure!(schema["additionalProperties"] == false, "{path}: the schema accepts other keys");
+    let required: BTreeSet<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    // A required value has no default, so only its schema can be complete.
+    let is_root = path.is_empty();
+    let has_default = |key: &&str| if is_root { !OF_DEPENDENCIES.contains(key) } else { !required.contains(key) };
+    let known: BTreeSet<&str> = properties.keys().map(String::as_str).filter(has_default).collect();
+    let present: BTreeSet<&str> = values.as_object().context("an object")?.keys().map(String::as_str).collect();
+    ensure!(known == present, "{path}: the schema has {known:?}, values.yaml has {present:?}");
+    present.iter().try_for_each(|key| compare(&format!("{path}/{key}"), &properties[*key], &values[*key]))
+}
+
+#[test]
+fn the_schemas_know_the_keys_of_values_yaml_and_no_others() -> anyhow::Result<()> {
+    for chart in Chart::ALL {
+        let (schema, values) = (file(chart, "values.schema.json")?, file(chart, "values.yaml")?);
+        compare("", &schema, &values).with_context(|| chart.to_string())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> {
+    const ID: &str = "--set=member.id=west";
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for (chart, values, expected) in [
+            (Chart::MemberAgent, &[][..], "at '/member': missing property 'id'"),
+            (Chart::MemberAgent, &["--set=member.id="], "at '/member/id': '' does not match pattern"),
+            (Chart::MemberAgent, &["--set=member.id=West"], "at '/member/id': 'West' does not match pattern"),
+            (Chart::MemberAgent, &["--set=member.id=7"], "at '/member/id': got number, want string"),
+            (Chart::MemberAgent, &[ID, "--set=replica=3"], "additional properties 'replica' not allowed"),
+            (Chart::MemberAgent, &[ID, "--set=hub.token=abc"], "additional properties 'token' not allowed"),
+            (
+                Chart::MemberAgent,
+                &[ID, "--set=hub.url=hub.example.com"],
+                "at '/hub/url': 'hub.example.com' does not match",
+            ),
+            (Chart::MemberAgent, &[ID, "--set=hub.caBundle=-----BEGIN"], "at '/hub/caBundle'"),
+            (
+                Chart::MemberAgent,
+                &[ID, "--set=endpointslices.mode=maybe"],
+                "at '/endpointslices/mode': value must be one of 'off', 'auto', 'on'",
+            ),
+            (
+                Chart::MemberAgent,
+                &[ID, "--set=sourceRanges.west=10.0.0.0/8"],
+                "at '/sourceRanges/west': got string, want array",
+            ),
+            (Chart::MemberAgent, &[ID, "--set=sourceRanges.west={10.0.0.0}"], "at '/sourceRanges/west/0'"),
+            (Chart::HubAgent, &["--set=replicas=two"], "at '/replicas': got string, want integer"),
+            (Chart::HubAgent, &["--set=log.format=yaml"], "at '/log/format': value must be one of 'json', 'text'"),
+            (Chart::HubAgent, &["--set=leaderElection.retryPeriod=2"], "at '/leaderElection/retryPeriod'"),
+            (Chart::HubAgent, &["--set=members={west,west}"], "at '/members': items at 0 and 1 are equal"),
+            (Chart::HubAgent, &["--set=image.digest=latest"], "at '/image/digest': 'latest' does not match pattern"),
+            (Chart::HubAgent, &["--set=extraArgs={v=4}"], "at '/extraArgs/0': 'v=4' does not match pattern"),
+            (Chart::Crds, &["--set=crds.keep=maybe"], "at '/crds/keep': got string, want boolean"),
+        ] {
+            let words = ["template", "release", chart.name()].iter().chain(values).copied().collect::<Vec<_>>();
+            let outcome = helm.run(&words).await?;
+            ensure!(outcome.code == 1 && outcome.err.contains(expected), "{chart} {values:?}: {}", outcome.err);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_schema_accepts_the_cluster_ids_that_the_agents_accept() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let (long, too_long) = ("a".repeat(50), "a".repeat(51));
+        for (id, is_valid) in [
+            ("west", true),
+            ("west-1", true),
+            ("1a", true),
+            (&long, true),
+            (&too_long, false),
+            ("West", false),
+            ("-west", false),
+            ("west-", false),
+            ("west.eu", false),
+            ("west_eu", false),
+            ("west eu", false),
+        ] {
+            ensure!(is_cluster_id(id) == is_valid, "{id}");
+            let outcome = helm
+                .run(&["template", "release", "fleetnet-member-agent", &format!("--set-string=member.id={id}")])
+                .await?;
+            ensure!((outcome.code == 0) == is_valid, "{id}: {}", outcome.err);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn on_and_off_need_no_quotes_in_a_file_of_values() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for (chart, values, expected) in [
+            (Chart::MemberAgent, "--set=member.id=west,endpointslices.mode=true", "--endpointslices=on"),
+            (Chart::MemberAgent, "--set=member.id=west,endpointslices.mode=false", "--endpointslices=off"),
+            (Chart::HubAgent, "--set=namespacePolicy=false", "--namespace-policy=off"),
+        ] {
+            let text = helm.template(chart.name(), &[values]).await?;
+            ensure!(text.contains(expected), "{chart} {values}: {text}");
+        }
+        Ok(())
+    })
+}
