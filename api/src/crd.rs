@@ -12,13 +12,14 @@ pub mod service_export;
 pub mod service_import;
 pub mod shared;
 
-pub use endpoint_slice_export::{EndpointSliceExport, EndpointSliceExportSpec};
+pub use endpoint_slice_export::{AddressType, EndpointSliceExport, EndpointSliceExportSpec};
 pub use endpoint_slice_import::{EndpointSliceImport, EndpointSliceImportSpec};
 pub use internal_service_export::{InternalServiceExport, InternalServiceExportSpec, InternalServiceExportStatus};
 pub use internal_service_import::{InternalServiceImport, InternalServiceImportSpec};
-pub use member_agent::{MemberAgent, MemberAgentSpec, MemberAgentStatus};
+pub use member_agent::{MemberAgent, MemberAgentSpec, MemberAgentStatus, Name};
 pub use multi_cluster_service::{
     MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus, MultiClusterServiceType, ServiceImportRef,
 };
 pub use service_export::{ServiceExport, ServiceExportStatus};
 pub use service_import::ServiceImport;
+pub use shared::ServiceImportType;

@@ -1,0 +1,76 @@
+//! Check: the steps about access and membership, for each cluster of the fleet.
+
+use crate::codes::{Code, Group};
+use crate::explain::{Found, Rule, Site, Stop, hears, rules, text};
+use crate::report::{API_VERSION, Category, Check, CheckResult, CheckRow, Verdict};
+use crate::snapshot::{Member, Snapshot};
+
+/// Codes that apply before anything is installed: access of the user to the clusters.
+const BEFORE_INSTALLATION: [Code; 3] = [Code::FN101, Code::FN102, Code::FN103];
+
+/// Time at which the checks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Before the installation: only the access to the clusters is checked.
+    BeforeInstallation,
+    Installed,
+}
+
+/// Checks the hub and all members. A member without a kubeconfig context is checked from the hub alone.
+#[must_use]
+pub fn check(snapshot: &Snapshot, stage: Stage) -> Check {
+    let mut categories = vec![category(snapshot, Group::Access, Site::Hub(&snapshot.hub), stage)];
+    for member in &snapshot.members {
+        categories.push(category(snapshot, Group::Access, Site::Member(member), stage));
+        if stage == Stage::Installed {
+            categories.push(category(snapshot, Group::Membership, Site::Member(member), stage));
+        }
+    }
+    let worst = categories.iter().flat_map(|category| &category.checks).map(|row| row.result).max();
+    let verdict = match worst {
+        Some(CheckResult::Error) => Verdict::Fault,
+        Some(CheckResult::Unknown) => Verdict::NotKnown,
+        Some(CheckResult::Ok | CheckResult::Skipped | CheckResult::Warning) | None => Verdict::Healthy,
+    };
+    Check { api_version: API_VERSION, kind: "Check", categories, verdict }
+}
+
+fn category(snapshot: &Snapshot, group: Group, site: Site<'_>, stage: Stage) -> Category {
+    let applies = |code: Code| code.group() == group || group == Group::Access && code == Code::FN706;
+    let in_stage = |code: &Code| stage == Stage::Installed || BEFORE_INSTALLATION.contains(code);
+    let checks = rules()
+        .filter(|(code, _)| applies(*code) && in_stage(code))
+        .filter_map(|(code, rule)| Some(row(code, run(snapshot, site, code, rule)?)));
+    Category { group, cluster: site.cluster().to_owned(), checks: checks.collect() }
+}
+
+/// Runs a rule for one cluster; `None` if the rule is about a pair of clusters.
+fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<Found> {
+    match (rule, site) {
+        (Rule::Cluster(rule), site) => Some(rule(snapshot, site)),
+        (Rule::Member(rule), Site::Member(member)) => Some(rule(snapshot, member)),
+        (Rule::Pair(_), Site::Member(member)) if code == Code::FN206 => Some(silent(snapshot, member)),
+        (Rule::Member(_), Site::Hub(_)) | (Rule::Pair(_), _) => None,
+    }
+}
+
+fn silent(snapshot: &Snapshot, member: &Member) -> Found {
+    hears(snapshot, member)
+}
+
+fn row(code: Code, found: Found) -> CheckRow {
+    let entry = code.entry();
+    let (result, detail) = match found {
+        Ok(()) => (CheckResult::Ok, String::new()),
+        Err(Stop::Skipped(why)) => (CheckResult::Skipped, why),
+        Err(Stop::Waiting(why)) => (CheckResult::Warning, why),
+        Err(Stop::Unknown(why)) => (CheckResult::Unknown, why),
+        Err(Stop::Broken(evidence)) if entry.is_notice => (CheckResult::Warning, text(&evidence)),
+        Err(Stop::Broken(evidence)) => (CheckResult::Error, text(&evidence)),
+    };
+    let needs_hint = matches!(result, CheckResult::Warning | CheckResult::Error);
+    CheckRow { code, title: entry.title, result, detail, hint: if needs_hint { entry.remedy } else { "" } }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Fault codes: the one table from which help, documentation, JSON output and alert annotations take their text.
+//!
+//! | file | codes |
+//! |---|---|
+//! | `access.rs` | FN1xx: access to the clusters, and installation |
+//! | `membership.rs` | FN2xx: membership of a cluster in the fleet |
+//! | `export.rs` | FN3xx: export from the exporting member to the hub |
+//! | `claim.rs` | FN4xx: claim of the importing member in the hub |
+//! | `distribution.rs` | FN5xx: distribution of slices in the hub |
+//! | `import.rs` | FN6xx: derived Service and imported slices |
+//! | `result.rs` | FN7xx: result |
+//!
+//! Invariant: a code never changes its meaning, and is never used for another fault.
+
+mod access;
+mod claim;
+mod distribution;
+mod export;
+mod import;
+mod membership;
+mod result;
+
+use fleetnet_core::reasons::Reason;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Entry of a code in the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub code: Code,
+    /// Fault in a few words.
+    pub title: &'static str,
+    pub meaning: &'static str,
+    /// Objects and fields that show the fault.
+    pub evidence: &'static str,
+    /// Command that confirms the fault. `HUB`, `EXPORTER`, `IMPORTER` and `MEMBER` stand for kubeconfig contexts.
+    pub confirm: &'static str,
+    pub remedy: &'static str,
+    /// Reasons of docs/events.md that agents report for this fault.
+    pub reasons: &'static [Reason],
+    /// True for a condition that degrades the fleet, but is never the cause of missing endpoints.
+    pub is_notice: bool,
+}
+
+impl Entry {
+    const fn new(code: Code, title: &'static str, meaning: &'static str) -> Self {
+        Self { code, title, meaning, evidence: "", confirm: "", remedy: "", reasons: &[], is_notice: false }
+    }
+
+    const fn seen(self, evidence: &'static str, confirm: &'static str) -> Self {
+        Self { evidence, confirm, ..self }
+    }
+
+    const fn remedy(self, remedy: &'static str) -> Self {
+        Self { remedy, ..self }
+    }
+
+    const fn reasons(self, reasons: &'static [Reason]) -> Self {
+        Self { reasons, ..self }
+    }
+
+    const fn notice(self) -> Self {
+        Self { is_notice: true, ..self }
+    }
+}
+
+macro_rules! codes {
+    ($($code:ident)+) => {
+        /// Fault code: `FN` and three digits. The first digit is the group.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($code),+
+        }
+
+        impl Code {
+            /// All codes, in the order in which `explain` walks the steps.
+            pub const ALL: &[Self] = &[$(Self::$code),+];
+
+            /// Returns the code as text, such as `FN203`.
+            #[must_use]
+            pub const fn id(self) -> &'static str {
+                match self {
+                    $(Self::$code => stringify!($code)),+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    FN101 FN102 FN103 FN104 FN105 FN106 FN107 FN108 FN109 FN110
+    FN201 FN202 FN203 FN204 FN205 FN206 FN207 FN208 FN209 FN210 FN211 FN212 FN213
+    FN301 FN302 FN303 FN304 FN305 FN306 FN307 FN308 FN309 FN310 FN311 FN312 FN313 FN314 FN315 FN316 FN317 FN318
+    FN401 FN402 FN403 FN404 FN405 FN406 FN407 FN408
+    FN501 FN502 FN503 FN504 FN505 FN506
+    FN601 FN602 FN603 FN604 FN605 FN606 FN607 FN608 FN609 FN610 FN611 FN612
+    FN701 FN702 FN703 FN704 FN705 FN706
+}
+
+/// Group of codes: a part of the way from exporter to importer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    Access,
+    Membership,
+    Export,
+    Claim,
+    Distribution,
+    Import,
+    Result,
+}
+
+impl Group {
+    /// All groups, in the order of their codes.
+    pub const ALL: [Self; 7] =
+        [Self::Access, Self::Membership, Self::Export, Self::Claim, Self::Distribution, Self::Import, Self::Result];
+
+    /// Returns the group in words.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Access => "Access and installation",
+            Self::Membership => "Membership",
+            Self::Export => "Export",
+            Self::Claim => "Claim",
+            Self::Distribution => "Distribution",
+            Self::Import => "Derived Service and imported slices",
+            Self::Result => "Result",
+        }
+    }
+
+    /// Returns the codes of the group with their texts.
+    #[must_use]
+    pub const fn entries(self) -> &'static [Entry] {
+        match self {
+            Self::Access => access::CODES,
+            Self::Membership => membership::CODES,
+            Self::Export => export::CODES,
+            Self::Claim => claim::CODES,
+            Self::Distribution => distribution::CODES,
+            Self::Import => import::CODES,
+            Self::Result => result::CODES,
+        }
+    }
+}
+
+/// Returns the whole table, in the order of the codes.
+pub fn table() -> impl Iterator<Item = &'static Entry> {
+    Group::ALL.into_iter().flat_map(Group::entries)
+}
+
+impl Code {
+    /// Returns the code with this id, in upper or lower case.
+    #[must_use]
+    pub fn named(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.id().eq_ignore_ascii_case(id))
+    }
+
+    /// Returns the group of the code.
+    #[must_use]
+    pub fn group(self) -> Group {
+        let group = Group::ALL.into_iter().find(|group| group.entries().iter().any(|entry| entry.code == self));
+        group.expect("a test checks that each code has an entry")
+    }
+
+    /// Returns the code's texts.
+    #[must_use]
+    pub fn entry(self) -> &'static Entry {
+        table().find(|entry| entry.code == self).expect("a test checks that each code has an entry")
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_the_73_codes_has_one_complete_entry_in_the_order_of_the_codes() {
+        assert_eq!(Code::ALL.len(), 73);
+        assert!(table().map(|entry| entry.code).eq(Code::ALL.iter().copied()));
+        for entry in table() {
+            for text in [entry.title, entry.meaning, entry.evidence, entry.confirm, entry.remedy] {
+                assert!(!text.is_empty(), "{} has an empty text", entry.code);
+                assert!(!text.contains('\n') && !text.contains("  "), "{}: {text:?}", entry.code);
+            }
+            for text in [entry.title, entry.confirm] {
+                assert!(!text.ends_with('.'), "{}: {text:?}", entry.code);
+            }
+            for text in [entry.meaning, entry.remedy] {
+                assert!(text.ends_with('.'), "{}: {text:?}", entry.code);
+            }
+        }
+    }
+
+    #[test]
+    fn titles_are_different() {
+        let mut titles: Vec<&str> = table().map(|entry| entry.title).collect();
+        titles.sort_unstable();
+        titles.dedup();
+        assert_eq!(titles.len(), 73);
+    }
+
+    #[test]
+    fn the_first_digit_is_the_group() {
+        for code in Code::ALL {
+            let digit = code.id()[2..3].parse::<usize>().expect("a digit");
+            assert_eq!(code.group(), Group::ALL[digit - 1], "{code}");
+        }
+    }
+
+    #[test]
+    fn notices_are_those_that_never_explain_missing_endpoints() {
+        let notices: Vec<&str> = table().filter(|entry| entry.is_notice).map(|entry| entry.code.id()).collect();
+        assert_eq!(notices, ["FN106", "FN210", "FN212", "FN408", "FN604", "FN610", "FN611", "FN705", "FN706"]);
+    }
+
+    #[test]
+    fn a_code_is_found_by_its_id_in_any_case() {
+        assert_eq!(Code::named("fn203"), Some(Code::FN203));
+        assert_eq!(Code::named("FN999"), None);
+    }
+
+    #[test]
+    fn every_warning_of_the_agents_belongs_to_a_code() {
+        let has_code = |reason: &&Reason| table().any(|entry| entry.reasons.contains(reason));
+        let without: Vec<&Reason> =
+            Reason::ALL.iter().filter(|reason| reason.is_warning()).filter(|reason| !has_code(reason)).collect();
+        assert!(without.is_empty(), "{without:?} belong to no code");
+    }
+}

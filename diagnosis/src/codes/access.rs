@@ -1,0 +1,87 @@
+//! Codes FN1xx: access to the clusters, and installation.
+
+use super::Code::*;
+use super::Entry;
+use fleetnet_core::reasons::Reason;
+
+pub(super) const CODES: &[Entry] = &[
+    Entry::new(
+        FN101,
+        "A kubeconfig context does not exist or is unreadable",
+        "The kubeconfig file, or the context in it, does not exist or is malformed. No request was sent.",
+    )
+    .seen("the kubeconfig file", "kubectl config get-contexts")
+    .remedy("Name the right file with --kubeconfig and the right context with --context or --hub-context."),
+    Entry::new(
+        FN102,
+        "The API server is not reachable",
+        "A connection to the API server fails at DNS, TCP, TLS or a proxy. A timeout is not a fault: then the state is not known.",
+    )
+    .seen("URL, host and port of the API server, and the class of the error", "kubectl --context MEMBER version")
+    .remedy("Check the network and the firewall on the way to host and port, the certificate authority, and the proxy."),
+    Entry::new(
+        FN103,
+        "The API server refuses the credentials",
+        "The API server answers 401 to the credentials of the kubeconfig.",
+    )
+    .seen("HTTP status of the answer", "kubectl --context MEMBER auth whoami")
+    .remedy("Renew the login of this context."),
+    Entry::new(
+        FN104,
+        "This user may not read a kind",
+        "The API server denies (403) the list of a kind that the diagnosis needs. The agents are not affected.",
+    )
+    .seen("message of the denied list", "kubectl --context MEMBER auth can-i list serviceexports -A")
+    .remedy("Grant this user get and list on the kind, for example with a ClusterRole for viewers of the fleet."),
+    Entry::new(
+        FN105,
+        "A definition (CRD) is missing",
+        "The API server does not have a kind that the agents need.",
+    )
+    .seen("404 for the list of the kind", "kubectl --context MEMBER get crd -o name")
+    .remedy("Install the definitions of this version (chart fleetnet-crds, or deploy/crds) in the cluster."),
+    Entry::new(
+        FN106,
+        "A definition (CRD) is older than the agent",
+        "The installed definition lacks a version or a field that this version of the agents uses. The server drops the field silently.",
+    )
+    .seen("spec.versions of the CustomResourceDefinition", "kubectl --context MEMBER get crd -o yaml")
+    .remedy("Upgrade the definitions (chart fleetnet-crds, or deploy/crds) before the agents.")
+    .reasons(&[Reason::NotUnderstood, Reason::ClusterIdNotChecked])
+    .notice(),
+    Entry::new(
+        FN107,
+        "No agent runs",
+        "The Deployment of the agent is missing or has no running pod, so nobody carries out changes in this cluster.",
+    )
+    .seen(
+        "status of the Deployment, and waiting reasons of its pods",
+        "kubectl --context MEMBER -n fleet-system get deployments,pods",
+    )
+    .remedy("Follow the waiting reason of the pod: correct the image, create the Secret fleetnet-hub, or raise the quota."),
+    Entry::new(
+        FN108,
+        "The agent runs and is not ready",
+        "The agent's container runs, but the agent does not have a complete view of its clusters.",
+    )
+    .seen("condition Ready of the agent's pods", "kubectl --context MEMBER -n fleet-system describe pods")
+    .remedy("Read /readyz and the log lines `cannot watch` of the agent: each line names a kind, its cluster and the remedy."),
+    Entry::new(
+        FN109,
+        "No fleetnet agent is the leader",
+        "Nobody renews a Lease of the agent, or an agent of another product (the Go agent) holds it.",
+    )
+    .seen("holderIdentity and renewTime of the Lease", "kubectl --context MEMBER -n fleet-system get leases -o yaml")
+    .remedy("If the Go agent holds the Lease, scale its Deployment to 0. Otherwise check that the agent can write Leases."),
+    Entry::new(
+        FN110,
+        "The agent's role lacks a right in its own cluster",
+        "The API server denies writes of the agent in the agent's own cluster.",
+    )
+    .seen(
+        "SubjectAccessReview for the agent's ServiceAccount",
+        "kubectl --context MEMBER auth can-i --list --as=system:serviceaccount:fleet-system:member-agent",
+    )
+    .remedy("Apply the role of this version (the agent's chart, or deploy/member-agent.yaml and deploy/hub-agent.yaml).")
+    .reasons(&[Reason::WriteDenied]),
+];

@@ -1,0 +1,68 @@
+//! Codes FN4xx: claim of the importing member in the hub.
+
+use super::Code::*;
+use super::Entry;
+use fleetnet_core::reasons::Reason;
+
+pub(super) const CODES: &[Entry] = &[
+    Entry::new(FN401, "The Service is not imported", "The importing member has no MultiClusterService for the Service.")
+        .seen("no MultiClusterService that names the Service", "kubectl --context IMPORTER -n <namespace> get multiclusterservices")
+        .remedy("Create a MultiClusterService in the namespace of the Service."),
+    Entry::new(
+        FN402,
+        "The MultiClusterService names a Service that nobody exports",
+        "The hub has no ServiceImport with exporters for the name in spec.serviceImport.",
+    )
+    .seen("status.clusters of the ServiceImport in the hub", "kubectl --context HUB -n <namespace> get serviceimport <name> -o yaml")
+    .remedy("Correct the name or the namespace, or export the Service from another cluster.")
+    .reasons(&[Reason::UnknownServiceImport, Reason::NoExportedService]),
+    Entry::new(
+        FN403,
+        "The claim is not written to the hub",
+        "The MultiClusterService exists for more than 30 s, and the hub has no InternalServiceImport for it.",
+    )
+    .seen("no InternalServiceImport with a reference to the Service", "kubectl --context HUB -n fleet-member-<member> get internalserviceimports")
+    .remedy("Read the log of the member agent in the importer, and its Events on the MultiClusterService.")
+    .reasons(&[Reason::WriteDenied, Reason::WriteRefused]),
+    Entry::new(
+        FN404,
+        "The namespace in the hub does not allow this importer",
+        "The annotation importers of the namespace in the hub does not list the importing cluster.",
+    )
+    .seen("annotation importers of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
+    .remedy("Add the cluster id to the annotation importers, or remove the annotation.")
+    .reasons(&[Reason::ImporterNotAllowed]),
+    Entry::new(
+        FN405,
+        "Another cluster has the exclusive claim",
+        "A Service has at most one importer of type LoadBalancer (the default), and another cluster is this importer.",
+    )
+    .seen("annotation service-in-use-by of the ServiceImport in the hub", "kubectl --context HUB -n <namespace> get serviceimport <name> -o yaml")
+    .remedy("Set spec.type of the MultiClusterService to ClusterIP, or delete the MultiClusterService of the other cluster.")
+    .reasons(&[Reason::ImportHeldByAnother, Reason::LoadBalancerNotGranted]),
+    Entry::new(
+        FN406,
+        "Another MultiClusterService of the importer has the import",
+        "Two MultiClusterServices of one cluster import the same Service. Only one of them gets it.",
+    )
+    .seen("condition Valid of the MultiClusterService, and the owner of the ServiceImport", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports -o yaml")
+    .remedy("Delete one of the two MultiClusterServices.")
+    .reasons(&[Reason::UnknownServiceImport]),
+    Entry::new(
+        FN407,
+        "The importer does not support headless Services",
+        "The Service is headless, and the member agent of the importer does not announce the feature Headless.",
+    )
+    .seen("spec.features of the importer's MemberAgent", "kubectl --context HUB get memberagents -A -o wide")
+    .remedy("Upgrade the member agent of the importer.")
+    .reasons(&[Reason::NotUnderstood]),
+    Entry::new(
+        FN408,
+        "The hub agent does not enforce who may export and import",
+        "The hub agent runs with --namespace-policy=off, so it ignores the annotations exporters and importers.",
+    )
+    .seen("arguments of the hub agent", "kubectl --context HUB -n fleet-system get deployment hub-agent -o yaml")
+    .remedy("Run the hub agent without --namespace-policy=off, or remove the annotations.")
+    .reasons(&[Reason::RightsNotEnforced])
+    .notice(),
+];

@@ -1,0 +1,136 @@
+//! Codes FN3xx: export from the exporting member to the hub.
+
+use super::Code::*;
+use super::Entry;
+use fleetnet_core::reasons::Reason;
+
+pub(super) const CODES: &[Entry] = &[
+    Entry::new(FN301, "The Service is not exported", "The exporting member has no ServiceExport with the name of the Service.")
+        .seen("no ServiceExport in the exporter", "kubectl --context EXPORTER -n <namespace> get serviceexport <name>")
+        .remedy("Create a ServiceExport with the name and the namespace of the Service."),
+    Entry::new(FN302, "The exported Service does not exist", "There is a ServiceExport, but no Service with its name.")
+        .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get service <name>")
+        .remedy("Create the Service, or delete the ServiceExport.")
+        .reasons(&[Reason::ServiceNotFound]),
+    Entry::new(
+        FN303,
+        "The namespace of the Service is missing in the hub",
+        "The hub agent writes the ServiceImport to the namespace of the Service in the hub, and this namespace does not exist.",
+    )
+    .seen("Namespace in the hub", "kubectl --context HUB get namespace <namespace>")
+    .remedy("Create the namespace in the hub.")
+    .reasons(&[Reason::WriteDenied]),
+    Entry::new(
+        FN304,
+        "The Service cannot be exported",
+        "The Service is of type ExternalName, has more than 1,000 ports, or is headless without the annotation or the hub's support.",
+    )
+    .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexport <name> -o yaml")
+    .remedy("For a headless Service, set the annotation export-headless to \"true\" and upgrade the hub agent. Otherwise change the Service.")
+    .reasons(&[Reason::ServiceIneligible, Reason::TooManyPorts, Reason::NotUnderstood]),
+    Entry::new(
+        FN305,
+        "The weight of the export is malformed",
+        "The annotation weight of the ServiceExport is not an integer from 0 to 1000.",
+    )
+    .seen("condition Valid and annotation of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexport <name> -o yaml")
+    .remedy("Set the annotation weight to an integer from 0 to 1000, or remove it.")
+    .reasons(&[Reason::ServiceExportInvalidWeightAnnotation]),
+    Entry::new(FN306, "The weight of the export is 0", "The export is withdrawn on purpose: weight 0 means no traffic.")
+        .seen("condition Withdrawn of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexport <name> -o yaml")
+        .remedy("Set the annotation weight to a value above 0.")
+        .reasons(&[Reason::WeightIsZero]),
+    Entry::new(
+        FN307,
+        "The namespace in the hub does not allow this exporter",
+        "The annotation exporters of the namespace in the hub does not list the exporting cluster.",
+    )
+    .seen("annotation exporters of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
+    .remedy("Add the cluster id to the annotation exporters, or remove the annotation.")
+    .reasons(&[Reason::ExporterNotAllowed]),
+    Entry::new(
+        FN308,
+        "The name of the export is in use",
+        "Exports of other Services already use all names that the agent may give to the InternalServiceExport.",
+    )
+    .seen("condition Valid of the ServiceExport", "kubectl --context HUB -n fleet-member-<member> get internalserviceexports")
+    .remedy("Delete one of the two exports, or export the Service under another name.")
+    .reasons(&[Reason::NameHeldByAnother]),
+    Entry::new(
+        FN309,
+        "The hub rejected the export for its content",
+        "The API server of the hub rejects the InternalServiceExport. The condition of the ServiceExport has the server's message.",
+    )
+    .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexport <name> -o yaml")
+    .remedy("Do what the server's message says. Typical causes are a policy, a quota or an older definition.")
+    .reasons(&[Reason::WriteRefused]),
+    Entry::new(
+        FN310,
+        "The export is valid and not written to the hub",
+        "The ServiceExport is valid for more than 30 s, and the hub has no InternalServiceExport for it.",
+    )
+    .seen("no InternalServiceExport with a reference to the Service", "kubectl --context HUB -n fleet-member-<member> get internalserviceexports")
+    .remedy("Read the log of the member agent in the exporter, and its Events on the ServiceExport.")
+    .reasons(&[Reason::WriteDenied]),
+    Entry::new(
+        FN311,
+        "The hub agent has not judged the export",
+        "The InternalServiceExport has no outcome of the conflict resolution for more than 30 s.",
+    )
+    .seen("condition Conflict of the InternalServiceExport", "kubectl --context HUB -n fleet-member-<member> get internalserviceexports -o yaml")
+    .remedy("Check that the hub agent runs, is ready and leads. Read its Events on the InternalServiceExport.")
+    .reasons(&[Reason::ServicePendingConflictResolution]),
+    Entry::new(
+        FN312,
+        "The export conflicts with another exporter",
+        "Another cluster exports the Service with other ports, and has exported them for a longer time.",
+    )
+    .seen("condition Conflict of the InternalServiceExport", "kubectl --context HUB -n fleet-member-<member> describe internalserviceexports")
+    .remedy("Export the Service with the same ports as the winner, or under another name.")
+    .reasons(&[Reason::ConflictFound]),
+    Entry::new(
+        FN313,
+        "The export hangs in deletion",
+        "The ServiceExport or its InternalServiceExport was deleted, and a finalizer keeps it.",
+    )
+    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context EXPORTER -n <namespace> get serviceexport <name> -o yaml")
+    .remedy("Check that the agents run. Repair or delete the object that the agent's log names as undecodable.")
+    .reasons(&[Reason::ObjectUnreadable]),
+    Entry::new(
+        FN314,
+        "A slice of the exporter is not exported",
+        "The export is accepted, and the hub has no EndpointSliceExport for an EndpointSlice of the Service.",
+    )
+    .seen("no EndpointSliceExport with the UID of the EndpointSlice", "kubectl --context HUB -n fleet-member-<member> get endpointsliceexports -o yaml")
+    .remedy("Check the ResourceQuota of the member's namespace in the hub, and read the log of the member agent.")
+    .reasons(&[Reason::NameHeldByAnother, Reason::WriteDenied, Reason::WriteRefused]),
+    Entry::new(
+        FN315,
+        "The exported slices are older than those of the exporter",
+        "Endpoints of an EndpointSliceExport differ from those of its EndpointSlice for more than 10 s.",
+    )
+    .seen("spec.endpoints of the EndpointSliceExport against the EndpointSlice", "kubectl --context HUB -n fleet-member-<member> get endpointsliceexports -o yaml")
+    .remedy("Read the log of the member agent in the exporter: retries, throttled requests (429), age of its watches."),
+    Entry::new(
+        FN316,
+        "The Service has no ready endpoint in the exporter",
+        "The EndpointSlices of the Service have no ready endpoint. Importers correctly have none either.",
+    )
+    .seen("endpoints[].conditions of the EndpointSlices", "kubectl --context EXPORTER -n <namespace> get endpointslices -l kubernetes.io/service-name=<name> -o yaml")
+    .remedy("Check the selector of the Service, and the readiness of its pods."),
+    Entry::new(
+        FN317,
+        "The Service has no selector and no EndpointSlice",
+        "Nobody makes EndpointSlices for a Service without a selector. fleetnet exports EndpointSlices only.",
+    )
+    .seen("spec.selector of the Service, and no EndpointSlice", "kubectl --context EXPORTER -n <namespace> get endpointslices -l kubernetes.io/service-name=<name>")
+    .remedy("Create EndpointSlices for the Service, or give it a selector."),
+    Entry::new(
+        FN318,
+        "The EndpointSlice controller of the exporter does not work",
+        "Ready pods of the Service are missing in its EndpointSlices.",
+    )
+    .seen("ready pods that no EndpointSlice contains", "kubectl --context EXPORTER -n <namespace> get pods,endpointslices -o wide")
+    .remedy("Repair kube-controller-manager, or let the member agent write EndpointSlices with --endpointslices=on.")
+    .reasons(&[]),
+];

@@ -1,0 +1,104 @@
+//! Codes FN6xx: derived Service and imported slices.
+
+use super::Code::*;
+use super::Entry;
+use fleetnet_core::reasons::Reason;
+
+pub(super) const CODES: &[Entry] = &[
+    Entry::new(
+        FN601,
+        "The derived Service is missing",
+        "The claim is granted, and the importer has no derived Service in fleet-system.",
+    )
+    .seen("label derived-service of the MultiClusterService", "kubectl --context IMPORTER -n fleet-system get services")
+    .remedy("Read the condition Valid of the MultiClusterService, and the log of the member agent in the importer.")
+    .reasons(&[Reason::WriteRefused, Reason::WriteDenied]),
+    Entry::new(
+        FN602,
+        "The name of the derived Service is in use",
+        "Other Services in fleet-system use all names that the agent may give to the derived Service.",
+    )
+    .seen("condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n fleet-system get services")
+    .remedy("Delete or rename the other Service.")
+    .reasons(&[Reason::NameHeldByAnother]),
+    Entry::new(
+        FN603,
+        "The derived Service is refused because of a port",
+        "A port of the exported Service is invalid, so the importer creates no derived Service.",
+    )
+    .seen("condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n <namespace> get multiclusterservices -o yaml")
+    .remedy("Correct the ports of the Service in the exporter.")
+    .reasons(&[Reason::PortRefused]),
+    Entry::new(
+        FN604,
+        "The derived Service was lost and made again",
+        "Somebody removed the labels of the derived Service, so the agent made another one with another address.",
+    )
+    .seen("Event on the MultiClusterService", "kubectl --context IMPORTER -n <namespace> describe multiclusterservices")
+    .remedy("Use the address of the new derived Service, and delete the old one.")
+    .reasons(&[Reason::DerivedServiceLost])
+    .notice(),
+    Entry::new(
+        FN605,
+        "An imported slice is missing",
+        "The hub distributes the slice to the importer, and the importer has no EndpointSlice for it.",
+    )
+    .seen("no EndpointSlice with the name of the EndpointSliceImport", "kubectl --context IMPORTER -n fleet-system get endpointslices")
+    .remedy("Check quotas and policies of fleet-system in the importer, and read the log of the member agent.")
+    .reasons(&[Reason::WriteDenied, Reason::WriteRefused, Reason::NameHeldByAnother]),
+    Entry::new(
+        FN606,
+        "An imported slice is older than the distributed slice",
+        "The importer has not imported the generation that the hub distributes for more than 10 s.",
+    )
+    .seen("annotation last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n fleet-system get endpointslices -o yaml")
+    .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches."),
+    Entry::new(
+        FN607,
+        "Addresses of a slice are refused",
+        "The importer leaves out addresses that cannot belong to another cluster, or that are outside of --source-ranges.",
+    )
+    .seen("addresses of the EndpointSliceImport that the imported slice lacks", "kubectl --context IMPORTER -n <namespace> describe multiclusterservices")
+    .remedy("Correct the declared ranges of the exporter, or the slice in the exporter.")
+    .reasons(&[Reason::AddressRefused]),
+    Entry::new(
+        FN608,
+        "Ports of a slice are refused",
+        "The importer leaves out ports of a slice whose number, name or protocol is invalid.",
+    )
+    .seen("ports of the EndpointSliceImport that the imported slice lacks", "kubectl --context IMPORTER -n <namespace> describe multiclusterservices")
+    .remedy("Correct the ports of the slice in the exporter.")
+    .reasons(&[Reason::PortRefused]),
+    Entry::new(
+        FN609,
+        "The derived Service has another IP family than all slices",
+        "No imported slice has an address family of the derived Service, so the Service routes to no endpoint.",
+    )
+    .seen("spec.ipFamilies of the derived Service, addressType of the slices", "kubectl --context IMPORTER -n fleet-system get services,endpointslices -o wide")
+    .remedy("Use a dual-stack cluster as importer, or export slices of the family of the importer."),
+    Entry::new(
+        FN610,
+        "The load balancer of the derived Service has no address",
+        "The derived Service is of type LoadBalancer, and no cloud controller gave it an address.",
+    )
+    .seen("status.loadBalancer of the derived Service", "kubectl --context IMPORTER -n fleet-system describe services")
+    .remedy("Check the cloud controller of the importer, or set spec.type of the MultiClusterService to ClusterIP.")
+    .notice(),
+    Entry::new(
+        FN611,
+        "Another writer changes objects of the agents",
+        "Another writer undoes the agents' writes, or took over an imported slice. The agents repair each object once a minute.",
+    )
+    .seen("condition Disputed, or the label managed-by of an imported slice", "kubectl --context IMPORTER -n fleet-system get endpointslices --show-managed-fields -o yaml")
+    .remedy("Stop the other writer, or configure it so that it does not write this object.")
+    .reasons(&[Reason::WritesUndone])
+    .notice(),
+    Entry::new(
+        FN612,
+        "The import hangs in deletion",
+        "The MultiClusterService or its ServiceImport was deleted, and a finalizer keeps it.",
+    )
+    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports -o yaml")
+    .remedy("Check that the member agent runs. Repair or delete the object that the agent's log names as undecodable.")
+    .reasons(&[Reason::ObjectUnreadable]),
+];

@@ -1,0 +1,113 @@
+//! Codes FN2xx: membership of a cluster in the fleet.
+
+use super::Code::*;
+use super::Entry;
+use fleetnet_core::reasons::Reason;
+
+pub(super) const CODES: &[Entry] = &[
+    Entry::new(
+        FN201,
+        "The member has no namespace in the hub",
+        "The hub has no namespace fleet-member-<cluster id>, so the member cannot write to the hub.",
+    )
+    .seen("Namespace fleet-member-<cluster id> in the hub", "kubectl --context HUB get namespace fleet-member-<member>")
+    .remedy("Run `fleetnet join <member>` and apply its manifests in the hub."),
+    Entry::new(
+        FN202,
+        "The member's account, role or binding in the hub is missing or too small",
+        "The member agent has no ServiceAccount in its namespace of the hub, or this account lacks a right that the agent needs.",
+    )
+    .seen(
+        "ServiceAccount, Role and RoleBinding in fleet-member-<cluster id>",
+        "kubectl --context HUB -n fleet-member-<member> get serviceaccounts,roles,rolebindings",
+    )
+    .remedy("Run `fleetnet join <member> --apply`.")
+    .reasons(&[Reason::WriteDenied]),
+    Entry::new(
+        FN203,
+        "The hub refuses the member's token",
+        "The token in the Secret fleetnet-hub has expired, or its ServiceAccount was deleted or created again.",
+    )
+    .seen("claims of the token in the Secret fleetnet-hub", "kubectl --context MEMBER -n fleet-system logs deployment/member-agent")
+    .remedy("Run `fleetnet join <member> --apply`: it writes a new token."),
+    Entry::new(
+        FN204,
+        "The member has a wrong address or certificate authority of the hub",
+        "URL or certificate authority in the Secret fleetnet-hub differ from those of the hub, and the hub does not hear the member.",
+    )
+    .seen(
+        "keys url and certificate-authority of the Secret fleetnet-hub",
+        "kubectl --context MEMBER -n fleet-system get secret fleetnet-hub -o jsonpath='{.data.url}'",
+    )
+    .remedy("Run `fleetnet join <member> --apply` with the right --hub-server, or correct the Secret."),
+    Entry::new(
+        FN205,
+        "The member agent never wrote to the hub",
+        "The namespace of the member in the hub contains no object of the member agent.",
+    )
+    .seen("no MemberAgent in fleet-member-<cluster id>", "kubectl --context HUB -n fleet-member-<member> get memberagents")
+    .remedy("Check in the member that the agent runs and is ready, and that it reaches the hub."),
+    Entry::new(
+        FN206,
+        "The member is silent",
+        "The hub has not received a heartbeat of the member for more than 60 s, and the member announced no stop.",
+    )
+    .seen("time of the last renewal of the MemberAgent", "kubectl --context HUB get memberagents -A")
+    .remedy("Check the member agent, and its network to the hub."),
+    Entry::new(
+        FN207,
+        "The member agent is stopped",
+        "The member agent announced a planned stop and has not started again.",
+    )
+    .seen("spec.plannedStopTime of the MemberAgent", "kubectl --context HUB get memberagents -A")
+    .remedy("Start the member agent, or remove the member with `fleetnet leave <member>`."),
+    Entry::new(
+        FN208,
+        "Two clusters use one cluster id",
+        "Another cluster owns the cluster id in the hub, or an agent of a clone of the cluster renews the same MemberAgent.",
+    )
+    .seen(
+        "spec.clusterUid of the MemberAgent differs from the UID of kube-system, or spec.leaderIdentity from the Lease",
+        "kubectl --context HUB get memberagents -A -o wide",
+    )
+    .remedy("Give one of the two clusters another id, or stop one of the two agents (docs/install.md).")
+    .reasons(&[Reason::ClusterIdInUse, Reason::ClusterIdShared]),
+    Entry::new(
+        FN209,
+        "One cluster joined under two cluster ids",
+        "Two members have the same UID of the namespace kube-system, so both export the same slices.",
+    )
+    .seen("spec.clusterUid of two MemberAgents", "kubectl --context HUB get memberagents -A -o wide")
+    .remedy("Remove one of the two members with `fleetnet leave <member>`.")
+    .reasons(&[Reason::SliceHeldByAnother]),
+    Entry::new(
+        FN210,
+        "The versions of member agent and hub agent differ too much",
+        "Agents work together if their versions differ by at most one minor version.",
+    )
+    .seen("spec.version and status.version of the MemberAgent", "kubectl --context HUB get memberagents -A")
+    .remedy("Upgrade the older agent.")
+    .notice(),
+    Entry::new(
+        FN211,
+        "The hub agent has not answered the member",
+        "The hub agent announces its version in the status of each MemberAgent, and this status is empty for more than 30 s.",
+    )
+    .seen("status of the MemberAgent", "kubectl --context HUB get memberagents -A -o yaml")
+    .remedy("Check in the hub that the hub agent runs, is ready and may write the status of MemberAgents."),
+    Entry::new(
+        FN212,
+        "The clock of the member is wrong",
+        "The clock of the member differs from the clock of the hub by more than 2 s, so latency samples are wrong.",
+    )
+    .seen("spec.renewTime of the MemberAgent against the time of this write in metadata.managedFields", "kubectl --context HUB get memberagents -A --show-managed-fields -o yaml")
+    .remedy("Synchronise the clocks of the member's nodes with NTP.")
+    .notice(),
+    Entry::new(
+        FN213,
+        "The member's namespace in the hub is terminating",
+        "Somebody deleted the namespace of the member in the hub, so the member leaves the fleet.",
+    )
+    .seen("metadata.deletionTimestamp of the Namespace, and remaining finalizers", "kubectl --context HUB get namespace fleet-member-<member> -o yaml")
+    .remedy("Wait until the namespace is gone. If the member is gone too, run `fleetnet leave <member> --force`."),
+];

@@ -1,0 +1,213 @@
+//! Explain: the way of a Service from each exporter to each importer, step by step.
+//!
+//! | file | steps |
+//! |---|---|
+//! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
+//! | `pairs.rs` | the pairs of exporters and importers |
+//! | `walk.rs` | objects of one pair, as the steps need them |
+//! | `evidence.rs` | evidence of a fault, with the command that shows it again |
+//!
+//! Invariants:
+//!
+//! - The steps run in the order of their codes. The first broken step is the cause.
+//! - Something that could not be read is unknown, never broken.
+//! - A step is broken only if it explains a difference of endpoints, an unwanted condition or a refused request.
+
+mod access;
+mod claim;
+mod distribution;
+mod evidence;
+mod export;
+mod import;
+mod membership;
+mod pairs;
+mod result;
+mod walk;
+
+pub use pairs::Filter;
+
+pub(crate) use access::ready as ready_replicas;
+pub(crate) use membership::{clock_offset, has_objects, hears, renewed};
+pub(crate) use pairs::in_use_by;
+pub(crate) use walk::exporters;
+
+use crate::codes::Code;
+use crate::report::{API_VERSION, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
+use crate::snapshot::{Hub, Member, Snapshot};
+use fleetnet_api::crd::{InternalServiceExport, MemberAgent};
+use fleetnet_types::ObjectName;
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use walk::Walk;
+
+/// Reason why a step is not ok.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stop {
+    Broken(Box<Evidence>),
+    Waiting(String),
+    Skipped(String),
+    Unknown(String),
+}
+
+/// Result of a step.
+pub(crate) type Found = Result<(), Stop>;
+
+/// One cluster in a walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Site<'a> {
+    Hub(&'a Hub),
+    Member(&'a Member),
+}
+
+/// Rule of a step.
+#[derive(Clone, Copy)]
+pub(crate) enum Rule {
+    /// Rule for the hub and for each member of the pair.
+    Cluster(fn(&Snapshot, Site<'_>) -> Found),
+    /// Rule for each member of the pair.
+    Member(fn(&Snapshot, &Member) -> Found),
+    /// Rule for the pair.
+    Pair(fn(&Walk<'_>) -> Found),
+}
+
+/// Returns the rules of all codes, in the order of the codes.
+pub(crate) fn rules() -> impl Iterator<Item = (Code, Rule)> {
+    [access::RULES, membership::RULES, export::RULES, claim::RULES, distribution::RULES, import::RULES, result::RULES]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
+/// Explains why the endpoints of a Service do or do not arrive in its importers.
+#[must_use]
+pub fn explain(snapshot: &Snapshot, service: &ObjectName, filter: &Filter) -> Explanation {
+    let pairs = pairs::of(snapshot, service, filter);
+    let mut notices: Vec<Finding> = Vec::new();
+    let pairs: Vec<Pair> = pairs
+        .iter()
+        .map(|ends| {
+            let walk = Walk::new(snapshot, service, ends);
+            let (pair, of_pair) = pair(&walk);
+            for notice in of_pair {
+                if !notices.contains(&notice) {
+                    notices.push(notice);
+                }
+            }
+            pair
+        })
+        .collect();
+    let verdict = pairs.iter().map(|pair| pair.verdict).max().unwrap_or(Verdict::Healthy);
+    Explanation {
+        api_version: API_VERSION,
+        kind: "Explanation",
+        namespace: service.namespace.to_string(),
+        name: service.name.to_string(),
+        pairs,
+        notices,
+        verdict,
+    }
+}
+
+/// Walks one pair. Returns it with the notices of its steps.
+fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
+    let (mut steps, mut notices, mut cause) = (Vec::new(), Vec::new(), None);
+    let mut is_unknown = false;
+    for (code, rule) in rules() {
+        let found = run(walk, rule);
+        if let Err(Stop::Broken(evidence)) = &found {
+            let finding = finding(code, evidence);
+            if code.entry().is_notice {
+                notices.push(finding);
+            } else if cause.is_none() {
+                cause = Some(finding);
+            }
+        }
+        is_unknown |= cause.is_none() && matches!(found, Err(Stop::Unknown(_)));
+        steps.push(step(code, found));
+    }
+    let verdict = match &cause {
+        _ if is_unknown => Verdict::NotKnown,
+        Some(_) => Verdict::Fault,
+        None => Verdict::Healthy,
+    };
+    let [exporter, importer] = [walk.exporter, walk.importer].map(|member| member.map(|member| member.id.clone()));
+    (Pair { exporter, importer, steps, cause, verdict }, notices)
+}
+
+/// Runs a rule for all clusters of the pair that it applies to.
+fn run(walk: &Walk<'_>, rule: Rule) -> Found {
+    match rule {
+        Rule::Pair(rule) => rule(walk),
+        Rule::Cluster(rule) => {
+            let members = walk.members().map(Site::Member);
+            worst(std::iter::once(Site::Hub(&walk.snapshot.hub)).chain(members).map(|site| rule(walk.snapshot, site)))
+        }
+        Rule::Member(rule) => worst(walk.members().map(|member| rule(walk.snapshot, member))),
+    }
+}
+
+/// Returns the result that matters most: broken, unknown, waiting, ok, skipped.
+fn worst(found: impl Iterator<Item = Found>) -> Found {
+    let rank = |found: &Found| match found {
+        Err(Stop::Broken(_)) => 0,
+        Err(Stop::Unknown(_)) => 1,
+        Err(Stop::Waiting(_)) => 2,
+        Ok(()) => 3,
+        Err(Stop::Skipped(_)) => 4,
+    };
+    found.min_by_key(rank).unwrap_or_else(|| Err(Stop::Skipped("no member takes part".to_owned())))
+}
+
+/// Returns the member's MemberAgent in the hub, if it could be read.
+pub(crate) fn member_agent_of<'a>(snapshot: &'a Snapshot, member: &Member) -> Option<&'a MemberAgent> {
+    walk::member_agent(snapshot, member).ok().flatten()
+}
+
+/// True if the namespace of the member in the hub is terminating.
+pub(crate) fn is_terminating(snapshot: &Snapshot, member: &Member) -> bool {
+    matches!(membership::namespace_stays(snapshot, member), Err(Stop::Broken(_)))
+}
+
+/// Returns the difference between the clock of a member and the clock of the hub, if it is known.
+pub(crate) fn clock_of(snapshot: &Snapshot, member: &str) -> Option<SignedDuration> {
+    clock_offset(member_agent_of(snapshot, snapshot.member(member)?)?)
+}
+
+/// Returns the outcome of the conflict resolution of an export.
+pub(crate) fn conflict_of(export: &InternalServiceExport) -> Option<&Condition> {
+    export::of_internal_export(export, "Conflict")
+}
+
+/// Returns the fault or notice of a code, with its texts.
+pub(crate) fn finding(code: Code, evidence: &Evidence) -> Finding {
+    let entry = code.entry();
+    Finding {
+        code,
+        title: entry.title,
+        reasons: entry.reasons.iter().map(|reason| reason.as_str()).collect(),
+        evidence: evidence.clone(),
+        remedy: entry.remedy,
+    }
+}
+
+fn step(code: Code, found: Found) -> Step {
+    let (outcome, detail) = match found {
+        Ok(()) => (Outcome::Ok, String::new()),
+        Err(Stop::Broken(evidence)) => (Outcome::Broken, text(&evidence)),
+        Err(Stop::Waiting(why)) => (Outcome::Waiting, why),
+        Err(Stop::Skipped(why)) => (Outcome::Skipped, why),
+        Err(Stop::Unknown(why)) => (Outcome::Unknown, why),
+    };
+    Step { code, title: code.entry().title, outcome, detail }
+}
+
+/// Returns the evidence on one line: cluster, object, field and value.
+pub(crate) fn text(evidence: &Evidence) -> String {
+    let Evidence { cluster, kind, namespace, name, field, value, .. } = evidence;
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    let colon = if field.is_empty() { "" } else { " " };
+    format!("{cluster}: {kind} {namespace}{slash}{name}{colon}{field}: {value}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! Steps FN1xx: access to the clusters, and installation.
+
+use super::evidence::created;
+use super::membership::{clock_offset, has_foreign_owner, is_heard};
+use super::walk::{age, listed, member_agent, need, optional, settled};
+use super::{Found, Rule, Site, Stop};
+use crate::codes::Code::{self, *};
+use crate::limits::LEASE_SECONDS;
+use crate::report::Evidence;
+use crate::snapshot::{AgentObjects, Failure, FailureClass, Listing, MissingRight, Reached, Snapshot};
+use fleetnet_api::crds::{self, Form};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use kube::ResourceExt as _;
+
+pub(super) const RULES: &[(Code, Rule)] = &[
+    (FN101, Rule::Cluster(context)),
+    (FN102, Rule::Cluster(connection)),
+    (FN103, Rule::Cluster(credentials)),
+    (FN104, Rule::Cluster(rights_of_user)),
+    (FN105, Rule::Cluster(definitions)),
+    (FN106, Rule::Cluster(definitions_are_current)),
+    (FN107, Rule::Cluster(agent_runs)),
+    (FN108, Rule::Cluster(agent_is_ready)),
+    (FN109, Rule::Cluster(agent_leads)),
+    (FN110, Rule::Cluster(rights_of_agent)),
+];
+
+/// FN101.
+pub(crate) fn context(_: &Snapshot, site: Site<'_>) -> Found {
+    match &site.connection().reached {
+        Reached::No(failure) if failure.class == FailureClass::Context => Err(unreachable(site, failure)),
+        Reached::NotAsked => Err(Stop::Skipped(no_context(site))),
+        Reached::No(_) | Reached::Yes => Ok(()),
+    }
+}
+
+/// FN102.
+pub(crate) fn connection(_: &Snapshot, site: Site<'_>) -> Found {
+    match &site.connection().reached {
+        Reached::NotAsked => Err(Stop::Unknown(no_context(site))),
+        Reached::No(failure) => match failure.class {
+            FailureClass::Timeout => {
+                Err(Stop::Unknown(format!("{}: no answer in time from {}", site.cluster(), failure.host)))
+            }
+            FailureClass::Context | FailureClass::Unauthorized => Err(Stop::Skipped("another step reports it".into())),
+            FailureClass::Dns | FailureClass::Tcp | FailureClass::Tls | FailureClass::Proxy | FailureClass::Http(_) => {
+                Err(unreachable(site, failure))
+            }
+        },
+        Reached::Yes => Ok(()),
+    }
+}
+
+/// FN103.
+pub(crate) fn credentials(_: &Snapshot, site: Site<'_>) -> Found {
+    match &site.connection().reached {
+        Reached::No(failure) if failure.class == FailureClass::Unauthorized => Err(unreachable(site, failure)),
+        reached => answered(site, reached),
+    }
+}
+
+/// FN104.
+pub(crate) fn rights_of_user(_: &Snapshot, site: Site<'_>) -> Found {
+    answered(site, &site.connection().reached)?;
+    let denied = states(site).into_iter().find_map(|(kind, state)| match state {
+        State::Denied(message) => Some((kind, message)),
+        State::NotDefined | State::Other => None,
+    });
+    let Some((kind, message)) = denied else { return Ok(()) };
+    Err(shows(site, kind, "list", message))
+}
+
+/// FN105. The kind MemberAgent may be missing in the hub: then the agents write the Go form only.
+pub(crate) fn definitions(_: &Snapshot, site: Site<'_>) -> Found {
+    answered(site, &site.connection().reached)?;
+    let is_missing = |state: &State<'_>| matches!(state, State::NotDefined);
+    match states(site).into_iter().find(|(kind, state)| *kind != "memberagents" && is_missing(state)) {
+        Some((kind, _)) => Err(site.lacks::<CustomResourceDefinition>("", &format!("{kind}.{GROUP}"))),
+        None => Ok(()),
+    }
+}
+
+/// FN106.
+pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
+    let installed = optional(&agent(site).definitions, "CustomResourceDefinitions")?;
+    for current in crds::all(Form::Full) {
+        let Some(present) = installed.iter().find(|it| it.metadata.name == current.metadata.name) else {
+            if matches!(site, Site::Hub(_)) && current.spec.names.kind == "MemberAgent" {
+                return Err(site.lacks::<CustomResourceDefinition>("", &current.name_any()));
+            }
+            continue;
+        };
+        if let Some(missing) = missing_part(present, &current) {
+            return Err(site.broken(present, "spec.versions", format!("has no {missing}")));
+        }
+    }
+    Ok(())
+}
+
+/// FN107.
+pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
+    let Some(deployment) = deployment(site)? else {
+        if is_alive(snapshot, site) {
+            return Err(Stop::Skipped(format!("{}: the agent runs without a Deployment", site.cluster())));
+        }
+        return Err(site.lacks::<Deployment>(FLEET_SYSTEM_NAMESPACE, agent_name(site)));
+    };
+    if ready(deployment) > 0 || running_pod(site).is_some() {
+        return Ok(());
+    }
+    settled(site, created(deployment))?;
+    let waiting = pods(site).find_map(|pod| Some((pod, waiting_reason(pod)?)));
+    Err(match waiting {
+        Some((pod, reason)) => site.broken(pod, "status.containerStatuses[0].state.waiting.reason", reason),
+        None => site.broken(deployment, "status.readyReplicas", "0").at(created(deployment)),
+    })
+}
+
+/// FN108. A member whose id another cluster owns is not ready on purpose: FN208 reports it.
+pub(crate) fn agent_is_ready(snapshot: &Snapshot, site: Site<'_>) -> Found {
+    let Some(deployment) = deployment(site)? else { return Err(Stop::Skipped("there is no Deployment".to_owned())) };
+    if ready(deployment) > 0 {
+        return Ok(());
+    }
+    if let Site::Member(member) = site
+        && has_foreign_owner(snapshot, member)
+    {
+        return Err(Stop::Skipped("another cluster owns the cluster id".to_owned()));
+    }
+    let Some(pod) = running_pod(site) else { return Err(Stop::Skipped("no pod runs".to_owned())) };
+    settled(site, created(pod))?;
+    let condition = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let condition = condition.into_iter().find(|condition| condition.type_ == "Ready");
+    let message = condition.and_then(|condition| condition.message.clone()).unwrap_or_else(|| "False".to_owned());
+    let since = condition.and_then(|condition| condition.last_transition_time.as_ref()).map(|time| time.0);
+    Err(site.broken(pod, "status.conditions[Ready]", message).at(since))
+}
+
+/// FN109. Says nothing about a cluster in which no fleetnet agent is ready.
+pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
+    if deployment(site)?.is_none_or(|deployment| ready(deployment) <= 0) {
+        return Err(Stop::Skipped("no agent is ready".to_owned()));
+    }
+    let leases = need(&agent(site).leases, "Leases", site)?;
+    for lease in leases.iter().filter(|lease| lease.name_any().starts_with("2bf2b407.")) {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        let renewed = renewed_by_server(snapshot, site, lease);
+        let is_stale = age(site, renewed).is_some_and(|age| age > LEASE_SECONDS);
+        if is_stale || holder.is_empty() {
+            return Err(site.broken(lease, "spec.renewTime", "not renewed").at(renewed));
+        }
+        if !holder.starts_with(&format!("{}_", agent_name(site))) {
+            return Err(site.broken(lease, "spec.holderIdentity", holder).at(renewed));
+        }
+    }
+    Ok(())
+}
+
+/// FN110.
+pub(crate) fn rights_of_agent(_: &Snapshot, site: Site<'_>) -> Found {
+    match optional(&agent(site).missing_rights, "rights of the agent")?.first() {
+        Some(right) => Err(missing_right(site, right)),
+        None => Ok(()),
+    }
+}
+
+/// Returns a fault that a missing right shows.
+pub(crate) fn missing_right(site: Site<'_>, right: &MissingRight) -> Stop {
+    let MissingRight { user, verb, group, resource, namespace } = right;
+    let dot = if group.is_empty() { "" } else { "." };
+    let scope = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
+    let context = site.connection().context.as_ref().map(|it| format!(" --context {it}")).unwrap_or_default();
+    Stop::Broken(Box::new(Evidence {
+        cluster: site.cluster().to_owned(),
+        kind: "SubjectAccessReview".to_owned(),
+        namespace: namespace.clone(),
+        name: user.clone(),
+        field: "status.allowed".to_owned(),
+        value: format!("false for {verb} {resource}{dot}{group}"),
+        time: None,
+        command: format!("kubectl{context} auth can-i {verb} {resource}{dot}{group}{scope} --as={user}"),
+    }))
+}
+
+fn no_context(site: Site<'_>) -> String {
+    format!("{}: no kubeconfig context leads to this cluster", site.cluster())
+}
+
+/// Skips a step about the answers of a cluster that was not reached: FN101 to FN103 report it.
+fn answered(site: Site<'_>, reached: &Reached) -> Found {
+    match reached {
+        Reached::Yes => Ok(()),
+        Reached::No(_) => Err(Stop::Skipped(format!("{}: not reached", site.cluster()))),
+        Reached::NotAsked => Err(Stop::Skipped(no_context(site))),
+    }
+}
+
+fn unreachable(site: Site<'_>, failure: &Failure) -> Stop {
+    let connection = site.connection();
+    let context = connection.context.clone().unwrap_or_default();
+    let port = failure.port.map(|port| format!(":{port}")).unwrap_or_default();
+    Stop::Broken(Box::new(Evidence {
+        cluster: site.cluster().to_owned(),
+        kind: "Context".to_owned(),
+        namespace: String::new(),
+        name: context.clone(),
+        field: connection.server_url.clone(),
+        value: format!("{} error at {}{port}: {}", failure.class, failure.host, failure.detail),
+        time: None,
+        command: if context.is_empty() { String::new() } else { format!("kubectl --context {context} version") },
+    }))
+}
+
+/// State of a listing without its objects.
+enum State<'a> {
+    Denied(&'a str),
+    NotDefined,
+    Other,
+}
+
+fn state<K>(listing: &Listing<K>) -> State<'_> {
+    match listing {
+        Listing::Denied(message) => State::Denied(message),
+        Listing::NotDefined => State::NotDefined,
+        Listing::Known { .. } | Listing::Unknown(_) | Listing::NotAsked => State::Other,
+    }
+}
+
+/// Returns the states of the listings that the diagnosis needs, by the plural of the kind.
+fn states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
+    match site {
+        Site::Hub(hub) => vec![
+            ("namespaces", state(&hub.namespaces)),
+            ("memberagents", state(&hub.member_agents)),
+            ("internalserviceexports", state(&hub.internal_exports)),
+            ("internalserviceimports", state(&hub.claims)),
+            ("endpointsliceexports", state(&hub.slice_exports)),
+            ("endpointsliceimports", state(&hub.distributed_slices)),
+            ("serviceimports", state(&hub.service_imports)),
+        ],
+        Site::Member(member) => vec![
+            ("serviceexports", state(&member.service_exports)),
+            ("multiclusterservices", state(&member.multi_cluster_services)),
+            ("serviceimports", state(&member.service_imports)),
+            ("services", state(&member.services)),
+            ("endpointslices", state(&member.slices)),
+        ],
+    }
+}
+
+fn shows(site: Site<'_>, kind: &str, verb: &str, value: &str) -> Stop {
+    let context = site.connection().context.as_ref().map(|it| format!(" --context {it}")).unwrap_or_default();
+    Stop::Broken(Box::new(Evidence {
+        cluster: site.cluster().to_owned(),
+        kind: "SelfSubjectAccessReview".to_owned(),
+        namespace: String::new(),
+        name: kind.to_owned(),
+        field: format!("right to {verb}"),
+        value: value.to_owned(),
+        time: None,
+        command: format!("kubectl{context} auth can-i {verb} {kind} -A"),
+    }))
+}
+
+pub(crate) fn agent(site: Site<'_>) -> &AgentObjects {
+    match site {
+        Site::Hub(hub) => &hub.agent,
+        Site::Member(member) => &member.agent,
+    }
+}
+
+fn agent_name(site: Site<'_>) -> &'static str {
+    match site {
+        Site::Hub(_) => "hub-agent",
+        Site::Member(_) => "member-agent",
+    }
+}
+
+/// Returns the Deployment of the agent, by its name or by the label of its charts.
+pub(crate) fn deployment(site: Site<'_>) -> Result<Option<&Deployment>, Stop> {
+    let name = agent_name(site);
+    let is_agent = |it: &&Deployment| it.name_any() == name || it.labels().get(NAME_LABEL).is_some_and(|it| it == name);
+    Ok(optional(&agent(site).deployments, "Deployments")?.iter().find(is_agent))
+}
+
+/// Recommended label of Kubernetes with the name of a program.
+const NAME_LABEL: &str = "app.kubernetes.io/name";
+
+fn pods(site: Site<'_>) -> impl Iterator<Item = &Pod> {
+    let name = agent_name(site);
+    agent(site).pods.objects().filter(move |pod| pod.labels().get(NAME_LABEL).is_some_and(|it| it == name))
+}
+
+pub(crate) fn ready(deployment: &Deployment) -> i32 {
+    deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default()
+}
+
+/// Returns a pod of the agent whose container runs.
+fn running_pod(site: Site<'_>) -> Option<&Pod> {
+    pods(site).find(|pod| {
+        let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+        containers.any(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()))
+    })
+}
+
+fn waiting_reason(pod: &Pod) -> Option<String> {
+    let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    containers.find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone())
+}
+
+/// True if the agent of a cluster acts, although it has no Deployment.
+fn is_alive(snapshot: &Snapshot, site: Site<'_>) -> bool {
+    let renewed = |lease: &Lease| age(site, renewed_by_server(snapshot, site, lease));
+    let is_fresh = |lease: &Lease| renewed(lease).is_some_and(|age| age <= LEASE_SECONDS);
+    let leads = agent(site).leases.objects().any(is_fresh);
+    leads || matches!(site, Site::Member(member) if is_heard(snapshot, member))
+}
+
+/// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the
+/// clock of the agent.
+fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
+    let fields = lease.metadata.managed_fields.iter().flatten();
+    if let Some(newest) = fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max() {
+        return Some(newest);
+    }
+    let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+    let offset = match site {
+        Site::Hub(_) => None,
+        Site::Member(member) => member_agent(snapshot, member).ok().flatten().and_then(clock_offset),
+    };
+    Some(renewed - offset.unwrap_or_default())
+}
+
+/// Returns the first version or field of the current definition that the installed one does not have.
+fn missing_part(present: &CustomResourceDefinition, current: &CustomResourceDefinition) -> Option<String> {
+    current.spec.versions.iter().find_map(|version| {
+        let Some(same) = present.spec.versions.iter().find(|it| it.name == version.name && it.served) else {
+            return Some(format!("version {}", version.name));
+        };
+        let missing = missing_fields(schema(same), schema(version), "");
+        let first = missing.first()?;
+        let others = listed(missing.iter().map(String::as_str));
+        debug_assert!(!first.is_empty());
+        Some(format!("{others} in version {}", version.name))
+    })
+}
+
+fn schema(version: &CustomResourceDefinitionVersion) -> Option<&JSONSchemaProps> {
+    version.schema.as_ref()?.open_api_v3_schema.as_ref()
+}
+
+fn missing_fields(present: Option<&JSONSchemaProps>, current: Option<&JSONSchemaProps>, path: &str) -> Vec<String> {
+    let Some(current) = current else { return Vec::new() };
+    if present.is_some_and(|it| it.x_kubernetes_preserve_unknown_fields == Some(true)) {
+        return Vec::new();
+    }
+    let mut missing = Vec::new();
+    for (name, field) in current.properties.iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match present.and_then(|present| present.properties.as_ref()?.get(name)) {
+            Some(same) => missing.extend(missing_fields(Some(same), Some(field), &path)),
+            None => missing.push(path),
+        }
+    }
+    let items = |schema: &JSONSchemaProps| match schema.items.clone() {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => Some(*items),
+        Some(JSONSchemaPropsOrArray::Schemas(_)) | None => None,
+    };
+    missing.extend(missing_fields(present.and_then(items).as_ref(), items(current).as_ref(), &format!("{path}[]")));
+    missing
+}

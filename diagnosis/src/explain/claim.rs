@@ -1,0 +1,154 @@
+//! Steps FN4xx: claim of the importing member in the hub.
+
+use super::access::deployment;
+use super::evidence::created;
+use super::export::{annotation, has, namespace};
+use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
+use super::walk::{Walk, exporters, member_agent, older_than};
+use super::{Found, Rule, Site, Stop};
+use crate::codes::Code::{self, *};
+use crate::limits::ANSWERED_SECONDS;
+use crate::snapshot::Snapshot;
+use fleetnet_api::crd::{
+    InternalServiceImport, MultiClusterService, MultiClusterServiceType, ServiceImport, ServiceImportType,
+};
+use fleetnet_api::names::annotations;
+use fleetnet_core::features::Feature;
+use fleetnet_core::reasons::Reason;
+use kube::ResourceExt as _;
+
+pub(super) const RULES: &[(Code, Rule)] = &[
+    (FN401, Rule::Pair(is_imported)),
+    (FN402, Rule::Pair(is_exported_by_anybody)),
+    (FN403, Rule::Pair(is_written)),
+    (FN404, Rule::Pair(is_allowed_to_import)),
+    (FN405, Rule::Pair(is_granted)),
+    (FN406, Rule::Pair(is_the_only_one)),
+    (FN407, Rule::Pair(supports_headless)),
+    (FN408, Rule::Pair(rights_are_enforced)),
+];
+
+/// FN401.
+fn is_imported(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    if !walk.multi_cluster_services()?.is_empty() {
+        return Ok(());
+    }
+    if walk.ends.importer_is_wanted {
+        return Err(Site::Member(importer).lacks::<MultiClusterService>(&walk.service.namespace, ""));
+    }
+    Err(Stop::Skipped(format!("{} has no MultiClusterService", importer.id)))
+}
+
+/// FN402.
+fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    let mcs = walk.multi_cluster_service()?;
+    match walk.hub_import()? {
+        Some(import) if exporters(import).next().is_some() => return Ok(()),
+        Some(_) | None if walk.exporter().is_ok() => {
+            return Err(Stop::Skipped("the steps of the export report it".to_owned()));
+        }
+        Some(_) | None => {}
+    }
+    older_than(ANSWERED_SECONDS, Site::Member(importer), created(mcs))?;
+    Err(match walk.hub_import()? {
+        Some(import) => walk.hub().broken(import, "status.clusters", "empty"),
+        None => walk.hub().lacks::<ServiceImport>(&walk.service.namespace, &walk.service.name),
+    })
+}
+
+/// FN403.
+fn is_written(walk: &Walk<'_>) -> Found {
+    let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
+    if walk.claim()?.is_some() {
+        return Ok(());
+    }
+    if mcs.metadata.deletion_timestamp.is_some() {
+        return Err(Stop::Skipped("the MultiClusterService is being deleted".to_owned()));
+    }
+    older_than(ANSWERED_SECONDS, Site::Member(importer), created(mcs))?;
+    Err(walk.hub().lacks::<InternalServiceImport>(&hub_namespace(importer), "").at(created(mcs)))
+}
+
+/// FN404.
+fn is_allowed_to_import(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    let Some(namespace) = namespace(walk)? else { return Err(Stop::Skipped("the namespace is missing".to_owned())) };
+    if is_allowed(namespace, annotations::IMPORTERS, &importer.id) || !are_rights_enforced(walk.snapshot) {
+        return Ok(());
+    }
+    let list = namespace.annotations().get(annotations::IMPORTERS).cloned().unwrap_or_default();
+    Err(walk.hub().broken(namespace, &annotation(annotations::IMPORTERS), list))
+}
+
+/// FN405.
+fn is_granted(walk: &Walk<'_>) -> Found {
+    let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
+    if let Some(valid) = walk.valid(mcs)
+        && valid.reason == Reason::LoadBalancerNotGranted.as_str()
+    {
+        return Err(Site::Member(importer).broken_condition(mcs, valid));
+    }
+    if !is_exclusive(mcs) {
+        return Err(Stop::Skipped("the import is of type ClusterIP".to_owned()));
+    }
+    let Some(import) = walk.hub_import()? else { return Ok(()) };
+    match exclusive_holder(walk.snapshot, import) {
+        Some(holder) if holder != hub_namespace(importer) => {
+            Err(walk.hub().broken(import, &annotation(annotations::SERVICE_IN_USE_BY), holder))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// FN406.
+fn is_the_only_one(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    for mcs in walk.multi_cluster_services()?.into_iter().skip(1) {
+        if let Some(valid) = walk.valid(mcs).filter(|valid| valid.status != "True") {
+            return Err(Site::Member(importer).broken_condition(mcs, valid));
+        }
+    }
+    Ok(())
+}
+
+/// FN407.
+fn supports_headless(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    let type_ = walk.hub_import()?.and_then(|import| import.status.as_ref()?.type_);
+    if type_ != Some(ServiceImportType::Headless) {
+        return Err(Stop::Skipped("the Service is not headless".to_owned()));
+    }
+    let Some(agent) = member_agent(walk.snapshot, importer)? else { return Ok(()) };
+    if has(agent.spec.features.as_ref(), Feature::Headless) {
+        return Ok(());
+    }
+    let features: Vec<&str> = agent.spec.features.iter().flatten().map(|name| name.0.as_str()).collect();
+    Err(walk.hub().broken(agent, "spec.features", features.join(", ")))
+}
+
+/// FN408. Without the annotations there is nothing to enforce.
+fn rights_are_enforced(walk: &Walk<'_>) -> Found {
+    let namespace = namespace(walk)?.ok_or_else(|| Stop::Skipped("the namespace is missing".to_owned()))?;
+    let named = [annotations::EXPORTERS, annotations::IMPORTERS]
+        .into_iter()
+        .find(|it| namespace.annotations().contains_key(*it));
+    let Some(named) = named else { return Err(Stop::Skipped("the namespace lists no clusters".to_owned())) };
+    if are_rights_enforced(walk.snapshot) {
+        return Ok(());
+    }
+    Err(walk.hub().broken(namespace, &annotation(named), "ignored: the hub agent runs with --namespace-policy=off"))
+}
+
+/// True unless the hub agent runs without rights of namespaces.
+pub(super) fn are_rights_enforced(snapshot: &Snapshot) -> bool {
+    let Ok(Some(deployment)) = deployment(Site::Hub(&snapshot.hub)) else { return true };
+    let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
+    let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
+    !arguments.any(|argument| argument.trim_start_matches('-') == "namespace-policy=off")
+}
+
+fn is_exclusive(mcs: &MultiClusterService) -> bool {
+    !matches!(mcs.spec.type_, Some(MultiClusterServiceType::ClusterIP))
+}

@@ -1,0 +1,233 @@
+//! Steps FN5xx: distribution of slices in the hub.
+
+use super::evidence::{changed, created};
+use super::export::{difference, exported_addresses, has};
+use super::pairs::{exclusive_holder, hub_namespace, in_use_by};
+use super::walk::{Walk, in_namespace, member_agent, optional, settled};
+use super::{Found, Rule, Stop};
+use crate::codes::Code::{self, *};
+use crate::report::Evidence;
+use crate::snapshot::{Member, Undecodable};
+use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceImport};
+use fleetnet_api::names::GROUP;
+use fleetnet_core::features::Feature;
+use fleetnet_core::reasons::Reason;
+use k8s_openapi::api::core::v1::{Event, ResourceQuota};
+use kube::ResourceExt as _;
+use std::collections::BTreeSet;
+
+pub(super) const RULES: &[(Code, Rule)] = &[
+    (FN501, Rule::Pair(is_distributed)),
+    (FN502, Rule::Pair(is_the_only_holder)),
+    (FN503, Rule::Pair(is_current)),
+    (FN504, Rule::Pair(supports_ipv6)),
+    (FN505, Rule::Pair(is_not_refused)),
+    (FN506, Rule::Pair(is_decodable)),
+];
+
+/// FN501. Says nothing about slices for which FN502, FN504 or FN505 has a cause.
+fn is_distributed(walk: &Walk<'_>) -> Found {
+    for export in missing(walk)? {
+        if other_holder(walk, export).is_some() || !importer_accepts(walk, export)? || refusal(walk, export)?.is_some()
+        {
+            continue;
+        }
+        settled(walk.hub(), created(export))?;
+        let stop = walk.hub().lacks::<EndpointSliceImport>(&hub_namespace(walk.importer()?), &export.name_any());
+        return Err(stop.at(changed(export)));
+    }
+    Ok(())
+}
+
+/// FN502.
+fn is_the_only_holder(walk: &Walk<'_>) -> Found {
+    for export in missing(walk)? {
+        if let Some(other) = other_holder(walk, export) {
+            let value = format!("also exported by {}", other.namespace().unwrap_or_default());
+            return Err(walk.hub().broken(export, "spec.endpointSliceReference", value).at(created(export)));
+        }
+    }
+    Ok(())
+}
+
+/// FN503.
+fn is_current(walk: &Walk<'_>) -> Found {
+    walk.accepted_export()?;
+    let distributed = walk.distributed_slices()?;
+    for export in walk.slice_exports()? {
+        let Some(slice) = distributed.iter().find(|slice| is_copy(slice, export)) else { continue };
+        let (wanted, found) = (exported_addresses(export), addresses(slice));
+        if wanted != found {
+            settled(walk.hub(), changed(export))?;
+            return Err(walk.hub().broken(*slice, "spec.endpoints", difference(&wanted, &found)).at(changed(export)));
+        }
+    }
+    Ok(())
+}
+
+/// FN504.
+fn supports_ipv6(walk: &Walk<'_>) -> Found {
+    walk.accepted_export()?;
+    let ipv6 = "IPv6".to_owned();
+    let source = walk.source_slices().unwrap_or_default().into_iter().find(|slice| slice.address_type == ipv6);
+    if source.is_some() && !hub_accepts(walk, &ipv6) {
+        return Err(without_ipv6(walk, walk.exporter()?, "status.features"));
+    }
+    for export in missing(walk)? {
+        if !importer_accepts(walk, export)? {
+            return Err(without_ipv6(walk, walk.importer()?, "spec.features"));
+        }
+    }
+    Ok(())
+}
+
+/// FN505.
+fn is_not_refused(walk: &Walk<'_>) -> Found {
+    for export in missing(walk)? {
+        match refusal(walk, export)? {
+            Some(Refusal::Quota(quota, value)) => return Err(walk.hub().broken(quota, "status.used", value)),
+            Some(Refusal::Event(event)) => {
+                let time = event.last_timestamp.as_ref().map(|time| time.0);
+                return Err(walk.hub().broken(event, "message", event.message.clone().unwrap_or_default()).at(time));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// FN506.
+fn is_decodable(walk: &Walk<'_>) -> Found {
+    let hub = &walk.snapshot.hub;
+    let namespaces: Vec<String> =
+        walk.members().map(hub_namespace).chain([walk.service.namespace.to_string()]).collect();
+    let mut undecodable = hub.internal_exports.undecodable().chain(hub.claims.undecodable());
+    let slices = hub.slice_exports.undecodable().chain(hub.distributed_slices.undecodable());
+    let others = hub.service_imports.undecodable().chain(hub.member_agents.undecodable()).chain(slices);
+    match undecodable.by_ref().chain(others).find(|object| namespaces.contains(&object.namespace)) {
+        Some(object) => Err(broken(walk, object)),
+        None => Ok(()),
+    }
+}
+
+fn broken(walk: &Walk<'_>, object: &Undecodable) -> Stop {
+    let Undecodable { kind, namespace, name, why } = object;
+    let context = walk.hub().connection().context.as_ref().map(|it| format!(" --context {it}")).unwrap_or_default();
+    Stop::Broken(Box::new(Evidence {
+        cluster: "hub".to_owned(),
+        kind: kind.clone(),
+        namespace: namespace.clone(),
+        name: name.clone(),
+        field: String::new(),
+        value: why.clone(),
+        time: None,
+        command: format!("kubectl{context} -n {namespace} get {}.{GROUP} {name} -o yaml", kind.to_lowercase()),
+    }))
+}
+
+/// Returns the accepted exporter's slices that the hub does not distribute to the importer. Skips the step if there is no
+/// granted claim.
+fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
+    walk.accepted_export()?;
+    let not_granted = || Stop::Skipped("the claim is not granted".to_owned());
+    walk.claim()?.ok_or_else(not_granted)?;
+    let namespace = hub_namespace(walk.importer()?);
+    if let Some(import) = walk.hub_import()? {
+        let is_granted = in_use_by(import).member_clusters.contains_key(&namespace);
+        let is_held = exclusive_holder(walk.snapshot, import).is_some_and(|holder| holder != namespace);
+        if !is_granted && is_held {
+            return Err(not_granted());
+        }
+    }
+    let (distributed, mut exports) = (walk.distributed_slices()?, walk.slice_exports()?);
+    let undecodable = &walk.snapshot.hub.distributed_slices;
+    exports.retain(|export| {
+        !distributed.iter().any(|slice| is_copy(slice, export))
+            && !undecodable.undecodable().any(|it| it.namespace == namespace && it.name == export.name_any())
+    });
+    Ok(exports)
+}
+
+fn is_copy(slice: &EndpointSliceImport, export: &EndpointSliceExport) -> bool {
+    slice.spec.slice.endpoint_slice_reference.uid == export.spec.endpoint_slice_reference.uid
+}
+
+fn addresses(slice: &EndpointSliceImport) -> BTreeSet<&str> {
+    slice.spec.slice.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
+}
+
+/// Returns the export of another member with the same name or the same source slice.
+fn other_holder<'a>(walk: &Walk<'a>, export: &EndpointSliceExport) -> Option<&'a EndpointSliceExport> {
+    walk.snapshot.hub.slice_exports.objects().find(|other| {
+        let same_source = other.spec.endpoint_slice_reference.uid == export.spec.endpoint_slice_reference.uid
+            && other.spec.owner_service_reference == export.spec.owner_service_reference;
+        other.namespace() != export.namespace() && (other.name_any() == export.name_any() || same_source)
+    })
+}
+
+/// True if the hub agent accepts slices of this address type from the exporter.
+pub(super) fn hub_accepts(walk: &Walk<'_>, address_type: &str) -> bool {
+    match address_type {
+        "IPv4" => true,
+        "IPv6" => {
+            walk.exporter().ok().and_then(|exporter| member_agent(walk.snapshot, exporter).ok().flatten()).is_some_and(
+                |agent| has(agent.status.as_ref().and_then(|status| status.features.as_ref()), Feature::IPv6),
+            )
+        }
+        _ => false,
+    }
+}
+
+fn importer_accepts(walk: &Walk<'_>, export: &EndpointSliceExport) -> Result<bool, Stop> {
+    if export.spec.address_type == AddressType::IPv4 {
+        return Ok(true);
+    }
+    let agent = member_agent(walk.snapshot, walk.importer()?)?;
+    Ok(agent.is_some_and(|agent| has(agent.spec.features.as_ref(), Feature::IPv6)))
+}
+
+fn without_ipv6(walk: &Walk<'_>, member: &Member, field: &str) -> Stop {
+    match member_agent(walk.snapshot, member) {
+        Ok(Some(agent)) => walk.hub().broken(agent, field, "without IPv6"),
+        Ok(None) => walk.hub().lacks::<fleetnet_api::crd::MemberAgent>(&hub_namespace(member), &member.id),
+        Err(stop) => stop,
+    }
+}
+
+/// Object that shows why the hub refuses a distributed slice.
+enum Refusal<'a> {
+    Quota(&'a ResourceQuota, String),
+    Event(&'a Event),
+}
+
+fn refusal<'a>(walk: &Walk<'a>, export: &EndpointSliceExport) -> Result<Option<Refusal<'a>>, Stop> {
+    let hub = &walk.snapshot.hub;
+    let namespace = hub_namespace(walk.importer()?);
+    let resource = format!("count/endpointsliceimports.{GROUP}");
+    for quota in hub.quotas.objects().filter(|quota| in_namespace(*quota, &namespace)) {
+        let Some(status) = &quota.status else { continue };
+        let of = |amounts: &Option<std::collections::BTreeMap<String, _>>| -> Option<u64> {
+            let amount: &k8s_openapi::apimachinery::pkg::api::resource::Quantity = amounts.as_ref()?.get(&resource)?;
+            amount.0.parse().ok()
+        };
+        if let (Some(hard), Some(used)) = (of(&status.hard), of(&status.used))
+            && used >= hard
+        {
+            return Ok(Some(Refusal::Quota(quota, format!("{used} of {hard} {resource}"))));
+        }
+    }
+    let Ok(events) = optional(&hub.events, "Events") else { return Ok(None) };
+    let refused = [Reason::WriteRefused, Reason::WriteDenied].map(Reason::as_str);
+    let is_about = |event: &&Event| {
+        let about = &event.involved_object;
+        about.kind.as_deref() == Some("EndpointSliceExport")
+            && about.name == export.metadata.name
+            && about.namespace == export.metadata.namespace
+            && event.reason.as_deref().is_some_and(|reason| refused.contains(&reason))
+    };
+    Ok(events
+        .iter()
+        .filter(is_about)
+        .max_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0))
+        .map(Refusal::Event))
+}

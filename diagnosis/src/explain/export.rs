@@ -1,0 +1,376 @@
+//! Steps FN3xx: export from the exporting member to the hub.
+
+use super::evidence::{changed, condition, created};
+use super::pairs::{hub_namespace, is_allowed};
+use super::walk::{Walk, in_namespace, listed, named, need, older_than, optional, ready_addresses, settled};
+use super::{Found, Rule, Site, Stop};
+use crate::codes::Code::{self, *};
+use crate::limits::ANSWERED_SECONDS;
+use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport};
+use fleetnet_api::names::annotations;
+use fleetnet_core::features::Feature;
+use fleetnet_core::reasons::Reason;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
+use std::collections::BTreeSet;
+
+pub(super) const RULES: &[(Code, Rule)] = &[
+    (FN301, Rule::Pair(is_exported)),
+    (FN302, Rule::Pair(service_exists)),
+    (FN303, Rule::Pair(namespace_in_hub)),
+    (FN304, Rule::Pair(is_eligible)),
+    (FN305, Rule::Pair(weight_is_valid)),
+    (FN306, Rule::Pair(weight_is_not_zero)),
+    (FN307, Rule::Pair(is_allowed_to_export)),
+    (FN308, Rule::Pair(name_is_free)),
+    (FN309, Rule::Pair(is_not_rejected)),
+    (FN310, Rule::Pair(is_written)),
+    (FN311, Rule::Pair(is_judged)),
+    (FN312, Rule::Pair(has_no_conflict)),
+    (FN313, Rule::Pair(is_not_in_deletion)),
+    (FN314, Rule::Pair(slices_are_exported)),
+    (FN315, Rule::Pair(slices_are_current)),
+    (FN316, Rule::Pair(has_ready_endpoints)),
+    (FN317, Rule::Pair(has_a_source_of_slices)),
+    (FN318, Rule::Pair(controller_works)),
+];
+
+/// FN301.
+fn is_exported(walk: &Walk<'_>) -> Found {
+    let name = walk.service;
+    let Some(exporter) = walk.exporter else {
+        if walk.importer.is_some() {
+            return Err(Stop::Skipped("FN402 reports that nobody exports the Service".to_owned()));
+        }
+        for member in &walk.snapshot.members {
+            need(&member.service_exports, "ServiceExports", Site::Member(member))?;
+        }
+        let Some(member) = walk.snapshot.members.first() else {
+            return Err(Stop::Unknown("no member was read".to_owned()));
+        };
+        return Err(Site::Member(member).lacks::<ServiceExport>(&name.namespace, &name.name));
+    };
+    let exporter = if walk.is_leftover { walk.exporter()? } else { exporter };
+    let site = Site::Member(exporter);
+    let exports = need(&exporter.service_exports, "ServiceExports", site)?;
+    if named(exports, &name.namespace, &name.name).is_some() {
+        return Ok(());
+    }
+    if walk.ends.exporter_is_wanted {
+        return Err(site.lacks::<ServiceExport>(&name.namespace, &name.name));
+    }
+    Err(Stop::Skipped(format!("{} has no ServiceExport", exporter.id)))
+}
+
+/// FN302.
+fn service_exists(walk: &Walk<'_>) -> Found {
+    valid_without(walk, &[Reason::ServiceNotFound])
+}
+
+/// FN303.
+fn namespace_in_hub(walk: &Walk<'_>) -> Found {
+    walk.service_export()?;
+    match namespace(walk)? {
+        Some(_) => Ok(()),
+        None => Err(walk.hub().lacks::<Namespace>("", &walk.service.namespace)),
+    }
+}
+
+/// FN304.
+fn is_eligible(walk: &Walk<'_>) -> Found {
+    valid_without(walk, &[Reason::ServiceIneligible, Reason::TooManyPorts])
+}
+
+/// FN305.
+fn weight_is_valid(walk: &Walk<'_>) -> Found {
+    valid_without(walk, &[Reason::ServiceExportInvalidWeightAnnotation])
+}
+
+/// FN306.
+fn weight_is_not_zero(walk: &Walk<'_>) -> Found {
+    let export = walk.service_export()?;
+    let site = Site::Member(walk.exporter()?);
+    match of_export(export, "Withdrawn") {
+        Some(withdrawn) if withdrawn.status == "True" && withdrawn.reason == Reason::WeightIsZero.as_str() => {
+            Err(site.broken_condition(export, withdrawn))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// FN307.
+fn is_allowed_to_export(walk: &Walk<'_>) -> Found {
+    let exporter = walk.exporter()?;
+    if let Some(namespace) = namespace(walk)?
+        && !is_allowed(namespace, annotations::EXPORTERS, &exporter.id)
+        && super::claim::are_rights_enforced(walk.snapshot)
+    {
+        let list = namespace.annotations().get(annotations::EXPORTERS).cloned().unwrap_or_default();
+        return Err(walk.hub().broken(namespace, &annotation(annotations::EXPORTERS), list));
+    }
+    valid_without(walk, &[Reason::ExporterNotAllowed])
+}
+
+/// FN308.
+fn name_is_free(walk: &Walk<'_>) -> Found {
+    valid_without(walk, &[Reason::NameHeldByAnother])
+}
+
+/// FN309.
+fn is_not_rejected(walk: &Walk<'_>) -> Found {
+    valid_without(walk, &[Reason::WriteRefused])
+}
+
+/// FN310.
+fn is_written(walk: &Walk<'_>) -> Found {
+    let export = walk.service_export()?;
+    if export.metadata.deletion_timestamp.is_some() {
+        return Err(Stop::Skipped("the ServiceExport is being deleted".to_owned()));
+    }
+    let exporter = walk.exporter()?;
+    if walk.internal_export()?.is_some() {
+        return Ok(());
+    }
+    let valid = of_export(export, "Valid");
+    let since = valid.map_or_else(|| created(export), |valid| Some(valid.last_transition_time.0));
+    older_than(ANSWERED_SECONDS, Site::Member(exporter), since)?;
+    Err(match valid {
+        None => Site::Member(exporter).broken(export, "status.conditions[Valid]", "missing").at(since),
+        Some(_) => walk.hub().lacks::<InternalServiceExport>(&hub_namespace(exporter), "").at(since),
+    })
+}
+
+/// FN311.
+fn is_judged(walk: &Walk<'_>) -> Found {
+    let Some(export) = walk.internal_export()? else { return Err(not_written()) };
+    let conflict = of_internal_export(export, "Conflict");
+    if conflict.is_some_and(|conflict| conflict.status != "Unknown") {
+        return Ok(());
+    }
+    let since = conflict.map_or_else(|| created(export), |conflict| Some(conflict.last_transition_time.0));
+    older_than(ANSWERED_SECONDS, walk.hub(), since)?;
+    Err(match conflict {
+        Some(conflict) => walk.hub().broken_condition(export, conflict),
+        None => walk.hub().broken(export, "status.conditions[Conflict]", "missing").at(since),
+    })
+}
+
+/// FN312.
+fn has_no_conflict(walk: &Walk<'_>) -> Found {
+    let Some(export) = walk.internal_export()? else { return Err(not_written()) };
+    match of_internal_export(export, "Conflict") {
+        Some(conflict) if conflict.status == "True" => Err(walk.hub().broken_condition(export, conflict)),
+        _ => Ok(()),
+    }
+}
+
+/// FN313.
+fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+    let member = Site::Member(walk.exporter()?);
+    if let Ok(export) = walk.service_export()
+        && let Some(deleted) = &export.metadata.deletion_timestamp
+    {
+        settled(member, Some(deleted.0))?;
+        let finalizers = export.finalizers().join(", ");
+        return Err(member.broken(export, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+    }
+    if let Some(export) = walk.internal_export()?
+        && let Some(deleted) = &export.metadata.deletion_timestamp
+    {
+        settled(walk.hub(), Some(deleted.0))?;
+        let finalizers = export.finalizers().join(", ");
+        return Err(walk.hub().broken(export, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+    }
+    Ok(())
+}
+
+/// FN314.
+fn slices_are_exported(walk: &Walk<'_>) -> Found {
+    walk.accepted_export()?;
+    let (exporter, exported) = (walk.exporter()?, walk.slice_exports()?);
+    let listing = &walk.snapshot.hub.slice_exports;
+    for slice in walk.source_slices()? {
+        if ready_addresses(slice).is_empty() || !super::distribution::hub_accepts(walk, &slice.address_type) {
+            continue;
+        }
+        if export_of(slice, &exported).is_some() {
+            continue;
+        }
+        let namespace = hub_namespace(exporter);
+        if listing.undecodable().any(|it| it.namespace == namespace && it.name.contains(&slice.name_any())) {
+            continue;
+        }
+        settled(Site::Member(exporter), changed(slice))?;
+        let stop = walk.hub().lacks::<EndpointSliceExport>(&namespace, "");
+        let Stop::Broken(mut evidence) = stop else { return Err(stop) };
+        evidence.value = format!("not found for EndpointSlice {}", slice.name_any());
+        return Err(Stop::Broken(evidence));
+    }
+    Ok(())
+}
+
+/// FN315.
+fn slices_are_current(walk: &Walk<'_>) -> Found {
+    walk.accepted_export()?;
+    let (exporter, exported) = (walk.exporter()?, walk.slice_exports()?);
+    for slice in walk.source_slices()? {
+        let Some(export) = export_of(slice, &exported) else { continue };
+        let (own, in_hub) = (ready_addresses(slice), exported_addresses(export));
+        if own == in_hub {
+            continue;
+        }
+        settled(Site::Member(exporter), changed(slice))?;
+        return Err(walk.hub().broken(export, "spec.endpoints", difference(&own, &in_hub)).at(changed(export)));
+    }
+    Ok(())
+}
+
+/// FN316. A Service whose pods are ready, but not in its slices, is reported by FN318.
+fn has_ready_endpoints(walk: &Walk<'_>) -> Found {
+    let slices = walk.source_slices()?;
+    let site = Site::Member(walk.exporter()?);
+    let Some(first) = slices.first() else { return Err(Stop::Skipped("there is no EndpointSlice".to_owned())) };
+    if slices.iter().any(|slice| !ready_addresses(slice).is_empty()) {
+        return Ok(());
+    }
+    if !ready_pods(walk)?.is_empty() {
+        return Err(Stop::Skipped("pods are ready, and no EndpointSlice contains them".to_owned()));
+    }
+    let endpoints: usize = slices.iter().map(|slice| slice.endpoints.iter().flatten().count()).sum();
+    Err(site.broken(*first, "endpoints", format!("0 of {endpoints} ready")).at(changed(*first)))
+}
+
+/// FN317.
+fn has_a_source_of_slices(walk: &Walk<'_>) -> Found {
+    let service = service(walk)?;
+    if has_selector(service) || !walk.source_slices()?.is_empty() {
+        return Ok(());
+    }
+    let site = Site::Member(walk.exporter()?);
+    settled(site, created(service))?;
+    Err(site.broken(service, "spec.selector", "none, and no EndpointSlice").at(created(service)))
+}
+
+/// FN318.
+fn controller_works(walk: &Walk<'_>) -> Found {
+    let service = service(walk)?;
+    if !has_selector(service) {
+        return Err(Stop::Skipped("the Service has no selector".to_owned()));
+    }
+    let site = Site::Member(walk.exporter()?);
+    let slices = walk.source_slices()?;
+    if slices.is_empty() {
+        settled(site, created(service))?;
+        return Err(site.lacks::<EndpointSlice>(&walk.service.namespace, ""));
+    }
+    let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let listed: BTreeSet<&str> = endpoints.flat_map(|it| it.addresses.iter().map(String::as_str)).collect();
+    for pod in ready_pods(walk)? {
+        let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).unwrap_or_default();
+        if !listed.contains(address) {
+            let ready = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let mut ready = ready.into_iter().filter(|condition| condition.type_ == "Ready");
+            let since = ready.next().and_then(|ready| ready.last_transition_time.as_ref()).map(|time| time.0);
+            settled(site, since.or_else(|| created(pod)))?;
+            return Err(site.broken(pod, "status.podIP", format!("{address} is in no EndpointSlice")).at(since));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the condition `Valid` of the ServiceExport is not true for one of these reasons.
+fn valid_without(walk: &Walk<'_>, reasons: &[Reason]) -> Found {
+    let export = walk.service_export()?;
+    let site = Site::Member(walk.exporter()?);
+    match of_export(export, "Valid") {
+        Some(valid) if valid.status != "True" && reasons.iter().any(|reason| reason.as_str() == valid.reason) => {
+            Err(site.broken_condition(export, valid))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn of_export<'a>(export: &'a ServiceExport, type_: &str) -> Option<&'a Condition> {
+    condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
+}
+
+pub(super) fn of_internal_export<'a>(export: &'a InternalServiceExport, type_: &str) -> Option<&'a Condition> {
+    condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
+}
+
+/// Returns the namespace of the Service in the hub.
+pub(super) fn namespace<'a>(walk: &Walk<'a>) -> Result<Option<&'a Namespace>, Stop> {
+    let namespaces = need(&walk.snapshot.hub.namespaces, "Namespaces", walk.hub())?;
+    Ok(namespaces.iter().find(|namespace| *namespace.name_any() == *walk.service.namespace))
+}
+
+/// Returns the field of an annotation in evidence.
+pub(super) fn annotation(name: &str) -> String {
+    format!("metadata.annotations[{name}]")
+}
+
+/// Returns the export of a source slice.
+pub(super) fn export_of<'a>(
+    slice: &EndpointSlice,
+    exported: &[&'a EndpointSliceExport],
+) -> Option<&'a EndpointSliceExport> {
+    let uid = slice.metadata.uid.as_deref()?;
+    exported.iter().find(|export| export.spec.endpoint_slice_reference.uid == uid).copied()
+}
+
+pub(super) fn exported_addresses(export: &EndpointSliceExport) -> BTreeSet<&str> {
+    export.spec.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
+}
+
+/// Returns the difference of two sets of addresses as text.
+pub(super) fn difference(wanted: &BTreeSet<&str>, found: &BTreeSet<&str>) -> String {
+    let missing = listed(wanted.difference(found).copied());
+    let excess = listed(found.difference(wanted).copied());
+    match (missing.is_empty(), excess.is_empty()) {
+        (false, false) => format!("without {missing}, and still with {excess}"),
+        (false, true) => format!("without {missing}"),
+        (true, _) => format!("still with {excess}"),
+    }
+}
+
+fn service<'a>(walk: &Walk<'a>) -> Result<&'a Service, Stop> {
+    let exporter = walk.exporter()?;
+    walk.service_export()?;
+    let services = need(&exporter.services, "Services", Site::Member(exporter))?;
+    let missing = || Stop::Skipped("there is no Service".to_owned());
+    named(services, &walk.service.namespace, &walk.service.name).ok_or_else(missing)
+}
+
+fn has_selector(service: &Service) -> bool {
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    selector.is_some_and(|selector| !selector.is_empty())
+}
+
+/// Returns the ready pods that the Service selects; none if pods were not read.
+fn ready_pods<'a>(walk: &Walk<'a>) -> Result<Vec<&'a Pod>, Stop> {
+    let (service, exporter) = (service(walk)?, walk.exporter()?);
+    let Ok(pods) = optional(&exporter.pods, "Pods") else { return Ok(Vec::new()) };
+    let Some(selector) = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()) else { return Ok(Vec::new()) };
+    let is_ready = |pod: &Pod| {
+        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    };
+    let is_selected = |pod: &&Pod| {
+        in_namespace(*pod, &walk.service.namespace)
+            && !selector.is_empty()
+            && selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
+            && pod.metadata.deletion_timestamp.is_none()
+    };
+    Ok(pods.iter().filter(is_selected).filter(|pod| is_ready(pod)).collect())
+}
+
+fn not_written() -> Stop {
+    Stop::Skipped("there is no InternalServiceExport".to_owned())
+}
+
+/// True if an agent that announces these features supports this feature.
+pub(super) fn has(features: Option<&Vec<fleetnet_api::crd::Name>>, feature: Feature) -> bool {
+    features.is_some_and(|features| features.iter().any(|name| name.0 == feature.name()))
+}

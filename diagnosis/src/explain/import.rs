@@ -1,0 +1,306 @@
+//! Steps FN6xx: derived Service and imported slices.
+
+use super::evidence::{changed, condition, created};
+use super::export::{of_export, of_internal_export};
+use super::walk::{Walk, age, in_namespace, is_imported, listed, named, need, settled};
+use super::{Found, Rule, Site, Stop};
+use crate::codes::Code::{self, *};
+use fleetnet_api::crd::{EndpointSliceImport, MultiClusterService};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, annotations, labels};
+use fleetnet_core::reasons::Reason;
+use k8s_openapi::api::core::v1::{Event, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+pub(super) const RULES: &[(Code, Rule)] = &[
+    (FN601, Rule::Pair(is_derived)),
+    (FN602, Rule::Pair(name_is_free)),
+    (FN603, Rule::Pair(ports_are_valid)),
+    (FN604, Rule::Pair(was_not_lost)),
+    (FN605, Rule::Pair(is_imported_here)),
+    (FN606, Rule::Pair(is_current)),
+    (FN607, Rule::Pair(addresses_are_accepted)),
+    (FN608, Rule::Pair(ports_are_accepted)),
+    (FN609, Rule::Pair(families_match)),
+    (FN610, Rule::Pair(load_balancer_has_address)),
+    (FN611, Rule::Pair(has_one_writer)),
+    (FN612, Rule::Pair(is_not_in_deletion)),
+];
+
+/// Longest time for which an Event about a lost derived Service is news: Kubernetes keeps Events for an hour.
+const NEWS_SECONDS: i64 = 3_600;
+
+/// FN601. FN602 and FN603 report a name in use and a refused port.
+fn is_derived(walk: &Walk<'_>) -> Found {
+    let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
+    let site = Site::Member(importer);
+    granted(walk)?;
+    let services = need(&importer.services, "Services", site)?;
+    let valid = walk.valid(mcs);
+    let has_reason =
+        |reason: Reason| valid.is_some_and(|valid| valid.status == "False" && valid.reason == reason.as_str());
+    if has_reason(Reason::NameHeldByAnother) || has_reason(Reason::PortRefused) {
+        return Err(Stop::Skipped("a later step reports it".to_owned()));
+    }
+    let name = walk.derived_name()?;
+    if name.is_some_and(|name| named(services, FLEET_SYSTEM_NAMESPACE, name).is_some()) {
+        return Ok(());
+    }
+    let since = valid.map_or_else(|| created(mcs), |valid| Some(valid.last_transition_time.0));
+    settled(site, since)?;
+    Err(match (valid, name) {
+        (Some(valid), _) if valid.status != "True" => site.broken_condition(mcs, valid),
+        (_, Some(name)) => site.lacks::<Service>(FLEET_SYSTEM_NAMESPACE, name),
+        (_, None) => site.broken(mcs, &format!("metadata.labels[{}]", labels::DERIVED_SERVICE), "missing").at(since),
+    })
+}
+
+/// FN602.
+fn name_is_free(walk: &Walk<'_>) -> Found {
+    valid_without(walk, Reason::NameHeldByAnother)
+}
+
+/// FN603.
+fn ports_are_valid(walk: &Walk<'_>) -> Found {
+    valid_without(walk, Reason::PortRefused)
+}
+
+/// FN604.
+fn was_not_lost(walk: &Walk<'_>) -> Found {
+    let site = Site::Member(walk.importer()?);
+    match event(walk, Reason::DerivedServiceLost)? {
+        Some(event) if age(site, time(event)).is_none_or(|age| age < NEWS_SECONDS) => {
+            Err(site.broken(event, "message", event.message.clone().unwrap_or_default()).at(time(event)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// FN605. A slice of another owner with the same name cannot be imported either.
+fn is_imported_here(walk: &Walk<'_>) -> Found {
+    let derived = walk.derived_service()?.name_any();
+    let site = Site::Member(walk.importer()?);
+    for distributed in walk.distributed_slices()? {
+        let present = walk.imported_slice(&distributed.name_any())?;
+        if let Some(present) = present {
+            let of_derived = present.labels().get(labels::SERVICE_NAME).is_some_and(|name| *name == derived);
+            if is_imported(present) || of_derived {
+                continue;
+            }
+            return Err(site.broken(present, "metadata.labels", "another owner uses the name").at(created(present)));
+        }
+        settled(walk.hub(), created(distributed))?;
+        return Err(site
+            .lacks::<EndpointSlice>(FLEET_SYSTEM_NAMESPACE, &distributed.name_any())
+            .at(changed(distributed)));
+    }
+    Ok(())
+}
+
+/// FN606. A Go agent does not write the generation to the imported slice, so nothing is known of its slices.
+fn is_current(walk: &Walk<'_>) -> Found {
+    let site = Site::Member(walk.importer()?);
+    for (distributed, slice) in imported(walk)? {
+        let wanted = distributed.spec.slice.endpoint_slice_reference.generation;
+        let observed =
+            slice.annotations().get(annotations::LAST_OBSERVED_GENERATION).and_then(|it| it.parse::<i64>().ok());
+        let Some(observed) = observed.filter(|observed| *observed < wanted) else { continue };
+        settled(walk.hub(), changed(distributed))?;
+        let field = super::export::annotation(annotations::LAST_OBSERVED_GENERATION);
+        return Err(site.broken(slice, &field, format!("{observed}, the hub has {wanted}")).at(changed(slice)));
+    }
+    Ok(())
+}
+
+/// FN607.
+fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
+    let is_reported = event(walk, Reason::AddressRefused)?.is_some();
+    for (distributed, slice) in imported(walk)? {
+        let offered = distributed.spec.slice.endpoints.iter().flat_map(|it| it.addresses.iter().map(String::as_str));
+        let endpoints = slice.endpoints.iter().flatten();
+        let present: BTreeSet<&str> = endpoints.flat_map(|it| it.addresses.iter().map(String::as_str)).collect();
+        let missing: Vec<&str> = offered.filter(|address| !present.contains(address)).collect();
+        if !missing.is_empty() && (is_reported || missing.iter().all(|address| is_never_remote(address))) {
+            return Err(walk.hub().broken(distributed, "spec.endpoints", format!("refused: {}", listed(missing))));
+        }
+    }
+    Ok(())
+}
+
+/// FN608.
+fn ports_are_accepted(walk: &Walk<'_>) -> Found {
+    for (distributed, slice) in imported(walk)? {
+        let offered = distributed.spec.slice.ports.iter().flatten();
+        let present = || slice.ports.iter().flatten();
+        let missing =
+            offered.filter(|port| !present().any(|it| it.port == port.port && name(&it.name) == name(&port.name)));
+        let missing: Vec<String> = missing
+            .map(|port| {
+                format!("{} {}", name(&port.name), port.port.map_or_else(|| "all".to_owned(), |it| it.to_string()))
+            })
+            .collect();
+        if !missing.is_empty() {
+            let missing = listed(missing.iter().map(|port| port.trim()));
+            return Err(walk.hub().broken(distributed, "spec.ports", format!("refused: {missing}")));
+        }
+    }
+    Ok(())
+}
+
+/// FN609.
+fn families_match(walk: &Walk<'_>) -> Found {
+    let (service, slices) = (walk.derived_service()?, walk.imported_slices()?);
+    let families: Vec<&String> = service.spec.iter().flat_map(|spec| spec.ip_families.iter().flatten()).collect();
+    let is_headless = service.spec.as_ref().is_some_and(|spec| spec.cluster_ip.as_deref() == Some("None"));
+    if families.is_empty() || slices.is_empty() || is_headless {
+        return Err(Stop::Skipped("there is nothing to compare".to_owned()));
+    }
+    if slices.iter().any(|slice| families.contains(&&slice.address_type)) {
+        return Ok(());
+    }
+    let families = listed(families.iter().map(|it| it.as_str()));
+    let value = format!("{families}, all slices have {}", slices[0].address_type);
+    Err(Site::Member(walk.importer()?).broken(service, "spec.ipFamilies", value))
+}
+
+/// FN610.
+fn load_balancer_has_address(walk: &Walk<'_>) -> Found {
+    let (service, site) = (walk.derived_service()?, Site::Member(walk.importer()?));
+    if service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) != Some("LoadBalancer") {
+        return Err(Stop::Skipped("the derived Service is of type ClusterIP".to_owned()));
+    }
+    let ingress = service.status.as_ref().and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
+    if ingress.is_some_and(|ingress| !ingress.is_empty()) {
+        return Ok(());
+    }
+    settled(site, created(service))?;
+    Err(site.broken(service, "status.loadBalancer.ingress", "empty").at(created(service)))
+}
+
+/// FN611.
+fn has_one_writer(walk: &Walk<'_>) -> Found {
+    let is_disputed = |it: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| it.status == "True";
+    if let Ok(export) = walk.service_export()
+        && let Some(disputed) = of_export(export, "Disputed").filter(is_disputed)
+    {
+        return Err(Site::Member(walk.exporter()?).broken_condition(export, disputed));
+    }
+    if let Ok(Some(export)) = walk.internal_export()
+        && let Some(disputed) = of_internal_export(export, "Disputed").filter(is_disputed)
+    {
+        return Err(walk.hub().broken_condition(export, disputed));
+    }
+    let site = Site::Member(walk.importer()?);
+    let mcs = walk.multi_cluster_service()?;
+    if let Some(disputed) = of_import(mcs, "Disputed").filter(is_disputed) {
+        return Err(site.broken_condition(mcs, disputed));
+    }
+    for distributed in walk.distributed_slices()? {
+        if let Some(slice) = walk.imported_slice(&distributed.name_any())?
+            && !is_imported(slice)
+        {
+            let manager = slice.labels().get(labels::MANAGED_BY).cloned().unwrap_or_default();
+            return Err(site
+                .broken(slice, &format!("metadata.labels[{}]", labels::MANAGED_BY), manager)
+                .at(changed(slice)));
+        }
+    }
+    Ok(())
+}
+
+/// FN612.
+fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    let site = Site::Member(importer);
+    for mcs in walk.multi_cluster_services()? {
+        if let Some(deleted) = &mcs.metadata.deletion_timestamp {
+            settled(site, Some(deleted.0))?;
+            let finalizers = mcs.finalizers().join(", ");
+            return Err(site.broken(mcs, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+        }
+    }
+    let imports = need(&importer.service_imports, "ServiceImports", site)?;
+    if let Some(import) = named(imports, &walk.service.namespace, &walk.service.name)
+        && let Some(deleted) = &import.metadata.deletion_timestamp
+    {
+        settled(site, Some(deleted.0))?;
+        let finalizers = import.finalizers().join(", ");
+        return Err(site.broken(import, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+    }
+    Ok(())
+}
+
+/// Skips a step that needs a granted claim. The hub agent fills the status of a granted claim.
+fn granted(walk: &Walk<'_>) -> Found {
+    let claim = walk.claim()?.ok_or_else(|| Stop::Skipped("there is no claim".to_owned()))?;
+    let clusters = claim.status.as_ref().and_then(|status| status.clusters.as_ref());
+    if clusters.is_none_or(Vec::is_empty) {
+        return Err(Stop::Skipped("the claim is not granted".to_owned()));
+    }
+    Ok(())
+}
+
+fn valid_without(walk: &Walk<'_>, reason: Reason) -> Found {
+    let mcs = walk.multi_cluster_service()?;
+    match walk.valid(mcs) {
+        Some(valid) if valid.status == "False" && valid.reason == reason.as_str() => {
+            Err(Site::Member(walk.importer()?).broken_condition(mcs, valid))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn of_import<'a>(
+    mcs: &'a MultiClusterService,
+    type_: &str,
+) -> Option<&'a k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+    condition(mcs.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
+}
+
+/// Returns each distributed slice of the pair with its imported slice, if the importer has imported its present generation.
+fn imported<'a>(walk: &Walk<'a>) -> Result<Vec<(&'a EndpointSliceImport, &'a EndpointSlice)>, Stop> {
+    let mut pairs = Vec::new();
+    for distributed in walk.distributed_slices()? {
+        if let Some(slice) = walk.imported_slice(&distributed.name_any())?.filter(|slice| is_imported(slice)) {
+            pairs.push((distributed, slice));
+        }
+    }
+    Ok(pairs)
+}
+
+/// Returns the newest Event with this reason on a MultiClusterService of the Service.
+fn event<'a>(walk: &Walk<'a>, reason: Reason) -> Result<Option<&'a Event>, Stop> {
+    let importer = walk.importer()?;
+    let names: Vec<String> = walk.multi_cluster_services()?.iter().map(|mcs| mcs.name_any()).collect();
+    let is_about = |event: &&Event| {
+        in_namespace(*event, &walk.service.namespace)
+            && event.involved_object.kind.as_deref() == Some("MultiClusterService")
+            && event.involved_object.name.as_ref().is_some_and(|name| names.contains(name))
+            && event.reason.as_deref() == Some(reason.as_str())
+    };
+    Ok(importer.events.objects().filter(is_about).max_by_key(|event| time(event)))
+}
+
+fn time(event: &Event) -> Option<jiff::Timestamp> {
+    let (last, first) = (event.last_timestamp.as_ref(), event.first_timestamp.as_ref());
+    last.or(first).map(|time| time.0).or_else(|| event.event_time.as_ref().map(|time| time.0))
+}
+
+fn name(name: &Option<String>) -> &str {
+    name.as_deref().unwrap_or_default()
+}
+
+/// True if no endpoint of another cluster can have this address.
+fn is_never_remote(address: &str) -> bool {
+    match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => {
+            ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast() || ip.is_unspecified()
+        }
+        Ok(IpAddr::V6(ip)) => {
+            ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified()
+        }
+        Err(_) => true,
+    }
+}

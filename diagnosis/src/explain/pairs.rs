@@ -1,0 +1,157 @@
+//! Pairs of exporters and importers of a Service.
+
+use super::walk::{Ends, exporters, imports, in_namespace, named};
+use crate::snapshot::{Member, Snapshot};
+use fleetnet_api::names::annotations;
+use fleetnet_core::names::{cluster_of, member_namespace};
+use fleetnet_types::ObjectName;
+use kube::ResourceExt as _;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Filter of pairs by cluster ids.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Cluster id of the exporter; `None` for all.
+    pub from: Option<String>,
+    /// Cluster id of the importer; `None` for all.
+    pub to: Option<String>,
+}
+
+/// Annotation `service-in-use-by` of the hub's ServiceImport.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct InUseBy {
+    /// Cluster ids of the importers, by member namespace.
+    pub(crate) member_clusters: BTreeMap<String, String>,
+    /// Member namespace of the importer with the exclusive claim.
+    pub(crate) load_balancer: Option<String>,
+}
+
+/// Returns the pairs of a Service. Without exporters or importers, one pair shows what is missing.
+pub(crate) fn of<'a>(snapshot: &'a Snapshot, service: &ObjectName, filter: &Filter) -> Vec<Ends<'a>> {
+    let (known_exporters, known_importers) = (exporters_of(snapshot, service), importers_of(snapshot, service));
+    let nobody_exports = known_exporters.is_empty();
+    let mut from: Vec<Option<String>> = match &filter.from {
+        Some(id) => vec![Some(id.clone())],
+        None if nobody_exports && !known_importers.is_empty() => candidates(snapshot, service).map(Some).collect(),
+        None => known_exporters.into_iter().map(Some).collect(),
+    };
+    let mut to: Vec<Option<String>> = match &filter.to {
+        Some(id) => vec![Some(id.clone())],
+        None => known_importers.into_iter().map(Some).collect(),
+    };
+    for ends in [&mut from, &mut to] {
+        if ends.is_empty() {
+            ends.push(None);
+        }
+    }
+    let pair = |exporter: &Option<String>, importer: &Option<String>| Ends {
+        exporter: exporter.as_deref().map(|id| member(snapshot, id)),
+        importer: importer.as_deref().map(|id| member(snapshot, id)),
+        exporter_is_wanted: filter.from.is_some() || nobody_exports,
+        importer_is_wanted: filter.to.is_some(),
+    };
+    from.iter().flat_map(|exporter| to.iter().map(move |importer| pair(exporter, importer))).collect()
+}
+
+/// Returns the member with this cluster id. A cluster that is no member has no objects.
+fn member<'a>(snapshot: &'a Snapshot, id: &str) -> Cow<'a, Member> {
+    let unknown = || Cow::Owned(Member { id: id.to_owned(), ..Member::default() });
+    snapshot.member(id).map_or_else(unknown, Cow::Borrowed)
+}
+
+/// Returns the clusters that export the Service, or of which endpoints are still distributed.
+fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
+    let hub = &snapshot.hub;
+    let is_service = |namespace: &str, name: &str| *namespace == *service.namespace && *name == *service.name;
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    for member in &snapshot.members {
+        let exports = member.service_exports.known().unwrap_or_default();
+        if named(exports, &service.namespace, &service.name).is_some() {
+            found.insert(member.id.clone());
+        }
+    }
+    for export in hub.internal_exports.objects() {
+        let reference = &export.spec.service_reference;
+        if is_service(&reference.namespace, &reference.name) {
+            found.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+        }
+    }
+    let hub_imports = hub.service_imports.known().unwrap_or_default();
+    if let Some(import) = named(hub_imports, &service.namespace, &service.name) {
+        found.extend(exporters(import).map(str::to_owned));
+    }
+    for distributed in hub.distributed_slices.objects() {
+        let slice = &distributed.spec.slice;
+        if is_service(&slice.owner_service_reference.namespace, &slice.owner_service_reference.name) {
+            found.insert(slice.endpoint_slice_reference.cluster_id.clone());
+        }
+    }
+    found
+}
+
+/// Returns the clusters that import the Service.
+fn importers_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    for member in &snapshot.members {
+        if member.multi_cluster_services.objects().any(|mcs| imports(mcs, service)) {
+            found.insert(member.id.clone());
+        }
+    }
+    for claim in snapshot.hub.claims.objects() {
+        let reference = &claim.spec.service_import_reference;
+        if *reference.namespace == *service.namespace && *reference.name == *service.name {
+            found.extend(claim.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+        }
+    }
+    let hub_imports = snapshot.hub.service_imports.known().unwrap_or_default();
+    if let Some(import) = named(hub_imports, &service.namespace, &service.name) {
+        found.extend(in_use_by(import).member_clusters.into_values());
+    }
+    found
+}
+
+/// Returns the members that have a Service of this name and could export it.
+fn candidates(snapshot: &Snapshot, service: &ObjectName) -> impl Iterator<Item = String> {
+    let has_it = |member: &&Member| {
+        let services = member.services.known().unwrap_or_default();
+        named(services, &service.namespace, &service.name).is_some()
+    };
+    snapshot.members.iter().filter(has_it).map(|member| member.id.clone())
+}
+
+/// Returns the importers that a ServiceImport in the hub records. A malformed annotation counts as empty.
+pub(crate) fn in_use_by(import: &fleetnet_api::crd::ServiceImport) -> InUseBy {
+    let text = import.annotations().get(annotations::SERVICE_IN_USE_BY);
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// True if the annotation of a namespace in the hub lists this cluster, or does not exist.
+pub(crate) fn is_allowed(namespace: &k8s_openapi::api::core::v1::Namespace, annotation: &str, cluster: &str) -> bool {
+    let list = namespace.annotations().get(annotation);
+    list.is_none_or(|list| list.split(',').any(|entry| entry.trim() == cluster))
+}
+
+/// Returns the member namespace with the exclusive claim (type LoadBalancer) on the Service; `None` if nobody has it.
+pub(crate) fn exclusive_holder(snapshot: &Snapshot, import: &fleetnet_api::crd::ServiceImport) -> Option<String> {
+    let in_use_by = in_use_by(import);
+    if in_use_by.load_balancer.is_some() {
+        return in_use_by.load_balancer;
+    }
+    let [namespace] = in_use_by.member_clusters.into_keys().collect::<Vec<_>>().try_into().ok()?;
+    let is_exclusive = snapshot.hub.claims.objects().any(|claim| {
+        let reference = &claim.spec.service_import_reference;
+        in_namespace(claim, &namespace)
+            && Some(reference.name.as_str()) == import.metadata.name.as_deref()
+            && Some(reference.namespace.as_str()) == import.metadata.namespace.as_deref()
+            && claim.annotations().get(annotations::SERVICE_TYPE).is_none_or(|type_| type_ == "LoadBalancer")
+    });
+    is_exclusive.then_some(namespace)
+}
+
+/// Returns the name of a member's namespace in the hub.
+pub(crate) fn hub_namespace(member: &Member) -> String {
+    member_namespace(&member.id).to_string()
+}

@@ -1,0 +1,111 @@
+//! Steps FN7xx: result.
+
+use super::export::difference;
+use super::membership::{hears, renewed};
+use super::walk::{Walk, member_agent, ready_addresses};
+use super::{Found, Rule, Site, Stop};
+use crate::codes::Code::{self, *};
+use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
+use crate::report::Evidence;
+use crate::snapshot::Snapshot;
+use fleetnet_api::crd::MemberAgent;
+use kube::ResourceExt as _;
+use std::collections::BTreeSet;
+
+pub(super) const RULES: &[(Code, Rule)] = &[
+    (FN701, Rule::Pair(endpoints_are_equal)),
+    (FN702, Rule::Pair(exporter_still_exports)),
+    (FN703, Rule::Pair(exporter_is_heard)),
+    (FN704, Rule::Pair(network)),
+    (FN705, Rule::Pair(is_fast)),
+    (FN706, Rule::Cluster(server_is_fast)),
+];
+
+/// FN701. Compares only what the agents promise: the export is accepted and the claim is granted.
+fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
+    walk.accepted_export()?;
+    let derived = walk.derived_service()?;
+    let (sources, imported) = (walk.source_slices()?, walk.imported_slices()?);
+    let wanted: BTreeSet<&str> = sources.iter().flat_map(|slice| ready_addresses(slice)).collect();
+    let found: BTreeSet<&str> = imported.iter().flat_map(|slice| ready_addresses(slice)).collect();
+    if wanted == found {
+        return Ok(());
+    }
+    Err(Site::Member(walk.importer()?).broken(derived, "endpoints", difference(&wanted, &found)))
+}
+
+/// FN702.
+fn exporter_still_exports(walk: &Walk<'_>) -> Found {
+    let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
+    let imported = walk.imported_slices()?;
+    let Some(slice) = imported.first() else { return Ok(()) };
+    if walk.hub_lists(&exporter.id)? {
+        return Ok(());
+    }
+    let value = format!("{} is imported, and the hub does not list {} as an exporter", slice.name_any(), exporter.id);
+    Err(Site::Member(walk.importer()?).broken(*slice, "endpoints", value))
+}
+
+/// FN703.
+fn exporter_is_heard(walk: &Walk<'_>) -> Found {
+    let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
+    if walk.imported_slices()?.is_empty() || hears(walk.snapshot, exporter).is_ok() {
+        return Ok(());
+    }
+    let Some(agent) = member_agent(walk.snapshot, exporter)? else { return Ok(()) };
+    let renewed = renewed(agent);
+    Err(walk.hub().broken(agent, "spec.renewTime", renewed.to_string()).at(Some(renewed)))
+}
+
+/// FN704.
+fn network(_: &Walk<'_>) -> Found {
+    Err(Stop::Skipped("the pod network cannot be seen".to_owned()))
+}
+
+/// FN705.
+fn is_fast(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
+    let summary = walk.snapshot.hub.latencies.get(&importer.id);
+    let origin = summary.and_then(|summary| summary.origins.iter().find(|origin| origin.cluster == exporter.id));
+    let (Some(summary), Some(origin)) = (summary, origin) else {
+        return Err(Stop::Skipped("there are no samples".to_owned()));
+    };
+    let Ok(histogram) = summary.histogram(origin) else {
+        return Err(Stop::Skipped("the samples are inconsistent".to_owned()));
+    };
+    let slow = histogram.above(TARGET_MILLISECONDS);
+    if histogram.count() < SAMPLES_MIN || slow.saturating_mul(100) <= histogram.count() {
+        return Ok(());
+    }
+    let value = format!("{slow} of {} changes took longer than {TARGET_MILLISECONDS} ms", histogram.count());
+    match member_agent(walk.snapshot, importer)? {
+        Some(agent) => Err(walk.hub().broken(agent, "spec.latency", value)),
+        None => Err(walk.hub().lacks::<MemberAgent>("", &importer.id)),
+    }
+}
+
+/// FN706.
+pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
+    let connection = site.connection();
+    let value = match connection.answer_milliseconds {
+        _ if connection.throttled => "429 Too Many Requests".to_owned(),
+        Some(milliseconds) if milliseconds > SLOW_MILLISECONDS => format!("{milliseconds} ms"),
+        Some(_) => return Ok(()),
+        None => return Err(Stop::Skipped("the server did not answer".to_owned())),
+    };
+    let context = connection.context.clone().unwrap_or_default();
+    Err(Stop::Broken(Box::new(Evidence {
+        cluster: site.cluster().to_owned(),
+        kind: "Context".to_owned(),
+        name: context.clone(),
+        field: format!("answer of {}", connection.server_url),
+        value,
+        command: if context.is_empty() {
+            String::new()
+        } else {
+            format!("kubectl --context {context} get --raw /readyz")
+        },
+        ..Evidence::default()
+    })))
+}

@@ -1,0 +1,358 @@
+//! Objects of one pair of exporter and importer, as the steps need them.
+
+use super::evidence::{condition, created};
+use super::{Found, Site, Stop};
+use crate::limits::{LISTED, SETTLED_SECONDS};
+use crate::snapshot::{Listing, Member, Reached, Snapshot};
+use fleetnet_api::crd::{
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
+    MultiClusterService, ServiceExport, ServiceImport,
+};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
+use fleetnet_core::names::member_namespace;
+use fleetnet_types::ObjectName;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{Resource, ResourceExt as _};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Exporter and importer of a walk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ends<'a> {
+    pub(crate) exporter: Option<Cow<'a, Member>>,
+    pub(crate) importer: Option<Cow<'a, Member>>,
+    /// True if the exporter must export: the caller named it, or nobody exports.
+    pub(crate) exporter_is_wanted: bool,
+    /// True if the importer must import: the caller named it.
+    pub(crate) importer_is_wanted: bool,
+}
+
+/// One pair of a Service.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) service: &'a ObjectName,
+    pub(crate) exporter: Option<&'a Member>,
+    pub(crate) importer: Option<&'a Member>,
+    pub(crate) ends: &'a Ends<'a>,
+    /// True if the exporter exports no more, and only leftovers in the importer show it.
+    pub(crate) is_leftover: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, service: &'a ObjectName, ends: &'a Ends<'a>) -> Self {
+        let (exporter, importer) = (ends.exporter.as_deref(), ends.importer.as_deref());
+        let walk = Self { snapshot, service, exporter, importer, ends, is_leftover: false };
+        Self { is_leftover: walk.has_only_leftovers(), ..walk }
+    }
+
+    /// Returns the members of the pair whose state matters.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let exporter = self.exporter.filter(|_| !self.is_leftover);
+        let importer = self.importer.filter(|importer| exporter.is_none_or(|exporter| exporter.id != importer.id));
+        exporter.into_iter().chain(importer)
+    }
+
+    /// Returns the exporter. Steps about the exporter are skipped without one.
+    pub(crate) fn exporter(&self) -> Result<&'a Member, Stop> {
+        let exporter = self.exporter.ok_or_else(|| Stop::Skipped("nobody exports the Service".to_owned()))?;
+        if self.is_leftover {
+            return Err(Stop::Skipped(format!("{} exports no more", exporter.id)));
+        }
+        Ok(exporter)
+    }
+
+    /// Returns the importer. Steps about the importer are skipped without one.
+    pub(crate) fn importer(&self) -> Result<&'a Member, Stop> {
+        self.importer.ok_or_else(|| Stop::Skipped("nobody imports the Service".to_owned()))
+    }
+
+    pub(crate) fn hub(&self) -> Site<'a> {
+        Site::Hub(&self.snapshot.hub)
+    }
+
+    /// Returns the exporter's ServiceExport.
+    pub(crate) fn service_export(&self) -> Result<&'a ServiceExport, Stop> {
+        let exporter = self.exporter()?;
+        let exports = need(&exporter.service_exports, "ServiceExports", Site::Member(exporter))?;
+        self.same_name(exports).ok_or_else(|| Stop::Skipped("there is no ServiceExport".to_owned()))
+    }
+
+    /// Returns the exporter's InternalServiceExport in the hub.
+    pub(crate) fn internal_export(&self) -> Result<Option<&'a InternalServiceExport>, Stop> {
+        let exporter = self.exporter()?;
+        let listing = &self.snapshot.hub.internal_exports;
+        let exports = need(listing, "InternalServiceExports", self.hub())?;
+        let namespace = member_namespace(&exporter.id);
+        let found = exports.iter().find(|export| {
+            let reference = &export.spec.service_reference;
+            in_namespace(*export, &namespace) && self.is_service(&reference.namespace, &reference.name)
+        });
+        decodable(found, listing, &namespace)
+    }
+
+    /// Returns the InternalServiceExport if the hub agent accepted it.
+    pub(crate) fn accepted_export(&self) -> Result<&'a InternalServiceExport, Stop> {
+        let not_accepted = || Stop::Skipped("the export is not accepted".to_owned());
+        let export = self.internal_export()?.ok_or_else(not_accepted)?;
+        let conflict = condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), "Conflict");
+        conflict.filter(|conflict| conflict.status == "False").map(|_| export).ok_or_else(not_accepted)
+    }
+
+    /// Returns the EndpointSlices of the Service in the exporter.
+    pub(crate) fn source_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
+        let exporter = self.exporter()?;
+        let slices = need(&exporter.slices, "EndpointSlices", Site::Member(exporter))?;
+        let of_service = slices.iter().filter(|slice| {
+            in_namespace(*slice, &self.service.namespace)
+                && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *self.service.name)
+                && !is_imported(slice)
+                && slice.metadata.deletion_timestamp.is_none()
+        });
+        Ok(of_service.collect())
+    }
+
+    /// Returns the exporter's EndpointSliceExports of the Service.
+    pub(crate) fn slice_exports(&self) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
+        let exporter = self.exporter()?;
+        let exports = need(&self.snapshot.hub.slice_exports, "EndpointSliceExports", self.hub())?;
+        let namespace = member_namespace(&exporter.id);
+        let of_service = exports.iter().filter(|export| {
+            let owner = &export.spec.owner_service_reference;
+            in_namespace(*export, &namespace)
+                && self.is_service(&owner.namespace, &owner.name)
+                && export.metadata.deletion_timestamp.is_none()
+        });
+        Ok(of_service.collect())
+    }
+
+    /// Returns the importer's MultiClusterServices of the Service: first the one that has the import.
+    pub(crate) fn multi_cluster_services(&self) -> Result<Vec<&'a MultiClusterService>, Stop> {
+        let importer = self.importer()?;
+        let all = need(&importer.multi_cluster_services, "MultiClusterServices", Site::Member(importer))?;
+        let mut found: Vec<&MultiClusterService> = all.iter().filter(|mcs| imports(mcs, self.service)).collect();
+        found.sort_by_key(|mcs| {
+            let valid = self.valid(mcs).map(|valid| valid.status == "True");
+            (valid != Some(true), created(*mcs), mcs.name_any())
+        });
+        Ok(found)
+    }
+
+    /// Returns the importer's MultiClusterService that has the import.
+    pub(crate) fn multi_cluster_service(&self) -> Result<&'a MultiClusterService, Stop> {
+        let first = self.multi_cluster_services()?.into_iter().next();
+        first.ok_or_else(|| Stop::Skipped("there is no MultiClusterService".to_owned()))
+    }
+
+    /// Returns the condition `Valid` of a MultiClusterService.
+    pub(crate) fn valid<'b>(&self, mcs: &'b MultiClusterService) -> Option<&'b Condition> {
+        condition(mcs.status.as_ref().and_then(|status| status.conditions.as_ref()), "Valid")
+    }
+
+    /// Returns the importer's claim in the hub.
+    pub(crate) fn claim(&self) -> Result<Option<&'a InternalServiceImport>, Stop> {
+        let importer = self.importer()?;
+        let listing = &self.snapshot.hub.claims;
+        let claims = need(listing, "InternalServiceImports", self.hub())?;
+        let namespace = member_namespace(&importer.id);
+        let found = claims.iter().find(|claim| {
+            let reference = &claim.spec.service_import_reference;
+            in_namespace(*claim, &namespace) && self.is_service(&reference.namespace, &reference.name)
+        });
+        decodable(found, listing, &namespace)
+    }
+
+    /// Returns the ServiceImport of the Service in the hub.
+    pub(crate) fn hub_import(&self) -> Result<Option<&'a ServiceImport>, Stop> {
+        let listing = &self.snapshot.hub.service_imports;
+        let imports = need(listing, "ServiceImports", self.hub())?;
+        decodable(self.same_name(imports), listing, &self.service.namespace)
+    }
+
+    /// True if the ServiceImport in the hub lists this cluster as an exporter.
+    pub(crate) fn hub_lists(&self, cluster: &str) -> Result<bool, Stop> {
+        Ok(self.hub_import()?.is_some_and(|import| exporters(import).any(|exporter| exporter == cluster)))
+    }
+
+    /// Returns the EndpointSliceImports of the Service from the exporter to the importer.
+    pub(crate) fn distributed_slices(&self) -> Result<Vec<&'a EndpointSliceImport>, Stop> {
+        let importer = self.importer()?;
+        let Some(exporter) = self.exporter else { return Ok(Vec::new()) };
+        let all = need(&self.snapshot.hub.distributed_slices, "EndpointSliceImports", self.hub())?;
+        let namespace = member_namespace(&importer.id);
+        let of_pair = all.iter().filter(|distributed| {
+            let slice = &distributed.spec.slice;
+            let owner = &slice.owner_service_reference;
+            in_namespace(*distributed, &namespace)
+                && self.is_service(&owner.namespace, &owner.name)
+                && slice.endpoint_slice_reference.cluster_id == exporter.id
+                && distributed.metadata.deletion_timestamp.is_none()
+        });
+        Ok(of_pair.collect())
+    }
+
+    /// Returns the name of the derived Service, which the label of the MultiClusterService contains.
+    pub(crate) fn derived_name(&self) -> Result<Option<&'a str>, Stop> {
+        let mcs = self.multi_cluster_service()?;
+        Ok(mcs.metadata.labels.as_ref().and_then(|all| all.get(labels::DERIVED_SERVICE)).map(String::as_str))
+    }
+
+    /// Returns the derived Service of the importer.
+    pub(crate) fn derived_service(&self) -> Result<&'a Service, Stop> {
+        let importer = self.importer()?;
+        let missing = || Stop::Skipped("there is no derived Service".to_owned());
+        let name = self.derived_name()?.ok_or_else(missing)?;
+        let services = need(&importer.services, "Services", Site::Member(importer))?;
+        named(services, FLEET_SYSTEM_NAMESPACE, name).ok_or_else(missing)
+    }
+
+    /// Returns the EndpointSlice with this name in fleet-system of the importer.
+    pub(crate) fn imported_slice(&self, name: &str) -> Result<Option<&'a EndpointSlice>, Stop> {
+        let importer = self.importer()?;
+        let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
+        Ok(named(slices, FLEET_SYSTEM_NAMESPACE, name))
+    }
+
+    /// Returns the imported slices that came from the exporter.
+    pub(crate) fn imported_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
+        let (importer, Some(exporter)) = (self.importer()?, self.exporter) else { return Ok(Vec::new()) };
+        let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
+        let Ok(Some(derived)) = self.derived_name() else { return Ok(Vec::new()) };
+        let distributed: BTreeSet<String> = self.distributed_slices()?.iter().map(|slice| slice.name_any()).collect();
+        let prefix = format!("{}-{}-", exporter.id, self.service.namespace);
+        let of_exporter = slices.iter().filter(|slice| {
+            in_namespace(*slice, FLEET_SYSTEM_NAMESPACE)
+                && is_imported(slice)
+                && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| name == derived)
+                && (distributed.contains(&slice.name_any()) || slice.name_any().starts_with(&prefix))
+        });
+        Ok(of_exporter.collect())
+    }
+
+    fn has_only_leftovers(&self) -> bool {
+        let Some(exporter) = self.exporter else { return false };
+        let has_export = match self.service_export() {
+            Ok(_) => true,
+            Err(Stop::Skipped(_)) => false,
+            Err(_) => exporter.connection.reached == Reached::Yes,
+        };
+        !has_export
+            && matches!(self.internal_export(), Ok(None))
+            && self.hub_lists(&exporter.id) == Ok(false)
+            && self.imported_slices().is_ok_and(|slices| !slices.is_empty())
+    }
+
+    fn same_name<K: Resource>(&self, objects: &'a [K]) -> Option<&'a K> {
+        named(objects, &self.service.namespace, &self.service.name)
+    }
+
+    pub(crate) fn is_service(&self, namespace: &str, name: &str) -> bool {
+        *namespace == *self.service.namespace && *name == *self.service.name
+    }
+}
+
+/// Returns the object with this name.
+pub(crate) fn named<'a, K: Resource>(objects: &'a [K], namespace: &str, name: &str) -> Option<&'a K> {
+    objects.iter().find(|object| in_namespace(*object, namespace) && object.meta().name.as_deref() == Some(name))
+}
+
+pub(crate) fn in_namespace<K: Resource>(object: &K, namespace: &str) -> bool {
+    object.meta().namespace.as_deref().unwrap_or_default() == namespace
+}
+
+/// True if a MultiClusterService imports this Service.
+pub(crate) fn imports(mcs: &MultiClusterService, service: &ObjectName) -> bool {
+    in_namespace(mcs, &service.namespace)
+        && mcs.spec.service_import.as_ref().is_some_and(|import| *import.name == *service.name)
+}
+
+/// Returns the clusters that a ServiceImport lists.
+pub(crate) fn exporters(import: &ServiceImport) -> impl Iterator<Item = &str> {
+    let clusters = import.status.iter().flat_map(|status| status.clusters.iter().flatten());
+    clusters.map(|cluster| cluster.cluster.as_str())
+}
+
+/// True if the agents imported this slice.
+pub(crate) fn is_imported(slice: &EndpointSlice) -> bool {
+    slice.labels().get(labels::MANAGED_BY).is_some_and(|manager| manager == labels::MANAGED_BY_IMPORT)
+}
+
+/// Returns the addresses of the ready endpoints of a slice. An endpoint without the condition is ready.
+pub(crate) fn ready_addresses(slice: &EndpointSlice) -> BTreeSet<&str> {
+    let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
+    let endpoints = slice.endpoints.iter().flatten();
+    let ready = endpoints.filter(|it| is_ready(it.conditions.as_ref().and_then(|conditions| conditions.ready)));
+    ready.flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
+}
+
+/// Returns the member's MemberAgent in the hub.
+pub(crate) fn member_agent<'a>(snapshot: &'a Snapshot, member: &Member) -> Result<Option<&'a MemberAgent>, Stop> {
+    let listing = &snapshot.hub.member_agents;
+    let agents = need(listing, "MemberAgents", Site::Hub(&snapshot.hub))?;
+    let namespace = member_namespace(&member.id);
+    let of_member: Vec<&MemberAgent> = agents.iter().filter(|agent| in_namespace(*agent, &namespace)).collect();
+    let own = of_member.iter().find(|agent| agent.name_any() == member.id).or(of_member.first());
+    decodable(own.copied(), listing, &namespace)
+}
+
+/// Returns the objects of a listing that a step needs. A step without them is unknown.
+pub(crate) fn need<'a, K>(listing: &'a Listing<K>, kind: &str, site: Site<'_>) -> Result<&'a [K], Stop> {
+    let cluster = site.cluster();
+    match listing {
+        Listing::Known { objects, .. } => Ok(objects),
+        Listing::Denied(_) => Err(Stop::Unknown(format!("{cluster}: this user may not read {kind}"))),
+        Listing::NotDefined => Err(Stop::Skipped(format!("{cluster}: the server does not have {kind}"))),
+        Listing::Unknown(why) => Err(Stop::Unknown(format!("{cluster}: {kind} could not be read: {why}"))),
+        Listing::NotAsked => Err(Stop::Unknown(match &site.connection().reached {
+            Reached::Yes => format!("{cluster}: {kind} were not read"),
+            Reached::No(failure) => format!("{cluster}: not reached ({})", failure.class),
+            Reached::NotAsked => format!("{cluster}: no kubeconfig context leads to this cluster"),
+        })),
+    }
+}
+
+/// Returns the objects of a listing that a step can do without. The step is skipped without them.
+pub(crate) fn optional<'a, K>(listing: &'a Listing<K>, kind: &str) -> Result<&'a [K], Stop> {
+    listing.known().ok_or_else(|| Stop::Skipped(format!("{kind} were not read")))
+}
+
+/// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped: the
+/// missing object may be the undecodable one, which FN506 reports.
+fn decodable<'a, K, L>(found: Option<&'a K>, listing: &Listing<L>, namespace: &str) -> Result<Option<&'a K>, Stop> {
+    if found.is_none() && listing.undecodable().any(|object| object.namespace == namespace) {
+        return Err(Stop::Skipped("an object of this kind is undecodable".to_owned()));
+    }
+    Ok(found)
+}
+
+/// Fails with `Waiting` if a change is younger than this number of seconds, by the clock of its cluster. A change without a
+/// time, or by an unknown clock, counts as old.
+pub(crate) fn older_than(seconds: i64, site: Site<'_>, changed: Option<Timestamp>) -> Found {
+    match age(site, changed) {
+        Some(age) if age < seconds => Err(Stop::Waiting(format!("the change is {age} s old"))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Fails with `Waiting` if a change is younger than 10 s.
+pub(crate) fn settled(site: Site<'_>, changed: Option<Timestamp>) -> Found {
+    older_than(SETTLED_SECONDS, site, changed)
+}
+
+/// Returns the age of a change in seconds, by the clock of its cluster.
+pub(crate) fn age(site: Site<'_>, changed: Option<Timestamp>) -> Option<i64> {
+    Some(site.connection().now?.duration_since(changed?).as_secs())
+}
+
+/// Returns the first names or addresses as text, with the number of the others.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let first = names[..names.len().min(LISTED)].join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => first,
+        others => format!("{first} and {others} more"),
+    }
+}

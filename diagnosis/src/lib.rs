@@ -1,0 +1,30 @@
+//! Diagnosis of a fleet: finds the first broken step on the way of a Service from its exporter to its importer.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`codes`] | the one table of fault codes. Help, documentation, JSON output and alerts take their text from it |
+//! | [`snapshot`] | objects of a fleet at one moment, as pure data |
+//! | [`read`] | reads a [`Snapshot`] from API servers. The only module that does I/O |
+//! | [`explain`] | the steps from exporter to importer, one function for each code |
+//! | [`status`], [`services`], [`check`], [`latency`] | the other views of a fleet |
+//! | [`report`] | results of all these functions, which serialize to JSON |
+//!
+//! Invariant: everything outside of [`read`] is a pure function of a [`Snapshot`].
+
+pub mod check;
+pub mod codes;
+pub mod explain;
+pub mod latency;
+mod limits;
+pub mod read;
+pub mod report;
+pub mod services;
+pub mod snapshot;
+pub mod status;
+
+pub use check::check;
+pub use codes::Code;
+pub use explain::explain;
+pub use services::services;
+pub use snapshot::Snapshot;
+pub use status::status;

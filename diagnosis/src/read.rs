@@ -1,0 +1,120 @@
+//! Reads a [`Snapshot`] from API servers.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `server.rs` | requests to one API server, with their limits |
+//! | `failure.rs` | class of a failure: DNS, TCP, TLS, proxy, timeout, HTTP status |
+//! | `hub.rs`, `member.rs` | kinds to read from the hub and from a member |
+//! | `rights.rs` | rights of the agents' accounts |
+//!
+//! Each request has a limit, and so has the whole reading. Whatever does not answer in time is unknown, never a fault.
+
+mod failure;
+mod hub;
+mod member;
+mod rights;
+mod server;
+
+pub use failure::failure;
+
+use crate::limits::{READING, REQUEST};
+use crate::snapshot::{Connection, Failure, Member, Reached, Snapshot};
+use fleetnet_core::names::cluster_of;
+use fleetnet_types::ObjectName;
+use futures::future::join_all;
+use kube::{Client, ResourceExt as _};
+use server::Server;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// API server of one cluster, as a kubeconfig names it.
+#[derive(Clone)]
+pub struct Target {
+    /// Name of the kubeconfig context.
+    pub context: Option<String>,
+    /// URL of the API server; empty if it is not known.
+    pub server_url: String,
+    /// Base64 text of the certificate authority of the kubeconfig.
+    pub authority: Option<String>,
+    /// URL of the proxy to the API server.
+    pub proxy: Option<String>,
+    /// Client, or the reason why the kubeconfig gives none.
+    pub client: Result<Client, Failure>,
+}
+
+/// Objects to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Objects for `status` and `latency`.
+    Status,
+    /// Objects for `services`.
+    Services,
+    /// Objects for `check`.
+    Check,
+    /// Objects for `explain` of one Service.
+    Service(ObjectName),
+}
+
+/// Limits of a reading.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time for one request.
+    pub request: Duration,
+    /// Time for the whole reading.
+    pub whole: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { request: REQUEST, whole: READING }
+    }
+}
+
+/// Reads the objects of a fleet, all clusters in parallel. `members` has the targets by cluster id. The snapshot also contains
+/// the members that only the hub knows.
+pub async fn read(hub: Option<&Target>, members: &BTreeMap<String, Target>, scope: &Scope, limits: Limits) -> Snapshot {
+    let deadline = Instant::now() + limits.whole;
+    let of_hub = async {
+        match hub {
+            Some(target) => hub::read(&Server::new(target, limits.request, deadline), scope).await,
+            None => crate::snapshot::Hub::default(),
+        }
+    };
+    let of_members = join_all(members.iter().map(|(id, target)| {
+        let server = Server::new(target, limits.request, deadline);
+        async move { member::read(&server, id, scope).await }
+    }));
+    let (hub_objects, mut read) = futures::future::join(of_hub, of_members).await;
+    let in_hub = hub_objects.namespaces.objects().filter_map(|namespace| cluster_of(&namespace.name_any()));
+    for id in in_hub {
+        if !read.iter().any(|member| *member.id == *id) {
+            read.push(Member { id: id.to_string(), ..Member::default() });
+        }
+    }
+    read.sort_by(|one, two| one.id.cmp(&two.id));
+    let mut snapshot = Snapshot { hub: hub_objects, members: read };
+    if let (Some(target), Scope::Check | Scope::Service(_)) = (hub, scope) {
+        rights::of_members_in_hub(&Server::new(target, limits.request, deadline), &mut snapshot).await;
+    }
+    snapshot
+}
+
+/// Returns the cluster id of the member agent in a cluster: the variable `MEMBER_CLUSTER_NAME` of its Deployment. `None` if the
+/// cluster has no member agent.
+///
+/// # Errors
+/// If the API server is not reached.
+pub async fn member_id(target: &Target, limits: Limits) -> Result<Option<String>, Failure> {
+    let server = Server::new(target, limits.request, Instant::now() + limits.whole);
+    let connection = server.connect().await;
+    if let Reached::No(failure) = connection.reached {
+        return Err(failure);
+    }
+    Ok(member::id_in(&member::deployments(&server).await))
+}
+
+/// Connects to an API server without reading any object.
+pub async fn connect(target: &Target, limits: Limits) -> Connection {
+    Server::new(target, limits.request, Instant::now() + limits.whole).connect().await
+}

@@ -1,0 +1,157 @@
+//! Kinds to read from a member.
+
+use super::server::{Server, joined};
+use super::{Scope, rights};
+use crate::snapshot::{HubSecret, Listing, Member, Reached, TokenClaims};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
+use fleetnet_core::model::Kind;
+use fleetnet_types::ObjectName;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use serde_json::Value;
+
+/// Environment variable of the member agent with its cluster id.
+const CLUSTER_ID_VARIABLE: &str = "MEMBER_CLUSTER_NAME";
+/// Secret with the member agent's access to the hub.
+const HUB_SECRET: &str = "fleetnet-hub";
+
+/// Reads the objects of a member.
+pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member {
+    let mut member = Member { id: id.to_owned(), connection: server.connect().await, ..Member::default() };
+    if member.connection.reached != Reached::Yes || matches!(scope, Scope::Status | Scope::Services) {
+        return member;
+    }
+    let (system, parameters) = (Some(FLEET_SYSTEM_NAMESPACE), ListParams::default());
+    (member.agent.deployments, member.agent.leases, member.agent.pods, member.agent.definitions) = tokio::join!(
+        deployments(server),
+        server.list(system, &parameters, None),
+        server.list(system, &parameters, None),
+        server.list(None, &parameters, None),
+    );
+    (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server), cluster_uid(server));
+    member.agent.missing_rights = rights::of_member_agent(server, &member.agent).await;
+    if let Scope::Service(service) = scope {
+        read_service(server, service, &mut member).await;
+    }
+    member.connection.throttled |= server.was_throttled();
+    member
+}
+
+/// Reads the objects of one Service: its namespace, and the derived Services and imported slices in fleet-system.
+async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Member) {
+    let (own, system) = (Some(&*service.namespace), Some(FLEET_SYSTEM_NAMESPACE));
+    let parameters = ListParams::default();
+    (member.service_exports, member.multi_cluster_services, member.service_imports) = tokio::join!(
+        server.list(own, &parameters, Some(Kind::ServiceExport)),
+        server.list(own, &parameters, Some(Kind::MultiClusterService)),
+        server.list(own, &parameters, Some(Kind::ServiceImport)),
+    );
+    let (services, derived, slices, imported) = tokio::join!(
+        server.list(own, &parameters, None),
+        server.list(system, &parameters, None),
+        server.list(own, &parameters, None),
+        server.list(system, &parameters, None),
+    );
+    (member.services, member.slices) =
+        if own == system { (services, slices) } else { (joined(services, derived), joined(slices, imported)) };
+    (member.pods, member.events) =
+        tokio::join!(server.list(own, &parameters, None), server.list(own, &parameters, None));
+}
+
+/// Lists the Deployments in fleet-system.
+pub(super) async fn deployments(server: &Server<'_>) -> Listing<Deployment> {
+    server.list(Some(FLEET_SYSTEM_NAMESPACE), &ListParams::default(), None).await
+}
+
+/// Returns the cluster id of the member agent among these Deployments.
+pub(super) fn id_in(deployments: &Listing<Deployment>) -> Option<String> {
+    let containers = deployments.objects().flat_map(|deployment| {
+        let pod = deployment.spec.template.spec.as_ref();
+        pod.map(|pod| pod.containers.as_slice()).unwrap_or_default()
+    });
+    let mut variables = containers.flat_map(|container| container.env.iter().flatten());
+    variables.find(|variable| variable.name == CLUSTER_ID_VARIABLE).and_then(|variable| variable.value.clone())
+}
+
+/// Returns the UID of the namespace kube-system.
+async fn cluster_uid(server: &Server<'_>) -> Option<String> {
+    let parameters = ListParams::default().fields("metadata.name=kube-system");
+    let namespaces: Listing<Namespace> = server.list(None, &parameters, None).await;
+    namespaces.objects().find(|namespace| namespace.name_any() == "kube-system")?.metadata.uid.clone()
+}
+
+/// Reads the Secret with the access to the hub. Keeps the claims of the token, and drops the token.
+async fn hub_secret(server: &Server<'_>) -> Listing<HubSecret> {
+    let parameters = ListParams::default().fields(&format!("metadata.name={HUB_SECRET}"));
+    let secrets: Listing<Secret> = server.list(Some(FLEET_SYSTEM_NAMESPACE), &parameters, None).await;
+    match secrets {
+        Listing::Known { objects, undecodable } => {
+            let objects = objects.iter().filter(|secret| secret.name_any() == HUB_SECRET).map(without_token).collect();
+            Listing::Known { objects, undecodable }
+        }
+        Listing::Denied(message) => Listing::Denied(message),
+        Listing::NotDefined => Listing::NotDefined,
+        Listing::Unknown(why) => Listing::Unknown(why),
+        Listing::NotAsked => Listing::NotAsked,
+    }
+}
+
+fn without_token(secret: &Secret) -> HubSecret {
+    let text = |key: &str| {
+        let value = secret.data.as_ref()?.get(key)?;
+        String::from_utf8(value.0.clone()).ok()
+    };
+    HubSecret {
+        namespace: secret.namespace().unwrap_or_default(),
+        name: secret.name_any(),
+        url: text("url").unwrap_or_default(),
+        authority: text("certificate-authority"),
+        token: text("token").and_then(|token| claims(&token)),
+    }
+}
+
+/// Returns the claims of a JWT. The signature is not checked: only the hub can do that.
+fn claims(token: &str) -> Option<TokenClaims> {
+    let payload = token.trim().split('.').nth(1)?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?).ok()?;
+    let uid = claims["kubernetes.io"]["serviceaccount"]["uid"].as_str();
+    Some(TokenClaims {
+        expires: claims["exp"].as_i64().and_then(|seconds| Timestamp::from_second(seconds).ok()),
+        subject: claims["sub"].as_str()?.to_owned(),
+        account_uid: uid.or(claims["kubernetes.io/serviceaccount/service-account.uid"].as_str()).map(str::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_claims_of_a_token_are_read_and_the_token_is_not_kept() {
+        let payload = r#"{"exp":1800014400,"sub":"system:serviceaccount:fleet-member-west:member-agent","kubernetes.io":{"serviceaccount":{"uid":"u1"}}}"#;
+        let token = format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(payload));
+        let mut secret = Secret::default();
+        let data = [("url", "https://hub:6443"), ("certificate-authority", "Q0E="), ("token", token.as_str())];
+        let bytes = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
+        secret.data = Some(data.map(|(key, value)| (key.to_owned(), bytes(value))).into());
+        let read = without_token(&secret);
+        assert_eq!(read.url, "https://hub:6443");
+        assert_eq!(read.authority.as_deref(), Some("Q0E="));
+        let claims = read.token.clone().expect("it has claims");
+        assert_eq!(claims.expires.map(|time| time.to_string()).as_deref(), Some("2027-01-15T12:00:00Z"));
+        assert_eq!(claims.account_uid.as_deref(), Some("u1"));
+        assert!(!format!("{read:?}").contains("c2ln"), "no part of the token stays");
+    }
+
+    #[test]
+    fn a_text_that_is_no_token_has_no_claims() {
+        for text in ["", "a", "a.b.c", "a.e30.c", "..", "a.!!.c"] {
+            assert_eq!(claims(text), None, "{text:?}");
+        }
+    }
+}

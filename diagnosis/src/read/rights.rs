@@ -1,0 +1,149 @@
+//! Rights of the agents' accounts, from SubjectAccessReviews. A review creates nothing on the server.
+
+use super::server::Server;
+use crate::snapshot::{AgentObjects, Listing, MissingRight, Snapshot};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP};
+use fleetnet_core::names::member_namespace;
+use futures::future::join_all;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+/// Right of an agent: verb, API group, resource, and namespace (empty for all).
+type Right = (&'static str, &'static str, &'static str, &'static str);
+
+/// Rights without which the hub agent does not carry out its job. deploy/hub-agent.yaml grants them.
+const HUB_AGENT: &[Right] = &[
+    ("list", GROUP, "internalserviceexports", ""),
+    ("patch", GROUP, "internalserviceexports/status", ""),
+    ("patch", GROUP, "internalserviceimports/status", ""),
+    ("patch", GROUP, "endpointsliceexports", ""),
+    ("create", GROUP, "serviceimports", ""),
+    ("create", GROUP, "endpointsliceimports", ""),
+    ("patch", GROUP, "endpointsliceimports", ""),
+];
+
+/// Rights without which the member agent does not carry out its job in its own cluster. deploy/member-agent.yaml grants them.
+const MEMBER_AGENT: &[Right] = &[
+    ("list", "", "services", ""),
+    ("list", "discovery.k8s.io", "endpointslices", ""),
+    ("patch", GROUP, "serviceexports", ""),
+    ("patch", GROUP, "serviceexports/status", ""),
+    ("patch", GROUP, "multiclusterservices", ""),
+    ("create", GROUP, "serviceimports", ""),
+    ("create", "", "services", FLEET_SYSTEM_NAMESPACE),
+    ("create", "discovery.k8s.io", "endpointslices", FLEET_SYSTEM_NAMESPACE),
+    ("patch", "discovery.k8s.io", "endpointslices", FLEET_SYSTEM_NAMESPACE),
+];
+
+/// Rights of the member agent in its namespace of the hub. deploy/hub-member.yaml grants them.
+const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
+    ("create", "internalserviceexports"),
+    ("create", "internalserviceimports"),
+    ("create", "endpointsliceexports"),
+    ("patch", "endpointsliceexports"),
+    ("list", "endpointsliceimports"),
+    ("patch", "memberagents"),
+];
+
+/// Returns the rights that the hub agent lacks in the hub.
+pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
+    of_agent(server, agent, "hub-agent", HUB_AGENT).await
+}
+
+/// Returns the rights that the member agent lacks in its own cluster.
+pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
+    of_agent(server, agent, "member-agent", MEMBER_AGENT).await
+}
+
+/// Reads the rights that the members' accounts lack in the hub. Members without an account are FN202's business anyway.
+pub(super) async fn of_members_in_hub(server: &Server<'_>, snapshot: &mut Snapshot) {
+    let accounts: Vec<(String, String)> =
+        snapshot.hub.accounts.objects().map(|it| (it.namespace().unwrap_or_default(), it.name_any())).collect();
+    let reviews = snapshot.members.iter().map(|member| {
+        let namespace = member_namespace(&member.id).to_string();
+        let subject = member.hub_secret.objects().find_map(|secret| secret.token.as_ref()?.subject.rsplit(':').next());
+        let account = subject.unwrap_or("member-agent").to_owned();
+        let exists = accounts.iter().any(|(of, name)| *of == namespace && *name == account);
+        async move {
+            if !exists {
+                return Listing::NotAsked;
+            }
+            let user = format!("system:serviceaccount:{namespace}:{account}");
+            let rights = MEMBER_AGENT_IN_HUB.iter().map(|(verb, resource)| MissingRight {
+                user: user.clone(),
+                verb: (*verb).to_owned(),
+                group: GROUP.to_owned(),
+                resource: (*resource).to_owned(),
+                namespace: namespace.clone(),
+            });
+            missing(server, rights.collect()).await
+        }
+    });
+    let found = join_all(reviews).await;
+    for (member, rights) in snapshot.members.iter_mut().zip(found) {
+        member.missing_hub_rights = rights;
+    }
+}
+
+/// Asks for the rights of an agent's ServiceAccount. An agent without a Deployment has an account that is not known.
+async fn of_agent(server: &Server<'_>, agent: &AgentObjects, name: &str, rights: &[Right]) -> Listing<MissingRight> {
+    let Some(deployment) = agent.deployments.objects().find(|it| it.name_any() == name) else {
+        return Listing::NotAsked;
+    };
+    let user = format!("system:serviceaccount:{FLEET_SYSTEM_NAMESPACE}:{}", account(deployment).unwrap_or(name));
+    let right = |(verb, group, resource, namespace): &Right| MissingRight {
+        user: user.clone(),
+        verb: (*verb).to_owned(),
+        group: (*group).to_owned(),
+        resource: (*resource).to_owned(),
+        namespace: (*namespace).to_owned(),
+    };
+    missing(server, rights.iter().map(right).collect()).await
+}
+
+fn account(deployment: &Deployment) -> Option<&str> {
+    deployment.spec.template.spec.as_ref()?.service_account_name.as_deref()
+}
+
+/// Returns those rights that the server does not grant.
+async fn missing(server: &Server<'_>, rights: Vec<MissingRight>) -> Listing<MissingRight> {
+    let reviews = rights.into_iter().map(|right| async move {
+        let allowed = is_allowed(server, &right).await;
+        (right, allowed)
+    });
+    let mut missing = Vec::new();
+    for (right, allowed) in join_all(reviews).await {
+        match allowed {
+            Ok(true) => {}
+            Ok(false) => missing.push(right),
+            Err(problem) => return problem,
+        }
+    }
+    Listing::of(missing)
+}
+
+async fn is_allowed(server: &Server<'_>, right: &MissingRight) -> Result<bool, Listing<MissingRight>> {
+    let MissingRight { user, verb, group, resource, namespace } = right;
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let mut groups = vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
+    groups.extend(user.split(':').nth(2).map(|namespace| format!("system:serviceaccounts:{namespace}")));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "metadata": {},
+        "spec": {
+            "user": user,
+            "groups": groups,
+            "resourceAttributes": {
+                "verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace,
+            },
+        },
+    });
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    match server.post::<SubjectAccessReview>(path, &review).await {
+        Ok(review) => Ok(review.status.is_some_and(|status| status.allowed)),
+        Err(problem) => Err(server.unlisted(problem)),
+    }
+}

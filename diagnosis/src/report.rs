@@ -1,0 +1,293 @@
+//! Results of explain, status, services, check and latency. They serialize to the JSON of the command line.
+//!
+//! Programs read this JSON: within `cli.fleetnet/v1`, fields are only added.
+
+use crate::codes::{Code, Group};
+use serde::Serialize;
+
+/// `apiVersion` of all results.
+pub const API_VERSION: &str = "cli.fleetnet/v1";
+
+/// Result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Ok,
+    Broken,
+    /// A change is younger than 10 s. The agents may still react.
+    Waiting,
+    /// The step does not apply.
+    Skipped,
+    /// The evidence could not be read.
+    Unknown,
+}
+
+/// Summary of a result, which decides the exit code of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// No fault, and everything could be read.
+    Healthy,
+    /// No fault, but not everything could be read.
+    NotKnown,
+    Fault,
+}
+
+/// Field of an object that shows a fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Cluster id of a member, or `hub`.
+    pub cluster: String,
+    pub kind: String,
+    /// Empty for objects without a namespace.
+    pub namespace: String,
+    pub name: String,
+    pub field: String,
+    pub value: String,
+    /// RFC 3339 time of the change; `None` if the object does not show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Command that shows the field again. Empty if no command can.
+    pub command: String,
+}
+
+/// Fault or notice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub code: Code,
+    pub title: &'static str,
+    /// Reasons of docs/events.md that belong to the code.
+    pub reasons: Vec<&'static str>,
+    pub evidence: Evidence,
+    pub remedy: &'static str,
+}
+
+/// One step of a pair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    pub code: Code,
+    pub title: &'static str,
+    pub outcome: Outcome,
+    /// Evidence of a broken step, or the reason why a step waits, is skipped or is unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// Way of a Service from one exporter to one importer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pair {
+    /// Cluster id of the exporter; `None` if nobody exports.
+    pub exporter: Option<String>,
+    /// Cluster id of the importer; `None` if nobody imports.
+    pub importer: Option<String>,
+    /// All steps in the order of their codes.
+    pub steps: Vec<Step>,
+    /// First broken step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Finding>,
+    pub verdict: Verdict,
+}
+
+/// Result of `explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    pub namespace: String,
+    pub name: String,
+    pub pairs: Vec<Pair>,
+    /// Conditions that degrade the fleet, but are not the cause of missing endpoints. Each occurs once.
+    pub notices: Vec<Finding>,
+    pub verdict: Verdict,
+}
+
+/// Result of `status`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    pub members: Vec<MemberStatus>,
+    pub hub: HubStatus,
+    pub verdict: Verdict,
+    /// Text about everything that could not be read.
+    pub not_known: Vec<String>,
+}
+
+/// Row of a member in `status`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStatus {
+    pub member: String,
+    pub state: MemberState,
+    /// Version of the member agent.
+    pub version: Option<String>,
+    /// Time since the last heartbeat, in seconds.
+    pub heard_seconds: Option<i64>,
+    /// Difference between the clock of the member and the clock of the hub, in milliseconds: positive if the member is ahead.
+    /// `None`: not known.
+    pub clock_milliseconds: Option<i64>,
+    pub exports: Option<i64>,
+    pub endpoints: Option<i64>,
+    pub imports: Option<i64>,
+}
+
+/// State of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum MemberState {
+    Ready,
+    /// The member agent announced a planned stop.
+    Stopped,
+    /// No heartbeat for more than 60 s.
+    Silent,
+    NeverHeard,
+    /// The member has objects in the hub, but no MemberAgent.
+    GoAgent,
+    /// The namespace of the member is terminating.
+    Leaving,
+    /// The hub did not show the state.
+    Unknown,
+}
+
+/// Line of the hub agent in `status`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HubStatus {
+    pub server: String,
+    pub reached: bool,
+    /// Version that the hub agent announces to the members.
+    pub version: Option<String>,
+    /// Holder of the Lease.
+    pub leader: Option<String>,
+    /// Number of ready and of wanted replicas. `None` if there is no Deployment or it could not be read.
+    pub replicas: Option<(i32, i32)>,
+}
+
+/// Result of `services`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Services {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    pub services: Vec<ServiceRow>,
+    pub verdict: Verdict,
+    pub not_known: Vec<String>,
+}
+
+/// Row of a Service in `services`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceRow {
+    pub namespace: String,
+    pub name: String,
+    /// `ClusterSetIP` or `Headless`. `None` while no export is accepted.
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
+    pub exporters: Vec<String>,
+    pub importers: Vec<String>,
+    /// Number of ready endpoints of all accepted exporters.
+    pub endpoints: usize,
+    /// Clusters whose exports conflict.
+    pub conflicts: Vec<String>,
+    /// True if each exporter is accepted and each claim is granted.
+    pub ready: bool,
+}
+
+/// Result of `check`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    pub categories: Vec<Category>,
+    pub verdict: Verdict,
+}
+
+/// Checks of one group in `check`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Category {
+    pub group: Group,
+    /// Cluster id of a member, or `hub`.
+    pub cluster: String,
+    pub checks: Vec<CheckRow>,
+}
+
+/// Row of `check`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckRow {
+    pub code: Code,
+    pub title: &'static str,
+    pub result: CheckResult,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// Remedy; empty unless the result is a warning or an error.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub hint: &'static str,
+}
+
+/// Result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckResult {
+    Ok,
+    /// The check does not apply.
+    Skipped,
+    /// A notice, or a change that is younger than 10 s.
+    Warning,
+    /// The evidence could not be read.
+    Unknown,
+    Error,
+}
+
+/// Result of `latency`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LatencyMatrix {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    /// Cluster ids of all members, in the order of rows and columns.
+    pub members: Vec<String>,
+    /// Pairs with samples.
+    pub cells: Vec<LatencyCell>,
+    /// Members whose summary is missing, invalid or too old, each with the reason.
+    pub without_summary: Vec<WithoutSummary>,
+    pub verdict: Verdict,
+}
+
+/// Latency from one origin to one destination.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LatencyCell {
+    pub origin: String,
+    pub destination: String,
+    pub count: u64,
+    pub clamped: u64,
+    pub first_imports: u64,
+    pub bounds_milliseconds: Vec<f64>,
+    pub buckets: Vec<u64>,
+    /// One for each requested quantile.
+    pub quantiles: Vec<Quantile>,
+    /// Difference between the clocks of origin and destination, in milliseconds, if it is more than 2 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_milliseconds: Option<i64>,
+}
+
+/// One quantile of a latency.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Quantile {
+    pub quantile: f64,
+    /// `None` without samples.
+    pub milliseconds: Option<f64>,
+    /// Text of the value, such as `15ms`, `<1ms` or `>50s`; `–` without samples.
+    pub text: String,
+}
+
+/// Member without a usable latency summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WithoutSummary {
+    pub member: String,
+    pub why: String,
+}

@@ -1,0 +1,265 @@
+//! Snapshot: the objects of a fleet at one moment, as pure data.
+//!
+//! A listing that is missing from a snapshot always says why. So no rule takes "not read" for "does not exist".
+
+use crate::latency::Summary;
+use fleetnet_api::crd::{
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
+    MultiClusterService, ServiceExport, ServiceImport,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Event, Namespace, Pod, ResourceQuota, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Objects of a fleet at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    pub hub: Hub,
+    /// Members in the order of their cluster ids: all that have a namespace in the hub, and all whose contexts were read.
+    pub members: Vec<Member>,
+}
+
+/// The hub and its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Hub {
+    pub connection: Connection,
+    pub agent: AgentObjects,
+    pub namespaces: Listing<Namespace>,
+    pub member_agents: Listing<MemberAgent>,
+    /// Latency summaries of the members that send one, by the cluster id of the importing member.
+    pub latencies: BTreeMap<String, Summary>,
+    pub internal_exports: Listing<InternalServiceExport>,
+    /// InternalServiceImports.
+    pub claims: Listing<InternalServiceImport>,
+    pub slice_exports: Listing<EndpointSliceExport>,
+    /// EndpointSliceImports.
+    pub distributed_slices: Listing<EndpointSliceImport>,
+    pub service_imports: Listing<ServiceImport>,
+    pub events: Listing<Event>,
+    pub quotas: Listing<ResourceQuota>,
+    pub accounts: Listing<ServiceAccount>,
+}
+
+/// One member and its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Member {
+    /// Cluster id.
+    pub id: String,
+    pub connection: Connection,
+    pub agent: AgentObjects,
+    /// UID of the namespace kube-system, which identifies the cluster.
+    pub cluster_uid: Option<String>,
+    /// Secret with the address of the hub and the token of the member agent.
+    pub hub_secret: Listing<HubSecret>,
+    pub service_exports: Listing<ServiceExport>,
+    pub multi_cluster_services: Listing<MultiClusterService>,
+    pub service_imports: Listing<ServiceImport>,
+    /// Services of users and derived Services.
+    pub services: Listing<Service>,
+    /// EndpointSlices of users' Services and imported slices.
+    pub slices: Listing<EndpointSlice>,
+    /// Pods in the namespace of the Service to explain.
+    pub pods: Listing<Pod>,
+    pub events: Listing<Event>,
+    /// Rights that the member agent needs in its namespace of the hub and does not have.
+    pub missing_hub_rights: Listing<MissingRight>,
+}
+
+/// Objects of an agent in its own cluster.
+#[derive(Clone, Debug, Default)]
+pub struct AgentObjects {
+    pub deployments: Listing<Deployment>,
+    pub pods: Listing<Pod>,
+    pub leases: Listing<Lease>,
+    pub definitions: Listing<CustomResourceDefinition>,
+    /// Rights that the agent needs in its own cluster and does not have.
+    pub missing_rights: Listing<MissingRight>,
+}
+
+/// Connection to the API server of one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Name of the kubeconfig context; `None` if no context leads to this cluster.
+    pub context: Option<String>,
+    /// URL of the API server; empty if it is not known.
+    pub server_url: String,
+    /// Base64 text of the certificate authority, as in a kubeconfig. `None` if it is not known.
+    pub authority: Option<String>,
+    pub reached: Reached,
+    /// Time of the cluster, from the header `Date` of its answer. `None` if the server did not answer or has no such header.
+    pub now: Option<Timestamp>,
+    /// Time of the answer to the first request, in milliseconds.
+    pub answer_milliseconds: Option<u64>,
+    /// True if the server throttled a request (429).
+    pub throttled: bool,
+}
+
+/// Outcome of the first request to an API server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reached {
+    Yes,
+    No(Failure),
+    /// No context leads to this cluster.
+    #[default]
+    NotAsked,
+}
+
+/// Failure to reach an API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub class: FailureClass,
+    /// Host of the API server or of the proxy; empty if it is not known.
+    pub host: String,
+    pub port: Option<u16>,
+    pub detail: String,
+}
+
+/// Class of a failure to reach an API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureClass {
+    /// The kubeconfig or its context does not exist or is unreadable.
+    Context,
+    Dns,
+    Tcp,
+    Tls,
+    Proxy,
+    /// No answer in time. Never a fault: the state of the cluster is not known.
+    Timeout,
+    /// 401.
+    Unauthorized,
+    /// Another HTTP status.
+    Http(u16),
+}
+
+impl fmt::Display for FailureClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Context => f.write_str("kubeconfig"),
+            Self::Dns => f.write_str("DNS"),
+            Self::Tcp => f.write_str("TCP"),
+            Self::Tls => f.write_str("TLS"),
+            Self::Proxy => f.write_str("proxy"),
+            Self::Timeout => f.write_str("timeout"),
+            Self::Unauthorized => f.write_str("HTTP 401"),
+            Self::Http(status) => write!(f, "HTTP {status}"),
+        }
+    }
+}
+
+/// Listing of one kind of one cluster.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Listing<K> {
+    /// The server answered. The listing is complete.
+    Known { objects: Vec<K>, undecodable: Vec<Undecodable> },
+    /// The server denied the request (403). The text is the server's message.
+    Denied(String),
+    /// The server does not have the kind (404).
+    NotDefined,
+    /// The state is not known, for example because the request timed out. The text says why.
+    Unknown(String),
+    /// The reader did not ask for this kind.
+    #[default]
+    NotAsked,
+}
+
+impl<K> Listing<K> {
+    /// Returns a complete listing of decodable objects.
+    #[must_use]
+    pub const fn of(objects: Vec<K>) -> Self {
+        Self::Known { objects, undecodable: Vec::new() }
+    }
+
+    /// Returns the decodable objects; none if the listing is not known.
+    pub fn objects(&self) -> impl Iterator<Item = &K> {
+        self.known().unwrap_or_default().iter()
+    }
+
+    /// Returns the objects of a known listing.
+    #[must_use]
+    pub fn known(&self) -> Option<&[K]> {
+        match self {
+            Self::Known { objects, .. } => Some(objects),
+            Self::Denied(_) | Self::NotDefined | Self::Unknown(_) | Self::NotAsked => None,
+        }
+    }
+
+    /// Returns the objects of a known listing, to change them.
+    pub fn objects_mut(&mut self) -> Option<&mut Vec<K>> {
+        match self {
+            Self::Known { objects, .. } => Some(objects),
+            Self::Denied(_) | Self::NotDefined | Self::Unknown(_) | Self::NotAsked => None,
+        }
+    }
+
+    /// Returns the objects that the agents cannot decode.
+    pub fn undecodable(&self) -> impl Iterator<Item = &Undecodable> {
+        match self {
+            Self::Known { undecodable, .. } => undecodable.as_slice(),
+            Self::Denied(_) | Self::NotDefined | Self::Unknown(_) | Self::NotAsked => &[],
+        }
+        .iter()
+    }
+}
+
+/// Object that the agents cannot decode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undecodable {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub why: String,
+}
+
+/// Right that an agent needs and does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingRight {
+    /// User name of the agent.
+    pub user: String,
+    pub verb: String,
+    pub group: String,
+    pub resource: String,
+    /// Empty for all namespaces.
+    pub namespace: String,
+}
+
+/// Secret of a member with its access to the hub. Contains claims of the token only, never the token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubSecret {
+    pub namespace: String,
+    pub name: String,
+    pub url: String,
+    /// Base64 text of the certificate authority, as the member agent gets it.
+    pub authority: Option<String>,
+    /// Claims of the token; `None` if the token is missing or is no JWT.
+    pub token: Option<TokenClaims>,
+}
+
+/// Claims of a ServiceAccount token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenClaims {
+    /// `None` if the token does not expire.
+    pub expires: Option<Timestamp>,
+    /// `system:serviceaccount:<namespace>:<name>`.
+    pub subject: String,
+    /// UID of the ServiceAccount. `None` if the token does not contain it.
+    pub account_uid: Option<String>,
+}
+
+impl Snapshot {
+    /// Returns the time of the hub.
+    #[must_use]
+    pub fn now(&self) -> Option<Timestamp> {
+        self.hub.connection.now
+    }
+
+    /// Returns the member with this cluster id.
+    #[must_use]
+    pub fn member(&self, id: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+}
