@@ -16,7 +16,7 @@ pub use endpoint_slice_export::{AddressType, EndpointSliceExport, EndpointSliceE
 pub use endpoint_slice_import::{EndpointSliceImport, EndpointSliceImportSpec};
 pub use internal_service_export::{InternalServiceExport, InternalServiceExportSpec, InternalServiceExportStatus};
 pub use internal_service_import::{InternalServiceImport, InternalServiceImportSpec};
-pub use member_agent::{MemberAgent, MemberAgentSpec, MemberAgentStatus, Name};
+pub use member_agent::{LatencySummary, MemberAgent, MemberAgentSpec, MemberAgentStatus, Name, OriginLatency};
 pub use multi_cluster_service::{
     MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus, MultiClusterServiceType, ServiceImportRef,
 };

@@ -3,11 +3,12 @@
 
 mod support;
 
+use fleetnet_api::crd::LatencySummary;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
-    Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort,
-    LoadBalancerStatus, MemberCounts, Meta, Owner, PortSetStamp, Renewal, ServicePort, SessionAffinity, SliceContent,
-    TargetPort,
+    Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
+    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, Meta, OriginLatency, Owner, PortSetStamp,
+    Renewal, ServicePort, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
@@ -292,6 +293,43 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
 }
 
 #[test]
+fn a_latency_summary_is_written_kept_or_removed() {
+    let renewal = Renewal {
+        announcement: Announcement::default(),
+        cluster_uid: None,
+        leader: text("one"),
+        renewed: MADE,
+        stopped: None,
+        latency: None,
+    };
+    let kept = patched(Kind::MemberAgent, Patch::MemberAgent(renewal.clone()));
+    assert_eq!(kept["spec"].get("latency"), None, "the summary stays as it is");
+    let latency = Some(LatencyChange::Remove);
+    let removed = patched(Kind::MemberAgent, Patch::MemberAgent(Renewal { latency, ..renewal.clone() }));
+    assert_eq!(removed["spec"].get("latency"), Some(&Value::Null));
+    let west = OriginLatency {
+        cluster: "west".into(),
+        buckets: vec![0, 3, 1],
+        clamped: 2,
+        first_imports: 5,
+        sum_milliseconds: 9,
+    };
+    let latency = Some(LatencyChange::Report(LatencyReport { updated: MADE, origins: vec![west] }));
+    let reported = patched(Kind::MemberAgent, Patch::MemberAgent(Renewal { latency, ..renewal }));
+    let expected = json!({
+        "updateTime": "2026-11-21T03:46:06.000000Z",
+        "windowSeconds": 300,
+        "boundsMilliseconds": [1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 75.0, 100.0, 150.0, 250.0, 500.0, 750.0, 1000.0,
+                               2500.0, 5000.0, 10000.0, 25000.0, 50000.0],
+        "origins": [{"cluster": "west", "count": 4, "clamped": 2, "firstImports": 5, "sumMilliseconds": 9,
+                     "buckets": [0, 3, 1]}],
+    });
+    assert_eq!(reported["spec"]["latency"], expected);
+    let summary: LatencySummary = serde_json::from_value(expected).expect("the type of the CRD");
+    assert_eq!(summary.origins[0].buckets.len(), 3);
+}
+
+#[test]
 fn member_agents_are_announced_and_answered() {
     let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
     let renewal = Renewal {
@@ -300,6 +338,7 @@ fn member_agents_are_announced_and_answered() {
         leader: text("member-agent_node-1_ab12"),
         renewed: MADE,
         stopped: None,
+        latency: None,
     };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",

@@ -647,6 +647,7 @@ fn member_agents() {
             leader: leaders.0.clone(),
             renewed: times.0,
             stopped: None,
+            latency: None,
         };
         let server = Server::making(Desired::MemberAgent(first));
         let mut expected = MemberAgent {
@@ -670,6 +671,7 @@ fn member_agents() {
             leader: leaders.1,
             renewed: times.1,
             stopped: times.2,
+            latency: None,
         };
         let server = server
             .patched(Patch::MemberAgent(second))

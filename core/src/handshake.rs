@@ -11,7 +11,7 @@ use crate::member;
 use crate::member::identity::Ownership;
 use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
 use crate::names;
-use crate::plan::{Desired, Patch, Plan, Write};
+use crate::plan::{Desired, Patch, Plan, Sample, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
@@ -33,14 +33,17 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let renewal = || view.renewal(announcement, now);
     match view.member_agents.get(&name) {
         None => {
-            let create = Write::create(name, Desired::MemberAgent(renewal()));
+            // A new MemberAgent has no summary. The first renewal adds it.
+            let create = Write::create(name, Desired::MemberAgent(Renewal { latency: None, ..renewal() }));
             Plan { writes: vec![create], ..plan }
         }
         Some(present) if present.meta.deleting => plan, // this key is requeued when the MemberAgent is gone
         Some(present) => match next_renewal(view, present, announcement, now).filter(|_| ownership == Ownership::Own) {
             Some(later) => Plan { again: Some(later), ..plan },
             None => {
-                let patch = Write::patch(&present.meta, Patch::MemberAgent(renewal()));
+                let renewal = renewal();
+                let sample = renewal.latency.is_some().then_some(Sample::LatencyReported);
+                let patch = Write::patch(&present.meta, Patch::MemberAgent(renewal)).measured(sample);
                 Plan { writes: vec![patch], ..plan }
             }
         },

@@ -45,6 +45,19 @@ pub const WEIGHT_MAX: i64 = 1000;
 /// Interval at which a member renews its MemberAgent: 10 s.
 pub const RENEW_MICROS: i64 = 10_000_000;
 
+/// Number of minutes of latency samples in a MemberAgent: the present minute and the five before.
+pub const LATENCY_MINUTES: usize = 6;
+
+/// Shortest time between two changes of the latency summary in a MemberAgent. The summary of 100 origins has 13 kB, and etcd
+/// stores the whole object at each heartbeat anyway.
+pub const LATENCY_REPORT_MICROS: i64 = 60_000_000;
+
+/// Time without a latency sample after which the summary is removed from the MemberAgent.
+pub const LATENCY_QUIET_MICROS: i64 = 600_000_000;
+
+/// Maximum number of exporting members in a latency summary. The CRD has the same limit.
+pub const LATENCY_ORIGINS_MAX: usize = 256;
+
 /// Time for which an announcement stays valid after its MemberAgent disappeared: 60 s, enough for the member to create the
 /// MemberAgent again.
 // fault U7.2: 60_000_000 ~> 0

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use address::Address;
 pub use hub::{
     Announcement, ClaimState, ExportState, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport,
-    MemberAgent, MemberCounts, PortSetStamp, Reference, Renewal,
+    LatencyChange, LatencyReport, MemberAgent, MemberCounts, OriginLatency, PortSetStamp, Reference, Renewal,
 };
 pub use object::Object;
 pub use port::PortNumber;

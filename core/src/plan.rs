@@ -369,7 +369,7 @@ pub fn event_about(
     Event { source, name, uid, severity, component, reason, message }
 }
 
-/// Latency sample to observe when a write is done.
+/// Latency sample to observe when a write is done, or the report of such samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sample {
     /// Time from the export of a slice to its import.
@@ -384,4 +384,6 @@ pub enum Sample {
     },
     /// Time from the change of a Service to the outcome of conflict resolution for this change.
     ServiceExported { service: ObjectName },
+    /// No sample: the write was a heartbeat that changed the latency summary.
+    LatencyReported,
 }

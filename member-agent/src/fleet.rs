@@ -8,6 +8,7 @@ use crate::settings::Parts;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::handshake;
+use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan, Sample, Write};
@@ -304,9 +305,14 @@ impl Fleet {
                 if known != Known::Generation {
                     let first = *first && known == Known::Nothing;
                     self.latencies.slice_imported(origin, first, *exported_since, at);
+                    if let Some(since) = exported_since {
+                        let import = if first { Import::First } else { Import::Later };
+                        self.view.slice_imported(origin, import, *since, at);
+                    }
                 }
             }
             Some(Sample::ServiceExported { service }) => self.view.service_exported(service, at),
+            Some(Sample::LatencyReported) => self.view.latency_reported(at),
             None => {}
         }
         self.measure_services();

@@ -3,9 +3,12 @@
 
 mod support;
 
-use fleetnet_api::crd::ServiceExport;
+use anyhow::Context as _;
+use fleetnet_api::crd::{MemberAgent, ServiceExport};
+use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use harness::audit::Ledger;
+use harness::user::Consume;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use sim::fleet::Place;
@@ -121,6 +124,64 @@ fn a_service_exported_again_within_the_grace_keeps_its_derived_service() -> anyh
         sleep(Duration::from_secs(120)).await;
         assert_eq!(derived.get(&name).await?.metadata.uid, before.metadata.uid);
         env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+    })
+}
+
+/// Returns the cumulated bucket counts of an agent's latency histogram for one exporting member, without first imports.
+fn histogram(metrics: &str, origin: &str) -> Vec<u64> {
+    let name = "fleet_networking_endpointslice_export_import_duration_milliseconds_bucket";
+    let wanted = [format!("origin_cluster_id=\"{origin}\""), "is_first_import=\"false\"".to_owned()];
+    let lines = metrics.lines().filter(|line| line.starts_with(name) && wanted.iter().all(|it| line.contains(it)));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect()
+}
+
+#[test]
+fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = Environment::<OnMemkube>::create(FleetSpec::of(3)).await?;
+        // In paused time a change arrives at once. The clocks of the exporters are behind, so the samples are their differences.
+        for (member, behind) in [(1, 3_000), (2, 60_000)] {
+            env.backend.0.stop(Place::Member(member)).await?;
+            env.backend.0.set_own_clock(Place::Member(member), -behind);
+            env.backend.0.start(Place::Member(member))?;
+        }
+        for (member, name, changes) in [(1, "one", 7), (2, "two", 4)] {
+            env.user(member).create_service(name).await?;
+            env.user(member).create_slice(name, &format!("{name}-1"), &["10.1.0.1"]).await?;
+            env.user(member).export(name).await?;
+            env.user(0).import(name, name, Consume::ClusterIp).await?;
+            env.user(0).sees(name, &["10.1.0.1"]).await?;
+            for change in 0..changes {
+                let address = format!("10.1.1.{change}");
+                env.user(member).set_endpoints(&format!("{name}-1"), &[&address]).await?;
+                env.user(0).sees(name, &[&address]).await?;
+            }
+        }
+        let agents: Api<MemberAgent> = env.hub(&env.members[0].hub_namespace);
+        let mark = env.backend.mark().await?;
+        sleep(Duration::from_secs(75)).await;
+        let ledger = env.backend.since(&mark).await?;
+        assert_eq!(ledger.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "only heartbeats: {ledger}");
+
+        let metrics = env.backend.0.agent(Place::Member(0)).context("it runs")?.metrics()?;
+        let summary = agents.get(&env.members[0].cluster_id).await?.spec.latency.context("a summary")?;
+        let origins: Vec<&str> = summary.origins.iter().map(|origin| origin.cluster.as_str()).collect();
+        assert_eq!(origins, [&*env.members[1].cluster_id, &*env.members[2].cluster_id]);
+        for (origin, changes) in summary.origins.iter().zip([7, 4]) {
+            assert_eq!((origin.count, origin.clamped, origin.first_imports), (changes, 0, 1), "{origin:?}");
+            let mut sum = 0;
+            let counts = (0..=summary.bounds_milliseconds.len()).map(|bucket| {
+                sum += origin.buckets.get(bucket).map_or(0, |count| u64::try_from(count.0).unwrap());
+                sum
+            });
+            assert_eq!(counts.collect::<Vec<_>>(), histogram(&metrics, &origin.cluster), "{origin:?}");
+        }
+        assert_eq!(summary.bounds_milliseconds, BUCKETS_MILLISECONDS);
+
+        sleep(Duration::from_secs(11 * 60)).await;
+        let latency = agents.get(&env.members[0].cluster_id).await?.spec.latency;
+        assert_eq!(latency, None, "the summary goes after ten minutes without a sample");
+        Ok(())
     })
 }
 

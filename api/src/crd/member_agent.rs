@@ -56,7 +56,57 @@ pub struct MemberAgentSpec {
     /// Time at which the member agent stopped as planned, by its own clock. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_stop_time: Option<MicroTime>,
+    /// Latency of the imports of this member in the last minutes. Absent without samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencySummary>,
 }
+
+/// Latency of the imports of one member, as counts of samples in buckets. Counts of several members can be added up.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LatencySummary {
+    /// Time of this summary, by the clock of the member.
+    pub update_time: MicroTime,
+    /// Length of the window of the samples: this time and the part of a minute.
+    #[schemars(range(min = 1, max = 86400))]
+    pub window_seconds: i64,
+    /// Upper bounds of the buckets. The last bucket has no upper bound.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(min = 1, max = 64))]
+    pub bounds_milliseconds: Vec<f64>,
+    /// Exporting members with samples in the window.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 256))]
+    pub origins: Vec<OriginLatency>,
+}
+
+/// Latency of the imports from one exporting member: the time from when it sees a change of an EndpointSlice until this member has
+/// imported the change.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OriginLatency {
+    /// Id of the exporting member.
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster: String,
+    /// Number of samples in the buckets.
+    #[schemars(range(min = 0))]
+    pub count: i64,
+    /// Number of samples whose two clocks differ so much that the sample is wrong. No bucket counts them.
+    #[schemars(range(min = 0))]
+    pub clamped: i64,
+    /// Number of first imports. No bucket counts them.
+    #[schemars(range(min = 0))]
+    pub first_imports: i64,
+    /// Sum of the samples in the buckets.
+    #[schemars(range(min = 0))]
+    pub sum_milliseconds: i64,
+    /// Number of samples in each bucket. Trailing zeros are left out.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 65))]
+    pub buckets: Vec<Count>,
+}
+
+/// Number of samples.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Count(#[schemars(range(min = 0))] pub i64);
 
 /// Name of a feature that an agent supports.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]

@@ -3,7 +3,12 @@
 use super::parts;
 use crate::names::{annotations, labels};
 use crate::times;
-use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, MemberCounts, Reference, Renewal};
+use fleetnet_core::limits::LATENCY_MINUTES;
+use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
+use fleetnet_core::model::{
+    Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberCounts, OriginLatency, Reference,
+    Renewal,
+};
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use serde_json::{Value, json};
@@ -100,7 +105,31 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();
     }
+    match &renewal.latency {
+        None => {}
+        Some(LatencyChange::Remove) => spec["latency"] = Value::Null,
+        Some(LatencyChange::Report(report)) => spec["latency"] = latency(report),
+    }
     json!({ "spec": spec })
+}
+
+fn latency(report: &LatencyReport) -> Value {
+    let origin = |origin: &OriginLatency| {
+        json!({
+            "cluster": *origin.cluster,
+            "count": origin.count(),
+            "clamped": origin.clamped,
+            "firstImports": origin.first_imports,
+            "sumMilliseconds": origin.sum_milliseconds,
+            "buckets": origin.buckets,
+        })
+    };
+    json!({
+        "updateTime": times::micros(report.updated),
+        "windowSeconds": 60 * (LATENCY_MINUTES - 1),
+        "boundsMilliseconds": BUCKETS_MILLISECONDS,
+        "origins": report.origins.iter().map(origin).collect::<Vec<_>>(),
+    })
 }
 
 fn member_status(announcement: &Announcement, counts: Option<&MemberCounts>) -> Value {

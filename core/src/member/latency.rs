@@ -4,8 +4,12 @@
 //! EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it imports the
 //! change (`import/slice.rs`).
 
+mod summary;
+
 use crate::limits::LATENCY_MILLISECONDS_MAX;
 use fleetnet_types::Timestamp;
+
+pub(crate) use summary::Summary;
 
 /// Latency in milliseconds that replaces a measured latency of 0 or less, which occurs if the clocks of the two clusters
 /// differ by more than the latency.
@@ -27,6 +31,13 @@ pub struct Latency {
     pub milliseconds: f64,
     /// True if the measured latency was not positive or too long, and was replaced.
     pub clamped: bool,
+}
+
+/// Import of a slice: the first one, or the import of a later change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Import {
+    First,
+    Later,
 }
 
 /// Returns the latency from `since` to `now`, corrected for a histogram. It keeps fractions of a millisecond, which the Go

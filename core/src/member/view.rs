@@ -22,7 +22,7 @@ use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
 use crate::index::{Index, Table};
-use crate::member::{export, import};
+use crate::member::{export, import, latency};
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
     MultiClusterService, Object, Service, ServiceExport, ServiceImport,
@@ -131,6 +131,8 @@ pub struct View {
     /// Exports and imports that wait for a free name: other objects have all names that the agent may give to the object that
     /// it must create.
     nameless: Nameless,
+    /// Latency samples of imports, for the MemberAgent.
+    pub(crate) latencies: latency::Summary,
     /// From each key to the message of the server that rejected the last write of this key.
     rejections: BTreeMap<Key, String>,
     /// Writes of this agent that other writers undo. The key is that of the ServiceExport or MultiClusterService whose
@@ -177,6 +179,7 @@ impl View {
             distributed_slices_from: Index::default(),
             stamps: Stamps::default(),
             nameless: Nameless::default(),
+            latencies: latency::Summary::default(),
             rejections: BTreeMap::new(),
             disputes: Disputes::default(),
             answered_excess: BTreeMap::new(),
@@ -231,6 +234,23 @@ impl View {
         self.stamps.clock_set(micros);
         self.hub_announced.clock_set(micros);
         self.owners.clock_set(micros);
+        self.latencies.clock_set(micros);
+    }
+
+    /// Adds the latency of an imported slice to the summary that the heartbeat writes to the MemberAgent.
+    pub fn slice_imported(
+        &mut self,
+        origin: &ClusterId,
+        import: latency::Import,
+        exported_since: Timestamp,
+        now: Timestamp,
+    ) {
+        self.latencies.observe(origin, import, latency::latency(exported_since, now), now);
+    }
+
+    /// Records that a heartbeat with a change of the latency summary was written.
+    pub fn latency_reported(&mut self, at: Timestamp) {
+        self.latencies.change_written(at);
     }
 
     /// Starts the wait for the hub's outcome of an export that was just written. The outcome ends the latency measurement of

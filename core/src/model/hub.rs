@@ -219,6 +219,50 @@ pub struct Renewal {
     pub renewed: Timestamp,
     /// Time of a planned stop; `None` while the process runs.
     pub stopped: Option<Timestamp>,
+    /// Change of the latency summary; `None` to leave the summary as it is.
+    pub latency: Option<LatencyChange>,
+}
+
+/// Change of the latency summary in a MemberAgent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LatencyChange {
+    Report(LatencyReport),
+    /// There was no sample for a while.
+    Remove,
+}
+
+/// Summary of the latency samples of one importing member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatencyReport {
+    pub updated: Timestamp,
+    /// Exporting members with samples, sorted by cluster.
+    pub origins: Vec<OriginLatency>,
+}
+
+/// Latency samples of the imports from one exporting member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginLatency {
+    pub cluster: ClusterId,
+    /// Number of samples in each bucket of the histogram, without trailing zeros. The last bucket has no upper bound.
+    pub buckets: Vec<u32>,
+    /// Number of samples whose two clocks differ so much that the sample is wrong. No bucket counts them.
+    pub clamped: u32,
+    /// Number of first imports. No bucket counts them.
+    pub first_imports: u32,
+    /// Sum of the samples in the buckets.
+    pub sum_milliseconds: u64,
+}
+
+impl OriginLatency {
+    /// Returns the number of samples in the buckets.
+    pub fn count(&self) -> u32 {
+        self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Returns the number of all samples.
+    pub(crate) fn samples(&self) -> u32 {
+        self.count().saturating_add(self.clamped).saturating_add(self.first_imports)
+    }
 }
 
 /// MemberAgent: heartbeat and announcement of a member. Each member has one MemberAgent, in its member namespace and with its

@@ -11,13 +11,14 @@ use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
+use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{self, Key, Settings};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
-    MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
+    LatencyChange, MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Sample, Write};
 use fleetnet_types::{ClusterId, Timestamp, WatchState};
 use std::slice::from_ref;
 
@@ -61,11 +62,33 @@ fn next() -> Renewal {
         leader: "leader of member-1".into(),
         renewed: NOW,
         stopped: None,
+        latency: None,
     }
 }
 
 fn renewal(stored: &MemberAgent) -> Plan {
     Plan::one(Write::patch(&stored.meta, Patch::MemberAgent(next())))
+}
+
+#[test]
+fn the_latency_summary_goes_with_a_heartbeat_once_a_minute() {
+    let mut view = speaking_since(NOW.plus_micros(-10 * SECOND), [current_agent().object()]);
+    view.slice_imported(&"member-2".into(), Import::Later, NOW.plus_micros(-12_000), NOW);
+    let [write] = &view.plan(&Key::Heartbeat, NOW).writes[..] else { panic!("one write") };
+    let Action::Patch { patch: Patch::MemberAgent(renewal), .. } = &write.action else { panic!("{write:?}") };
+    let Some(LatencyChange::Report(report)) = &renewal.latency else { panic!("{renewal:?}") };
+    let origins: Vec<_> = report.origins.iter().map(|origin| (&*origin.cluster, origin.count())).collect();
+    assert_eq!(origins, [("member-2", 1)]);
+    assert_eq!(write.sample, Some(Sample::LatencyReported));
+
+    view.renewal_written(NOW, &mut Vec::new());
+    view.latency_reported(NOW);
+    view.slice_imported(&"member-2".into(), Import::Later, NOW, NOW.plus_micros(SECOND));
+    let next = NOW.plus_micros(10 * SECOND);
+    assert_eq!(view.plan(&Key::Heartbeat, NOW.plus_micros(SECOND)).again, Some(next), "a sample causes no write");
+    let [write] = &view.plan(&Key::Heartbeat, next).writes[..] else { panic!("one write") };
+    let Action::Patch { patch: Patch::MemberAgent(renewal), .. } = &write.action else { panic!("{write:?}") };
+    assert_eq!((&renewal.latency, &write.sample), (&None, &None));
 }
 
 #[test]

@@ -217,6 +217,7 @@ fn renewal(stored: &MemberAgent, now: i64) -> Write {
         leader: "leader of member-1".into(),
         renewed: seconds(now),
         stopped: None,
+        latency: None,
     };
     Write::patch(&stored.meta, Patch::MemberAgent(renewal))
 }

@@ -128,7 +128,7 @@ fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
 }
 
 fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
-    let Renewal { announcement, cluster_uid, leader, renewed, stopped } = renewal;
+    let Renewal { announcement, cluster_uid, leader, renewed, stopped, latency: _ } = renewal;
     MemberAgent {
         meta,
         member: announcement,

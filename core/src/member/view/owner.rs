@@ -159,7 +159,8 @@ impl View {
             ClusterUid::NotRead | ClusterUid::NotReadable => None,
         };
         let (announcement, leader) = (announcement.clone(), self.settings.leader.clone());
-        Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None }
+        let latency = self.latencies.change(now);
+        Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency }
     }
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) {
@@ -191,6 +192,7 @@ impl View {
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
+        self.latencies.heartbeat_written(at);
         // fault O7.1: is_known ~> false && is_known
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
         self.requeue_if_ownership_changed(&before, at, requeue);
