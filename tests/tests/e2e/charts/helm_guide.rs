@@ -2,7 +2,7 @@
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
-use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
+use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport};
 use harness::control_plane::{ControlPlane, Options};
 use harness::fleet::FLEET_SYSTEM;
 use harness::helm::Helm;
@@ -10,14 +10,17 @@ use harness::kubectl::Kubectl;
 use harness::process::Ended;
 use harness::turn::Turn;
 use harness::user::User;
-use harness::{deployment, eventually};
+use harness::{binaries, deployment, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::WatchParams;
 use kube::{Api, ResourceExt as _};
+use std::collections::BTreeMap;
 use std::fs;
 use tempfile::TempDir;
+use tokio::process::Command;
 
 /// Name of the test whose commands are in docs/install.md.
 const GUIDE: &str = "helm_guide::the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job";
@@ -50,8 +53,10 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         let install = [of_hub, of_member, credentials, of_agent].map(String::as_str).concat();
         let notes = kubectl.script(&install).await.with_context(|| hub.tail())?;
         ensure!(notes.contains("These members may connect: west."), "{notes}");
+        ensure!(notes.contains("\n  fleetnet join west --apply --hub-context hub --context west\n"), "{notes}");
         ensure!(notes.contains("The member agent 0.1.0 of the member west is installed"), "{notes}");
 
+        join_finds_what_the_chart_made(&folder).await?;
         let hub_agent = deployment::start(&hub, "hub-agent", folder.path()).await?;
         let member_agent = deployment::start(&member, "member-agent", folder.path()).await?;
         hub.create_namespace(USERS).await?;
@@ -74,8 +79,7 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         ensure!(upgraded.contains("--v=2") && upgraded.contains(r#""value":"west""#), "{upgraded}");
         let member_agent = deployment::start(&member, "member-agent", folder.path()).await?;
         user.set_endpoints("app-1", &["10.1.0.2"]).await?;
-        let exports: Api<InternalServiceExport> = Api::namespaced(hub.admin(), "fleet-member-west");
-        eventually::exists(&exports, "work-app").await?;
+        arrives(&hub, "10.1.0.2").await?;
         ensure!(member_agent.terminate().await? == Ended::Exited(0), "{}", member_agent.log().tail());
         ensure!(hub_agent.terminate().await? == Ended::Exited(0), "{}", hub_agent.log().tail());
 
@@ -85,6 +89,7 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         eventually::gone(&accounts, "member-agent").await?;
         ensure!(definitions(&hub).await? == 8 && definitions(&member).await? == 8, "definitions are lost");
         user.api::<ServiceExport>().get("app").await.context("the export of a user is lost")?;
+        let exports: Api<InternalServiceExport> = Api::namespaced(hub.admin(), "fleet-member-west");
         exports.get("work-app").await.context("the export of a member is lost")?;
         let namespaces = Api::<Namespace>::all(hub.admin());
         ensure!(namespaces.get("fleet-member-west").await?.metadata.deletion_timestamp.is_none(), "it is deleted");
@@ -96,4 +101,29 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         ensure!(deployment.labels()["app.kubernetes.io/managed-by"] == "Helm", "{deployment:?}");
         Ok(())
     })
+}
+
+/// Runs the command that the notes of both agents' charts name. The objects in the hub are those of the chart, so nothing changes.
+async fn join_finds_what_the_chart_made(folder: &TempDir) -> anyhow::Result<()> {
+    let mut join = Command::new(binaries::find("fleetnet").await?);
+    join.args(["join", "west", "--apply", "--hub-context", "hub", "--context", "west"])
+        .env("KUBECONFIG", folder.path().join("kubeconfig"));
+    let output = join.env("HOME", folder.path()).output().await?;
+    let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    ensure!(output.status.success(), "{out}{err}");
+    let changed: Vec<&str> = out.lines().skip(1).filter(|line| !line.contains("unchanged")).collect();
+    ensure!(changed.is_empty(), "{out}");
+    Ok(())
+}
+
+/// Waits until an exported slice of the member has an address.
+async fn arrives(hub: &ControlPlane, wanted: &str) -> anyhow::Result<()> {
+    let slices: Api<EndpointSliceExport> = Api::namespaced(hub.admin(), "fleet-member-west");
+    let has_arrived = |slices: &BTreeMap<String, EndpointSliceExport>| {
+        let endpoints = slices.values().flat_map(|slice| &slice.spec.endpoints);
+        endpoints.flat_map(|endpoint| &endpoint.addresses).any(|address| address == wanted)
+    };
+    eventually::objects(&slices, &WatchParams::default(), &format!("a slice with {wanted}"), has_arrived)
+        .await
+        .map(drop)
 }

@@ -3,10 +3,13 @@
 use super::Chart;
 use anyhow::{Context as _, ensure};
 use fleetnet_core::names::is_cluster_id;
+use harness::binaries;
 use harness::helm::Helm;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use tempfile::TempDir;
+use tokio::process::Command;
 
 /// Keys that Helm adds to the values of a dependency. They are in no `values.yaml`.
 const OF_DEPENDENCIES: [&str; 2] = ["global", "enabled"];
@@ -125,6 +128,22 @@ fn on_and_off_need_no_quotes_in_a_file_of_values() -> anyhow::Result<()> {
             let text = helm.template(chart.name(), &[values]).await?;
             ensure!(text.contains(expected), "{chart} {values}: {text}");
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_values_that_fleetnet_join_prints_are_those_of_the_chart() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let fleetnet = binaries::find("fleetnet").await?;
+        let printed = Command::new(fleetnet).args(["join", "west", "--print", "values"]).output().await?;
+        ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+        let folder = TempDir::with_prefix("fleetnet-values-")?;
+        let file = folder.path().join("values.yaml");
+        fs::write(&file, printed.stdout)?;
+        let from_file = helm.template("fleetnet-member-agent", &[&format!("--values={}", file.display())]).await?;
+        ensure!(from_file == helm.template("fleetnet-member-agent", &["--set=member.id=west"]).await?, "{from_file}");
         Ok(())
     })
 }
