@@ -1,6 +1,6 @@
 //! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
-use crate::cli::{completion, gather, join, leave, version};
+use crate::cli::{check, completion, explain, gather, join, latency, leave, services, status, version};
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{exit_with_error, one_line};
@@ -35,6 +35,25 @@ pub(crate) enum Command {
     /// for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it created.
     /// The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
     Sandbox(Options),
+
+    /// Show the state of the members and of the hub agent.
+    Status(Box<status::Options>),
+
+    /// List the exported and imported Services of the fleet.
+    Services(Box<services::Options>),
+
+    /// Find the first broken step on the way of a Service from each exporter to each importer.
+    ///
+    /// Each step has a fault code. A step that could not be read is unknown, never broken.
+    Explain(Box<explain::Options>),
+
+    /// Check the installation and the members.
+    Check(Box<check::Options>),
+
+    /// Show how long changes take from each member to each other member.
+    ///
+    /// Each value is the time from a change in the member of its row until the change is imported in the member of its column.
+    Latency(Box<latency::Options>),
 
     /// Print or apply what a hub and a member need for the member to be part of the fleet.
     ///

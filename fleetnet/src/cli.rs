@@ -5,17 +5,22 @@
 //!             └──────> output (Safe text only) ──> standard output, standard error
 //! ```
 
-#![allow(dead_code, reason = "the commands that are not here yet use the rest")]
-
+pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod contexts;
 pub(crate) mod exit;
+pub(crate) mod explain;
+pub(crate) mod fleet;
 pub(crate) mod gather;
 pub(crate) mod join;
+pub(crate) mod latency;
 pub(crate) mod leave;
 pub(crate) mod objects;
 pub(crate) mod output;
+pub(crate) mod services;
+pub(crate) mod status;
 pub(crate) mod version;
+pub(crate) mod view;
 
 use crate::limits::WORKER_THREADS;
 use exit::{Exit, Stop};

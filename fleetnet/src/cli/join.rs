@@ -267,7 +267,7 @@ async fn authority_of_cluster(hub: &Cluster, member: &str) -> Result<String, Sto
 }
 
 /// Returns certificates as PEM.
-fn pem(certificates: &[Vec<u8>]) -> String {
+pub(crate) fn pem(certificates: &[Vec<u8>]) -> String {
     let mut text = String::new();
     for certificate in certificates {
         text.push_str("-----BEGIN CERTIFICATE-----\n");

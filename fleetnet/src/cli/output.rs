@@ -108,6 +108,19 @@ pub(crate) fn print(report: &dyn Report, flags: OutputFlags) -> io::Result<()> {
     write(&render(report, flags, flags.paint()))
 }
 
+/// Prints a report in place of the one before. Without a terminal, and in formats for programs, it comes after the one before.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_again(report: &dyn Report, flags: OutputFlags) -> io::Result<()> {
+    let mut text = Safe::default();
+    if io::stdout().is_terminal() && matches!(flags.output, Format::Table | Format::Wide) {
+        text.push_own("\x1b[H\x1b[2J");
+    }
+    text.push(&render(report, flags, flags.paint()));
+    write(&text)
+}
+
 /// Prints text to standard output.
 ///
 /// # Errors

@@ -9,3 +9,4 @@ mod join;
 mod leave;
 mod program;
 mod version;
+mod views;

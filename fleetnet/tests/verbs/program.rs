@@ -1,9 +1,11 @@
 //! The program `fleetnet` in a test.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::process::Stdio;
 use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -43,4 +45,36 @@ pub(crate) async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>)
         output: String::from_utf8(output.stdout).unwrap(),
         errors: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Runs a command until its output has a text this many times, then interrupts it as Ctrl-C does.
+pub(crate) async fn run_for(
+    arguments: impl IntoIterator<Item = String>,
+    text: &str,
+    times: usize,
+    limit: Duration,
+) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
+    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.kill_on_drop(true).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut output = Vec::new();
+    let shown = async {
+        let mut piece = [0; 1024];
+        loop {
+            let read = stdout.read(&mut piece).await.unwrap();
+            output.extend_from_slice(&piece[..read]);
+            if read == 0 || String::from_utf8_lossy(&output).matches(text).count() >= times {
+                break;
+            }
+        }
+    };
+    timeout(limit, shown).await.unwrap_or_else(|_| panic!("waited {limit:?} for {times} times {text:?}"));
+    let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let ended = timeout(limit, child.wait_with_output()).await.expect("waited for the end after Ctrl-C").unwrap();
+    let (code, errors) = (ended.status.code().unwrap(), String::from_utf8(ended.stderr).unwrap());
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.matches(text).count() >= times, "{output}{errors}");
+    Ended { code, output, errors }
 }

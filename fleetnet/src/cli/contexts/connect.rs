@@ -19,7 +19,7 @@ pub(crate) struct Cluster {
     pub(crate) client: Client,
     /// Settings of the connection.
     pub(crate) config: Config,
-    /// Kubernetes version of the API server.
+    /// Kubernetes version of the API server. Empty before it is asked.
     pub(crate) version: String,
     request_timeout: Duration,
 }
@@ -31,11 +31,11 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Connects to the cluster of a context, and asks for its version, so that later failures are not those of the connection.
+    /// Prepares the connection to the cluster of a context. Sends no request.
     ///
     /// # Errors
-    /// If the context does not exist, or its cluster does not answer within the time limit or refuses the credentials.
-    pub(crate) async fn connect(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
+    /// If the context does not exist, or its kubeconfig is not usable.
+    pub(crate) async fn open(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
         let mut config = contexts.config(context).await.map_err(|failure| failure.at(context, None))?;
         config.connect_timeout = Some(limit);
         config.read_timeout = Some(limit);
@@ -43,12 +43,20 @@ impl Cluster {
         if let Ok(agent) = http::HeaderValue::from_str(USER_AGENT) {
             config.headers.push((http::header::USER_AGENT, agent));
         }
-        let server = config.cluster_url.clone();
-        let place = |failure: Failure| failure.at(context, Some(&server));
-        let client = Client::try_from(config.clone()).map_err(|error| place(Failure::of(&error)))?;
-        let asked = within(limit, client.apiserver_version()).await;
-        let Info { git_version: version, .. } = asked.map_err(place)?;
-        Ok(Self { context: context.to_owned(), client, config, version, request_timeout: limit })
+        let place = |error: kube::Error| Failure::of(&error).at(context, Some(&config.cluster_url));
+        let client = Client::try_from(config.clone()).map_err(place)?;
+        Ok(Self { context: context.to_owned(), client, config, version: String::new(), request_timeout: limit })
+    }
+
+    /// Connects to the cluster of a context, and asks for its version, so that later failures are not those of the connection.
+    ///
+    /// # Errors
+    /// As [`Cluster::open`], or if the cluster does not answer within the time limit or refuses the credentials.
+    pub(crate) async fn connect(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
+        let mut cluster = Self::open(contexts, context, limit).await?;
+        let Info { git_version, .. } = cluster.ask(cluster.client.apiserver_version()).await?;
+        cluster.version = git_version;
+        Ok(cluster)
     }
 
     /// URL of the API server.

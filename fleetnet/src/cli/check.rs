@@ -1,0 +1,246 @@
+//! Command `fleetnet check`: checks of the installation and of the members.
+
+use super::contexts::ClusterFlags;
+use super::exit::{Exit, Stop};
+use super::fleet::{Breadth, Fleet};
+use super::output::progress::Progress;
+use super::output::safe::Safe;
+use super::output::{Format, OutputFlags, Paint, Report};
+use super::view::{View, ViewFlags, members, show};
+use fleetnet_diagnosis::check::Stage;
+use fleetnet_diagnosis::read::Scope;
+use fleetnet_diagnosis::report::{Check, CheckResult, CheckRow, Verdict};
+use serde_json::{Map, Value};
+
+/// Options of the command.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only checks that make sense before the agents are installed.
+    #[arg(long)]
+    pre: bool,
+
+    /// Format of the output.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    output: CheckFormat,
+
+    /// Use no colours. The environment variable NO_COLOR does the same.
+    #[arg(long)]
+    no_color: bool,
+
+    #[command(flatten)]
+    view: ViewFlags,
+
+    #[command(flatten)]
+    clusters: ClusterFlags,
+}
+
+/// Format of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum CheckFormat {
+    /// Lines for people.
+    #[default]
+    Table,
+    /// Lines for people, with each check that is ok or does not apply.
+    Wide,
+    /// Only what is not ok.
+    Short,
+    /// One JSON document with `apiVersion: cli.fleetnet/v1` and a `kind`.
+    Json,
+    /// The same document as YAML.
+    Yaml,
+    /// Only the codes of faults.
+    Name,
+}
+
+impl CheckFormat {
+    fn general(self) -> Format {
+        match self {
+            Self::Table | Self::Short => Format::Table,
+            Self::Wide => Format::Wide,
+            Self::Json => Format::Json,
+            Self::Yaml => Format::Yaml,
+            Self::Name => Format::Name,
+        }
+    }
+}
+
+struct Shown {
+    check: Check,
+    is_short: bool,
+}
+
+impl Report for Shown {
+    fn kind(&self) -> &'static str {
+        self.check.kind
+    }
+
+    fn document(&self) -> Map<String, Value> {
+        members(&self.check)
+    }
+
+    fn lines(&self, format: Format, _has_headers: bool, paint: Paint) -> Safe {
+        let mut text = Safe::default();
+        for category in &self.check.categories {
+            let is_shown = |row: &&CheckRow| format == Format::Wide || row.result > CheckResult::Skipped;
+            let rows: Vec<&CheckRow> = category.checks.iter().filter(is_shown).collect();
+            let ok = category.checks.iter().filter(|row| row.result == CheckResult::Ok).count();
+            if rows.is_empty() && (self.is_short || ok == 0) {
+                continue;
+            }
+            let title = Safe::line(&format!("{}: {}", category.cluster, category.group.title()));
+            text.push(&title);
+            text.push(&Safe::block(&format!("\n{}\n", "-".repeat(title.width()))));
+            rows.into_iter().for_each(|row| push_row(&mut text, row, paint));
+            if format != Format::Wide && !self.is_short && ok > 0 {
+                push_sign(&mut text, CheckResult::Ok, paint);
+                text.push(&Safe::line(&format!(" {ok} checks ok")));
+                text.push_own("\n");
+            }
+            text.push_own("\n");
+        }
+        text.push_own(match self.check.verdict {
+            Verdict::Healthy => "All checks are ok: √\n",
+            Verdict::NotKnown => "Some checks could not be made: ?\n",
+            Verdict::Fault => "Some checks failed: ×\n",
+        });
+        text
+    }
+
+    fn names(&self) -> Vec<String> {
+        let rows = self.check.categories.iter().flat_map(|category| &category.checks);
+        let mut names: Vec<String> =
+            rows.filter(|row| row.result == CheckResult::Error).map(|row| format!("code/{}", row.code)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+impl View for Shown {
+    fn verdict(&self) -> Verdict {
+        self.check.verdict
+    }
+
+    fn has_notice(&self) -> bool {
+        let mut rows = self.check.categories.iter().flat_map(|category| &category.checks);
+        rows.any(|row| row.result == CheckResult::Warning)
+    }
+}
+
+/// Adds the sign of a result.
+fn push_sign(text: &mut Safe, result: CheckResult, paint: Paint) {
+    let (sign, colour) = match result {
+        CheckResult::Ok => ("√", "\x1b[32m"),
+        CheckResult::Skipped => ("–", ""),
+        CheckResult::Warning => ("‼", "\x1b[33m"),
+        CheckResult::Unknown => ("?", "\x1b[33m"),
+        CheckResult::Error => ("×", "\x1b[31m"),
+    };
+    let is_painted = paint == Paint::Colours && !colour.is_empty();
+    text.push_own(if is_painted { colour } else { "" });
+    text.push_own(sign);
+    text.push_own(if is_painted { "\x1b[0m" } else { "" });
+}
+
+/// Adds a check. The title of a code is that of the fault, so it is in brackets where the fault was not found.
+fn push_row(text: &mut Safe, row: &CheckRow, paint: Paint) {
+    push_sign(text, row.result, paint);
+    let title = match row.result {
+        CheckResult::Warning | CheckResult::Error => row.title.to_owned(),
+        CheckResult::Ok | CheckResult::Skipped | CheckResult::Unknown => format!("({})", row.title),
+    };
+    text.push(&Safe::line(&format!(" {} {title}", row.code)));
+    text.push_own("\n");
+    if row.result > CheckResult::Skipped {
+        for part in [&row.detail, row.hint] {
+            if !part.is_empty() {
+                text.push_own("    ");
+                text.push(&Safe::line(part));
+                text.push_own("\n");
+            }
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
+    let progress = Progress::new(options.clusters.verbose);
+    let fleet = Fleet::find(&options.clusters, Breadth::All, &progress).await?;
+    let stage = if options.pre { Stage::BeforeInstallation } else { Stage::Installed };
+    let is_short = options.output == CheckFormat::Short;
+    let output = OutputFlags { output: options.output.general(), no_headers: false, no_color: options.no_color };
+    let read = async |progress: &Progress| Shown {
+        check: fleetnet_diagnosis::check(&fleet.snapshot(&Scope::Check, progress).await, stage),
+        is_short,
+    };
+    show(options.view, output, &fleet.remarks(), progress, read).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::output::render;
+    use fleetnet_diagnosis::Code;
+    use fleetnet_diagnosis::codes::Group;
+    use fleetnet_diagnosis::report::Category;
+
+    fn shown(is_short: bool) -> Shown {
+        let row = |code, result, detail: &str, hint| CheckRow {
+            code,
+            title: "a title",
+            result,
+            detail: detail.to_owned(),
+            hint,
+        };
+        let checks = vec![
+            row(Code::FN102, CheckResult::Ok, "", ""),
+            row(Code::FN105, CheckResult::Skipped, "does not apply", ""),
+            row(Code::FN106, CheckResult::Warning, "older", "upgrade"),
+            row(Code::FN107, CheckResult::Error, "0 ready\x1b", "image"),
+            row(Code::FN108, CheckResult::Unknown, "timeout", ""),
+        ];
+        let ok = Category {
+            group: Group::Membership,
+            cluster: "west".to_owned(),
+            checks: vec![row(Code::FN203, CheckResult::Ok, "", "")],
+        };
+        let first = Category { group: Group::Access, cluster: "hub".to_owned(), checks };
+        let (api_version, kind) = (fleetnet_diagnosis::report::API_VERSION, "Check");
+        Shown { check: Check { api_version, kind, categories: vec![first, ok], verdict: Verdict::Fault }, is_short }
+    }
+
+    fn text(is_short: bool, output: Format) -> String {
+        render(&shown(is_short), OutputFlags { output, ..OutputFlags::default() }, Paint::Plain).to_string()
+    }
+
+    #[test]
+    fn each_check_has_a_sign_its_code_and_a_hint() {
+        assert_eq!(
+            text(false, Format::Table),
+            "\
+hub: Access and installation
+----------------------------
+‼ FN106 a title
+    older
+    upgrade
+× FN107 a title
+    0 ready\\u{1b}
+    image
+? FN108 (a title)
+    timeout
+√ 1 checks ok
+
+west: Membership
+----------------
+√ 1 checks ok
+
+Some checks failed: ×
+"
+        );
+        assert!(text(false, Format::Wide).contains("√ FN102 (a title)\n– FN105 (a title)\n"));
+        assert!(!text(true, Format::Table).contains('√') && !text(true, Format::Table).contains("west"));
+        assert_eq!(text(false, Format::Name), "code/FN107\n");
+        let json: Value = serde_json::from_str(&text(false, Format::Json)).unwrap();
+        assert_eq!((&json["kind"], &json["categories"][0]["checks"][3]["result"]), (&"Check".into(), &"error".into()));
+    }
+}

@@ -1,0 +1,117 @@
+//! The fleet of a hub as the diagnosis sees it: which clusters to read, and a snapshot of them.
+
+use super::contexts::connect::Cluster;
+use super::contexts::failure::{Class, Failure};
+use super::contexts::members::{self, Known};
+use super::contexts::{ClusterFlags, Contexts};
+use super::exit::Stop;
+use super::join::pem;
+use super::output::progress::Progress;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fleetnet_diagnosis::Snapshot;
+use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
+use fleetnet_diagnosis::snapshot::{Failure as Unreached, FailureClass};
+use std::collections::BTreeMap;
+
+/// Which members to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// Only those that the user names with `--context`. The hub knows enough of the others.
+    Named,
+    /// All that a context leads to.
+    All,
+}
+
+/// Clusters of a fleet.
+pub(crate) struct Fleet {
+    hub: Target,
+    members: BTreeMap<String, Target>,
+    limits: Limits,
+    /// Contexts of the user that do not lead to a member.
+    pub(crate) not_members: Vec<Failure>,
+}
+
+impl Fleet {
+    /// Finds the hub and the members. A hub that does not answer is no error here: the snapshot shows it.
+    ///
+    /// # Errors
+    /// If a kubeconfig or the hub's context is wrong.
+    pub(crate) async fn find(flags: &ClusterFlags, breadth: Breadth, progress: &Progress) -> Result<Self, Stop> {
+        let contexts = Contexts::read(flags)?;
+        contexts.warnings.iter().for_each(|warning| progress.note(warning));
+        let hub = Cluster::open(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
+        let limits = Limits { request: flags.request_timeout, whole: flags.timeout };
+        let mut fleet = Self { members: BTreeMap::new(), limits, not_members: Vec::new(), hub: target(&hub) };
+        if breadth == Breadth::Named && flags.context.is_empty() {
+            return Ok(fleet);
+        }
+        progress.step(&format!("{}: looking for members", hub.context));
+        let known = Known::of(&hub).await.unwrap_or_default();
+        let found = members::find(&contexts, flags, &known).await;
+        found.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
+        fleet.members = found.reached.iter().map(|(id, cluster)| (id.clone(), target(cluster))).collect();
+        for failure in found.failed.into_iter().chain(found.silent) {
+            // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with it.
+            let id = known.ids.iter().find(|id| **id == failure.context && !fleet.members.contains_key(*id));
+            match id {
+                Some(id) => {
+                    fleet.members.insert(id.clone(), unreached(&failure));
+                }
+                None if flags.context.contains(&failure.context) => fleet.not_members.push(failure),
+                None => {}
+            }
+        }
+        if let Some(wrong) = fleet.not_members.iter().find(|failure| failure.class == Class::NoContext) {
+            return Err(wrong.clone().into());
+        }
+        Ok(fleet)
+    }
+
+    /// Reads the objects for a question. Whatever does not answer within the time limits is unknown.
+    pub(crate) async fn snapshot(&self, scope: &Scope, progress: &Progress) -> Snapshot {
+        let contexts =
+            std::iter::once(&self.hub).chain(self.members.values()).filter_map(|target| target.context.as_deref());
+        progress.step(&format!("reading {}", contexts.collect::<Vec<_>>().join(", ")));
+        read(Some(&self.hub), &self.members, scope, self.limits).await
+    }
+
+    /// Returns what the user asked for and what is not in a snapshot.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        self.not_members.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn target(cluster: &Cluster) -> Target {
+    let certificates = cluster.config.root_cert.as_deref().filter(|certificates| !certificates.is_empty());
+    Target {
+        context: Some(cluster.context.clone()),
+        server_url: cluster.url().to_string().trim_end_matches('/').to_owned(),
+        authority: certificates.map(|certificates| STANDARD.encode(pem(certificates))),
+        proxy: cluster.config.proxy_url.as_ref().map(ToString::to_string),
+        client: Ok(cluster.client.clone()),
+    }
+}
+
+/// Returns the target of a context that failed.
+fn unreached(failure: &Failure) -> Target {
+    let class = match failure.class {
+        Class::NoContext | Class::Kubeconfig | Class::Other => FailureClass::Context,
+        Class::Dns => FailureClass::Dns,
+        Class::Tcp => FailureClass::Tcp,
+        Class::Tls => FailureClass::Tls,
+        Class::Proxy => FailureClass::Proxy,
+        Class::Timeout => FailureClass::Timeout,
+        Class::Unauthorized => FailureClass::Unauthorized,
+        Class::Forbidden | Class::Http => FailureClass::Http(failure.status),
+    };
+    let port = (failure.port > 0).then_some(failure.port);
+    let detail = failure.detail.clone();
+    Target {
+        context: Some(failure.context.clone()),
+        server_url: failure.url.clone(),
+        authority: None,
+        proxy: None,
+        client: Err(Unreached { class, host: failure.host.clone(), port, detail }),
+    }
+}

@@ -1,0 +1,203 @@
+//! Tests of `fleetnet status`, `services`, `explain`, `check` and `latency`.
+
+use crate::fleet::Fleet;
+use crate::hub::{Cluster, folder};
+use crate::program::{Ended, run, run_for};
+use fleetnet_api::crd::ServiceExport;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use memkube::{Call, Verb};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time limit for a fault to be found. A change counts as a fault after 10 s.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Formats of all views.
+const FORMATS: [&str; 5] = ["table", "wide", "json", "yaml", "name"];
+/// Views and the kinds of their JSON.
+const VIEWS: [(&[&str], &str); 5] = [
+    (&["status"], "Status"),
+    (&["services"], "ServiceList"),
+    (&["explain", "work/app"], "Explanation"),
+    (&["check"], "Check"),
+    (&["latency"], "LatencyMatrix"),
+];
+
+async fn view(verb: &[&str], flags: &[String], more: &[&str]) -> Ended {
+    let arguments = verb.iter().chain(more).map(|it| (*it).to_owned());
+    run(arguments.chain(flags.iter().cloned())).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_of_a_healthy_fleet_have_exit_code_0_in_each_format() {
+    let fleet = Fleet::start(2).await;
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    for (verb, kind) in VIEWS {
+        for format in FORMATS {
+            let ended = view(verb, &flags, &["-o", format]).await.expect(0);
+            assert!(!ended.output.contains('\u{1b}'), "no terminal, no colours: {ended:?}");
+            if format == "json" {
+                assert_eq!(ended.json(kind)["verdict"], "healthy");
+            }
+        }
+    }
+    let status = view(&["status"], &flags, &["-o", "json"]).await.json("Status");
+    let states: Vec<&str> =
+        status["members"].as_array().unwrap().iter().filter_map(|it| it["state"].as_str()).collect();
+    assert_eq!(states, ["Ready", "Ready"]);
+    let services = view(&["services"], &flags, &["--no-headers", "-n", "work"]).await.expect(0);
+    assert!(services.output.starts_with("work  app  ClusterSetIP  member-1,member-2"), "{services:?}");
+    assert_eq!(view(&["services"], &flags, &["--conflicts", "-o", "name"]).await.expect(0).output, "");
+    let explained = view(&["explain", "app", "-n", "work"], &flags, &["--from", "member-1", "--all"]).await.expect(0);
+    assert_eq!(explained.output.matches(" → ").count(), 2, "{explained:?}");
+    assert!(view(&["check"], &flags, &["-o", "short"]).await.expect(0).output.starts_with("All checks are ok"));
+    let latency = view(&["latency"], &flags, &[]).await.expect(0);
+    assert!(latency.output.starts_with("FROM \\ TO  member-1"), "{latency:?}");
+    let version = view(&["version"], &flags, &["-o", "name"]).await.expect(0);
+    assert!(version.output.contains("hub-agent/") && version.output.contains("member-agent/"), "{version:?}");
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_has_exit_code_1_and_its_code_in_each_format() {
+    let fleet = Fleet::start(2).await;
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    let exports: Api<ServiceExport> = Api::namespaced(fleet.client("member-1").await, "work");
+    let weight = json!({"metadata": {"annotations": {"networking.fleet.azure.com/weight": "\u{1b}[31mheavy"}}});
+    exports.patch("app", &PatchParams::default(), &Patch::Merge(&weight)).await.unwrap();
+    // A change counts as a fault when the agents had the time to react.
+    let explain = ["explain", "work/app", "--from", "member-1", "--to", "member-2"];
+    let until_found = async {
+        loop {
+            let ended = view(&explain, &flags, &["-o", "json"]).await;
+            if ended.code != 0 {
+                return ended;
+            }
+        }
+    };
+    let ended =
+        timeout(LIMIT, until_found).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the fault to be found"));
+    assert_eq!(ended.json("Explanation")["pairs"][0]["cause"]["code"], "FN305", "{ended:?}");
+    for format in FORMATS {
+        let ended = view(&explain, &flags, &["-o", format]).await.expect(1);
+        assert!(ended.output.contains("FN305") && !ended.output.contains('\u{1b}'), "{ended:?}");
+    }
+    let wide = view(&explain, &flags, &["-o", "wide"]).await;
+    assert!(wide.output.contains("confirm:  kubectl ") && wide.output.contains("\\u{1b}[31mheavy"), "{wide:?}");
+    let waited = view(&explain, &flags, &["--wait=1s"]).await.expect(4);
+    assert!(waited.output.contains("FN305"), "{waited:?}");
+    exports.delete("app", &DeleteParams::default()).await.unwrap();
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_does_not_answer_has_exit_code_3_or_1_and_is_named() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let flags = [format!("--kubeconfig={}", hub.kubeconfig.display())];
+    drop(hub);
+    for (verb, kind) in VIEWS {
+        for format in FORMATS {
+            let ended = view(verb, &flags, &["-o", format]).await;
+            // Checks find the fault FN102. The other views cannot know anything.
+            assert!([1, 3].contains(&ended.code), "{verb:?}: {ended:?}");
+            let first = view(verb, &flags, &[]).await;
+            assert_eq!(first.code, ended.code, "the exit code does not depend on the format: {verb:?} {format}");
+            if format == "json" {
+                assert_ne!(ended.json(kind)["verdict"], "healthy");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_context_is_a_usage_error_for_each_view() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let flags = [format!("--kubeconfig={}", hub.kubeconfig.display())];
+    for (verb, _) in VIEWS {
+        for flag in ["--hub-context=east", "--context=east"] {
+            let ended = view(verb, &flags, &[flag]).await.expect(2);
+            assert!(ended.errors.contains("context east: NoContext: "), "{ended:?}");
+        }
+    }
+    for wrong in [
+        &["explain"][..],
+        &["explain", "app"],
+        &["explain", "W/app"],
+        &["status", "--wait=x"],
+        &["latency", "--quantile", "2"],
+    ] {
+        run(wrong).await.expect(2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_does_not_answer_is_named_and_the_others_are_shown() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    let flags = [&hub, &west].map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
+    let url = west.url.clone();
+    drop(west);
+    for format in FORMATS {
+        let ended = view(&["status"], &flags, &["--context=admin@west", "-o", format]).await.expect(3);
+        assert!(ended.errors.contains(&format!("context admin@west ({url}/, host 127.0.0.1, port ")), "{ended:?}");
+        assert!(ended.errors.contains(": TCP: "), "{ended:?}");
+        if format == "json" {
+            let named = ended.json("Status")["contextsNotRead"][0].clone();
+            assert!(named.as_str().unwrap().starts_with("context admin@west"), "{ended:?}");
+        }
+    }
+    // A context that nobody named is no reason to fail: it may belong to another fleet.
+    view(&["status"], &flags, &[]).await.expect(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_rights_are_named_and_not_taken_for_faults_of_services() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let flags = [format!("--kubeconfig={}", hub.kubeconfig.display())];
+    let policy =
+        |call: &Call| call.verb == Verb::Create || !["memberagents", "namespaces"].contains(&&*call.target.resource);
+    hub.server.memkube().set_policy(Arc::new(policy));
+    for format in FORMATS {
+        let ended = view(&["status"], &flags, &["-o", format]).await.expect(3);
+        assert!(["json", "yaml", "name"].contains(&format) || ended.errors.contains("not known: "), "{ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_waits_until_nothing_is_wrong_or_the_time_is_over() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let flags = [format!("--kubeconfig={}", hub.kubeconfig.display())];
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
+    for format in FORMATS {
+        let ended = view(&["status"], &flags, &["--wait=200ms", "-o", format]).await.expect(4);
+        assert!(ended.output.contains("west"), "what is known is shown: {ended:?}");
+    }
+    let status = view(&["status"], &flags, &["-o", "json"]).await.expect(1).json("Status");
+    assert_eq!(status["members"][0]["state"], "NeverHeard");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_view_is_shown_again_and_again_until_ctrl_c() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    let kubeconfig = format!("--kubeconfig={}", hub.kubeconfig.display());
+    let arguments = ["latency", "--watch=50ms", &kubeconfig].map(str::to_owned);
+    let ended = run_for(arguments, "FROM", 3, LIMIT).await;
+    assert_eq!(ended.code, 0, "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_codes_are_explained_without_a_cluster() {
+    let page = run(["explain", "--explain-code", "fn203"]).await.expect(0);
+    assert!(page.output.starts_with("FN203: ") && page.output.contains("remedy"), "{page:?}");
+    let codes = run(["explain", "--list-codes", "-o", "json"]).await.expect(0).json("Codes");
+    assert!(codes["codes"].as_array().unwrap().len() > 70);
+    let wrong = run(["explain", "--explain-code", "FN999"]).await.expect(2);
+    assert!(wrong.errors.contains("--list-codes"), "{wrong:?}");
+}
