@@ -6,6 +6,9 @@ use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_api::crds;
 use fleetnet_api::names::labels;
+use fleetnet_diagnosis::read::{Limits, Scope, Target};
+use fleetnet_diagnosis::snapshot::Reached;
+use fleetnet_types::ObjectName;
 use harness::control_plane::{ControlPlane, Options};
 use harness::eventually;
 use harness::fleet::{FLEET_SYSTEM, manifests};
@@ -55,6 +58,44 @@ fn a_real_server_accepts_what_the_charts_render() -> anyhow::Result<()> {
                 let number = manifests::objects(&objects)?.len();
                 ensure!(outcome.out.lines().count() == number, "{number} objects: {}", outcome.out);
             }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_viewer_of_fleetnet_reads_all_but_secrets_and_the_rights_of_others() -> anyhow::Result<()> {
+    harness::run(async {
+        let _turn = Turn::with_own_servers().await;
+        let (cluster, kubectl, _folder) = cluster().await?;
+        // One cluster is hub and member: so it has the objects of both.
+        let charts = "helm install fleetnet-crds deploy/charts/fleetnet-crds -n fleet-system --create-namespace
+            helm install fleetnet-hub-agent deploy/charts/fleetnet-hub-agent -n fleet-system --set 'members={west}'
+            helm install fleetnet-member-agent deploy/charts/fleetnet-member-agent -n fleet-system --set member.id=west
+            kubectl create serviceaccount viewer -n default
+            kubectl create clusterrolebinding viewer --clusterrole=fleetnet-viewer --serviceaccount=default:viewer";
+        kubectl.script(charts).await?;
+        let viewer = cluster.access("system:serviceaccount:default:viewer").await?;
+        let target = Target {
+            context: None,
+            server_url: viewer.server_url.clone(),
+            authority: None,
+            proxy: None,
+            client: Ok(viewer.client().await?),
+        };
+        let members = [("west".to_owned(), target.clone())].into();
+        let service = Scope::Service(ObjectName::new("default", "app"));
+        for scope in [Scope::Status, Scope::Services, Scope::Check, service] {
+            let snapshot = fleetnet_diagnosis::read::read(Some(&target), &members, &scope, Limits::default()).await;
+            ensure!(snapshot.hub.connection.reached == Reached::Yes, "{:?}", snapshot.hub.connection);
+            let shown = format!("{snapshot:?}");
+            let denied = shown.split("Denied(\"").skip(1);
+            let denied: Vec<&str> = denied.map(|text| text.split('"').next().unwrap_or_default()).collect();
+            let is_expected = |text: &&str| !["secrets", "subjectaccessreviews"].iter().any(|kind| text.contains(kind));
+            let unexpected: Vec<&str> = denied.iter().copied().filter(is_expected).collect();
+            ensure!(unexpected.is_empty() && !shown.contains("NotDefined"), "{scope:?}: {unexpected:?}");
+            let needs_secret = matches!(scope, Scope::Check | Scope::Service(_));
+            ensure!(denied.is_empty() != needs_secret, "{scope:?}: {denied:?}");
         }
         Ok(())
     })
