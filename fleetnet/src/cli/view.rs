@@ -9,6 +9,7 @@ use crate::limits::POLL;
 use fleetnet_diagnosis::report::Verdict;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use tokio::signal::unix::SignalKind;
 use tokio::time::Instant;
 
 /// Options of a view.
@@ -65,30 +66,51 @@ pub(crate) async fn show<V: View>(
     progress: Progress,
     read: impl AsyncFn(&Progress) -> V,
 ) -> Result<Exit, Stop> {
+    if let Some(interval) = flags.watch {
+        return watch(interval, flags.strict, output, remarks, progress, read).await;
+    }
     let end = flags.wait.map(|limit| Instant::now() + limit);
     loop {
         let view = read(&progress).await;
         let exit = exit_of(&view, remarks, flags.strict);
-        let is_over = end.is_none_or(|end| exit == Exit::Healthy || Instant::now() >= end);
-        if !is_over {
-            progress.step("waiting until nothing is wrong");
-            tokio::time::sleep(POLL).await;
-            continue;
+        if end.is_none_or(|end| exit == Exit::Healthy || Instant::now() >= end) {
+            drop(progress);
+            print(&view, output, remarks)?;
+            let has_timed_out = end.is_some() && exit != Exit::Healthy;
+            return Ok(if has_timed_out { Exit::Timeout } else { exit });
         }
-        match flags.watch {
-            None => {
-                drop(progress);
-                print(&view, output, remarks)?;
-                let has_timed_out = end.is_some() && exit != Exit::Healthy;
-                return Ok(if has_timed_out { Exit::Timeout } else { exit });
-            }
-            Some(interval) => {
+        progress.step("waiting until nothing is wrong");
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Shows a view again and again until Ctrl-C. The exit code is that of the last view.
+async fn watch<V: View>(
+    interval: Duration,
+    is_strict: bool,
+    output: OutputFlags,
+    remarks: &[String],
+    progress: Progress,
+    read: impl AsyncFn(&Progress) -> V,
+) -> Result<Exit, Stop> {
+    // One listener for the whole time: a signal during a reading counts too.
+    let signal = tokio::signal::unix::signal(SignalKind::interrupt());
+    let mut interrupts =
+        signal.map_err(|error| Stop::fault(format!("signal handlers cannot be installed: {error}")))?;
+    let mut exit = Exit::Healthy;
+    loop {
+        tokio::select! {
+            biased;
+            _ = interrupts.recv() => return Ok(exit),
+            view = read(&progress) => {
+                exit = exit_of(&view, remarks, is_strict);
                 output::print_again(&view, output)?;
-                tokio::select! {
-                    _ = tokio::signal::ctrl_c() => return Ok(exit),
-                    () = tokio::time::sleep(interval) => {}
-                }
             }
+        }
+        tokio::select! {
+            biased;
+            _ = interrupts.recv() => return Ok(exit),
+            () = tokio::time::sleep(interval) => {}
         }
     }
 }
