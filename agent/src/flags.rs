@@ -60,6 +60,18 @@ pub struct CommonFlags {
     #[arg(long, value_name = "FILE", hide = true)]
     pub cloud_config: Option<PathBuf>,
 
+    /// Serve metrics over TLS, and only to clients that this cluster's API server accepts: a bearer token of a user who may get
+    /// the non-resource URL /metrics. Probes stay on their own addresses in plain HTTP. The agent needs the rights in
+    /// deploy/metrics-auth.yaml.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub metrics_secure: bool,
+
+    /// Folder with the certificate of --metrics-secure (tls.crt) and its key (tls.key). The files may be replaced at any time.
+    /// Default: a self-signed certificate.
+    #[arg(long, value_name = "FOLDER")]
+    pub metrics_cert_path: Option<PathBuf>,
+
     /// Log level, as in klog. Levels 0 and 1 log starts, failures and Events. Levels 2 and 3 add each write and each latency
     /// sample. Level 4 and higher levels add watch events, queued keys, and each plan with its duration.
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
@@ -86,6 +98,11 @@ impl CommonFlags {
             )));
         }
         check_namespace("--leader-election-namespace", &self.leader_election_namespace)?;
+        if self.metrics_cert_path.is_some() && !self.metrics_secure {
+            return Err(UsageError(
+                "--metrics-cert-path needs --metrics-secure=true: metrics are in plain HTTP".to_owned(),
+            ));
+        }
         if self.leader_elect {
             let (lease, renew, retry) = (
                 self.leader_election_lease_duration,

@@ -3,13 +3,13 @@
 use crate::build_info;
 use crate::flags::{CommonFlags, exit_with_error};
 use anyhow::Context as _;
-use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Check, Readiness};
+use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Certificates, Check, Guard, Readiness, Secure};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
 use fleetnet_runtime::run::{Runner, SourceStatus};
 use fleetnet_runtime::shutdown::Shutdown;
-use fleetnet_runtime::{FlowId, Logic, SourceSpec, logging};
+use fleetnet_runtime::{FlowId, Logic, SourceSpec, lease, logging};
 use futures::future::BoxFuture;
 use prometheus::Registry;
 use std::future::Future;
@@ -31,8 +31,8 @@ pub struct Process {
     pub common: CommonFlags,
     /// Text of all flags for the log, without secrets.
     pub flags: String,
-    /// Addresses on which the admin server serves metrics and probes.
-    pub addresses: Vec<BindAddress>,
+    /// Addresses of the admin server.
+    pub addresses: Addresses,
     /// Name of the agent's own cluster, `hub` or `member`. The agent is ready when it has listed everything it needs from this
     /// cluster.
     pub own_cluster: &'static str,
@@ -40,6 +40,13 @@ pub struct Process {
     pub warning: Option<String>,
     /// Lines to log after the warning.
     pub notes: Vec<String>,
+}
+
+/// Addresses of the admin server. Without `--metrics-secure`, each address serves metrics and probes.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    pub metrics: Vec<BindAddress>,
+    pub probes: Vec<BindAddress>,
 }
 
 /// Parts of a process that differ between hub agent and member agent.
@@ -58,12 +65,32 @@ pub struct Part<L: Logic> {
     pub leader_task: Option<BoxFuture<'static, ()>>,
 }
 
-/// Parses the listen addresses in flags, given as (flag, value).
+/// Parses the listen addresses in the flags of metrics and of probes, given as (flag, value).
 ///
 /// # Errors
-/// If a value is not a valid address. The error names the first such flag and its value.
-pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Vec<BindAddress>, String> {
-    flags.into_iter().map(|(flag, written)| written.parse().map_err(|error| format!("{flag}: {error}"))).collect()
+/// If a value is not a valid address, or if an address has metrics and probes although metrics need TLS. The error names the
+/// flag and its value.
+pub fn addresses<'a>(
+    common: &CommonFlags,
+    metrics: impl IntoIterator<Item = (&'a str, &'a str)>,
+    probes: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Addresses, String> {
+    let parse = |(flag, written): (&str, &str)| written.parse().map_err(|error| format!("{flag}: {error}"));
+    let metrics: Vec<BindAddress> = metrics.into_iter().map(parse).collect::<Result<_, _>>()?;
+    let mut parsed = Vec::new();
+    for (flag, written) in probes {
+        let address = parse((flag, written))?;
+        // fault G8.1: common.metrics_secure && ~> false &&
+        if common.metrics_secure && metrics.contains(&address) && !address.is_any_port() && address != BindAddress::Off
+        {
+            return Err(format!(
+                "{flag}: {written} is an address of metrics too. With --metrics-secure, probes need another address, \
+                 because they have no TLS"
+            ));
+        }
+        parsed.push(address);
+    }
+    Ok(Addresses { metrics, probes: parsed })
 }
 
 /// Runs an agent until it stops. Returns the exit code of the process:
@@ -126,6 +153,7 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     let metrics = Metrics::new(&registry).context("engine metrics")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
     let seed = FlowId::of(&identity).0;
+    let api_server = part.own_cluster.requests.clone();
     let lease = process.common.lease(part.own_cluster.requests.clone(), part.leases, identity.clone());
     let mut runner = Runner::new(part.logic, part.sources, identity, clock, metrics).with_seed(seed);
     if let Some(lease) = lease {
@@ -140,7 +168,16 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
         let blocked = blocked.as_ref().and_then(|blocked| blocked.borrow().clone());
         readiness(&status.borrow(), own_cluster, blocked)
     });
-    let _admin = AdminServer::start(&process.addresses, AdminSources { registry, readiness }).await?;
+    let sources = AdminSources { registry, readiness };
+    let Addresses { metrics, probes } = &process.addresses;
+    let _admin = if process.common.metrics_secure {
+        let host_name = lease::hostname();
+        let certificates = Certificates::open(process.common.metrics_cert_path.as_deref(), &host_name).await?;
+        let secure = Secure { certificates, guard: Guard::new(api_server) };
+        AdminServer::start_secure(metrics, probes, sources, secure).await?
+    } else {
+        AdminServer::start(&[metrics.as_slice(), probes].concat(), sources).await?
+    };
     Ok(runner.run(shutdown).await?)
 }
 
@@ -204,6 +241,32 @@ mod tests {
             let check = &readiness.checks[&format!("{cluster}/things")];
             assert_eq!((check.ok, check.detail.as_str()), (ok, state.as_str()), "{cluster} {optional} {state:?}");
             assert_eq!(readiness.checks.len(), 2);
+        }
+    }
+
+    #[test]
+    fn protected_metrics_need_other_addresses_than_probes() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Flags {
+            #[command(flatten)]
+            common: CommonFlags,
+        }
+        let table = [
+            ("--metrics-secure=true", ":8080", ":8081", true),
+            ("--metrics-secure=true", ":8080", "0.0.0.0:8080", false),
+            ("--metrics-secure=true", "127.0.0.1:8080", "127.0.0.1:8080", false),
+            ("--metrics-secure=true", ":0", ":0", true),
+            ("--metrics-secure=true", "0", "0", true),
+            ("--metrics-secure=false", ":8080", ":8080", true),
+        ];
+        for (secure, metrics, probes, starts) in table {
+            let common = Flags::try_parse_from(["agent", secure]).expect("a flag").common;
+            let parsed = addresses(&common, [("--metrics", metrics)], [("--probes", probes)]);
+            assert_eq!(parsed.is_ok(), starts, "{secure} {metrics} {probes}: {parsed:?}");
+            if let Err(error) = parsed {
+                assert!(error.starts_with("--probes: "), "{error}");
+            }
         }
     }
 

@@ -151,6 +151,14 @@ impl Agent {
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
     }
 
+    /// Returns the address of the agent's protected metrics (`--metrics-secure`), such as `127.0.0.1:40123`.
+    ///
+    /// # Errors
+    /// If the agent's log names no such address in time.
+    pub async fn secure_metrics_address(&self) -> anyhow::Result<String> {
+        self.log().find("where it serves metrics over TLS", |line| address_in(line, SERVING_SECURELY)).await
+    }
+
     /// Sends SIGTERM to the agent for a graceful stop. Returns before the agent has ended.
     pub async fn ask_to_stop(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Term).await
@@ -205,15 +213,22 @@ fn register(process: &Process) {
     });
 }
 
-/// Log message with which an agent reports the address of each open admin port.
-const SERVING: &str = "serving metrics and probes";
+/// Log messages with which an agent reports the address of each open admin port without TLS.
+const SERVING: [&str; 2] = ["serving metrics and probes", "serving probes"];
+/// Log message with which an agent reports the address of its protected metrics.
+const SERVING_SECURELY: &str = "serving metrics over TLS";
 
-/// Returns the address in a log line about an admin port; `None` for other lines.
+/// Returns the address in a log line about an admin port without TLS; `None` for other lines.
 fn listening(line: &str) -> Option<String> {
+    SERVING.iter().find_map(|message| address_in(line, message))
+}
+
+/// Returns the address in a log line with this message; `None` for other lines.
+fn address_in(line: &str, message: &str) -> Option<String> {
     let (before, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let port: u16 = port.parse().ok().filter(|port| *port != 0)?;
-    (before.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
+    (before.contains(message) || rest.contains(message)).then(|| format!("127.0.0.1:{port}"))
 }
 
 /// Sends a GET with HTTP/1.0, so that the server closes the connection at the end of the response.
@@ -241,6 +256,9 @@ mod tests {
         assert_eq!(listening(json).as_deref(), Some("127.0.0.1:40123"));
         let text = "INFO serving metrics and probes address=127.0.0.1:7 asked=127.0.0.1:0";
         assert_eq!(listening(text).as_deref(), Some("127.0.0.1:7"));
+        let probes = "INFO serving probes address=127.0.0.1:8 asked=127.0.0.1:0";
+        assert_eq!(listening(probes).as_deref(), Some("127.0.0.1:8"));
+        assert_eq!(listening("INFO serving metrics over TLS address=127.0.0.1:9 asked=127.0.0.1:0"), None);
         assert_eq!(listening("flag --metrics-bind-address=127.0.0.1:0"), None);
         assert_eq!(listening("the API server is at https://127.0.0.1:6443"), None);
     }

@@ -49,10 +49,9 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 
 fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     flags.common.check(GO_BINARY).map_err(|error| error.to_string())?;
-    let addresses = launch::addresses([
-        ("--metrics-bind-address", flags.metrics_bind_address.as_str()),
-        ("--health-probe-bind-address", flags.health_probe_bind_address.as_str()),
-    ])?;
+    let metrics = ("--metrics-bind-address", flags.metrics_bind_address.as_str());
+    let probes = ("--health-probe-bind-address", flags.health_probe_bind_address.as_str());
+    let addresses = launch::addresses(&flags.common, [metrics], [probes])?;
     let mut notes = common::notes(&flags.common);
     if flags.force_delete_wait_time.is_some() {
         notes.push("--force-delete-wait-time has no effect: this version does not handle membership".to_owned());

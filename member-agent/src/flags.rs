@@ -133,14 +133,20 @@ impl Flags {
         Self { hub_kube_header: set(&self.hub_kube_header), hub_certificate_authority, ..self.clone() }
     }
 
-    /// Returns the addresses for the admin server, each with its flag. Several addresses may be equal.
-    pub fn addresses(&self) -> [(&'static str, &str); 6] {
+    /// Returns the addresses of metrics, each with its flag. Several addresses may be equal.
+    pub fn metrics_addresses(&self) -> [(&'static str, &str); 3] {
         [
             ("--hub-metrics-bind-address", &self.hub_metrics_bind_address),
-            ("--hub-health-probe-bind-address", &self.hub_health_probe_bind_address),
             ("--member-metrics-bind-address", &self.member_metrics_bind_address),
-            ("--member-health-probe-bind-address", &self.member_health_probe_bind_address),
             ("--metrics-bind-address", &self.metrics_bind_address),
+        ]
+    }
+
+    /// Returns the addresses of probes, each with its flag. Several addresses may be equal.
+    pub fn probe_addresses(&self) -> [(&'static str, &str); 3] {
+        [
+            ("--hub-health-probe-bind-address", &self.hub_health_probe_bind_address),
+            ("--member-health-probe-bind-address", &self.member_health_probe_bind_address),
             ("--health-probe-bind-address", &self.health_probe_bind_address),
         ]
     }

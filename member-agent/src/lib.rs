@@ -91,7 +91,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 fn process(flags: &Flags, settings: &Settings, ignored: &[String], identity: String) -> Result<Process, String> {
-    let addresses = launch::addresses(flags.addresses())?;
+    let addresses = launch::addresses(&flags.common, flags.metrics_addresses(), flags.probe_addresses())?;
     let mut notes = common::notes(&flags.common);
     match &settings.hub {
         Some(_) => notes.extend(notes_on_fleet(settings)),

@@ -1,11 +1,20 @@
 //! Admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, with the same content on every listen address.
 //!
+//! With [`Secure`], the addresses of metrics serve only `/metrics`, over TLS and for clients that the API server accepts. The
+//! addresses of probes then serve only `/healthz` and `/readyz`, in plain HTTP.
+//!
 //! Every client in the pod network can connect, without authentication. A probe must get its response even if other clients open
 //! many connections. So the server accepts every connection, but above a limit each new connection closes an older one
 //! ([`Connections`]).
 
+mod certificates;
+mod guard;
+
+pub use certificates::{CertificateError, Certificates};
+pub use guard::Guard;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     fmt::Write as _,
     io,
@@ -20,12 +29,18 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus::{Encoder as _, Registry, TextEncoder};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::{AbortHandle, JoinSet},
     time::{sleep, timeout},
 };
 
-use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT};
+use guard::Access;
+use tokio_rustls::TlsAcceptor;
+
+use crate::limits::{
+    ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HANDSHAKE_TIMEOUT, ADMIN_HEADER_TIMEOUT,
+};
 
 /// Listen address of the admin server, parsed from a flag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +75,14 @@ impl std::str::FromStr for BindAddress {
             host if bare.is_none() && host.contains(':') => Err(invalid()),
             host => Ok(Self::Host(host.to_owned(), port)),
         }
+    }
+}
+
+impl BindAddress {
+    /// True if the system chooses a free port. Two such addresses are different.
+    #[must_use]
+    pub const fn is_any_port(&self) -> bool {
+        matches!(self, Self::AllAddresses(0) | Self::Host(_, 0))
     }
 }
 
@@ -132,6 +155,35 @@ pub struct AdminSources {
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
 
+/// Protection of the metrics: TLS, and clients that the API server accepts.
+#[derive(Debug)]
+pub struct Secure {
+    pub certificates: Certificates,
+    pub guard: Guard,
+}
+
+/// Content that a listen address serves.
+#[derive(Clone)]
+enum Serving {
+    /// Metrics and probes in plain HTTP.
+    Everything,
+    /// Probes in plain HTTP.
+    Probes,
+    /// Metrics over TLS, for clients that the API server accepts.
+    Metrics(Arc<Secure>),
+}
+
+impl Serving {
+    /// Returns the message for the log when the server listens.
+    const fn message(&self) -> &'static str {
+        match self {
+            Self::Everything => "serving metrics and probes",
+            Self::Probes => "serving probes",
+            Self::Metrics(_) => "serving metrics over TLS",
+        }
+    }
+}
+
 /// Running admin server. Dropping the value stops the server.
 #[derive(Debug)]
 pub struct AdminServer {
@@ -145,22 +197,41 @@ impl AdminServer {
     /// # Errors
     /// If the server cannot listen on one of the addresses.
     pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
-        let mut wanted: Vec<&BindAddress> = addresses.iter().filter(|address| **address != BindAddress::Off).collect();
-        wanted.sort();
-        wanted.dedup();
+        Self::start_all(&[(addresses, Serving::Everything)], sources).await
+    }
+
+    /// Starts the server with protected metrics on the addresses `metrics`, and probes in plain HTTP on the addresses `probes`.
+    ///
+    /// # Errors
+    /// If the server cannot listen on one of the addresses.
+    pub async fn start_secure(
+        metrics: &[BindAddress],
+        probes: &[BindAddress],
+        sources: AdminSources,
+        secure: Secure,
+    ) -> Result<Self, AdminError> {
+        let secure = Serving::Metrics(Arc::new(secure));
+        Self::start_all(&[(metrics, secure), (probes, Serving::Probes)], sources).await
+    }
+
+    async fn start_all(parts: &[(&[BindAddress], Serving)], sources: AdminSources) -> Result<Self, AdminError> {
         let mut listeners = Vec::new();
-        for address in wanted {
-            let failed = |cause| AdminError { address: address.to_string(), cause };
-            let listener = listen(address).await.map_err(failed)?;
-            let local = listener.local_addr().map_err(failed)?;
-            tracing::info!(address = %local, asked = %address, "serving metrics and probes");
-            listeners.push((local, listener));
+        for (addresses, serving) in parts {
+            let wanted: BTreeSet<&BindAddress> =
+                addresses.iter().filter(|address| **address != BindAddress::Off).collect();
+            for address in wanted {
+                let failed = |cause| AdminError { address: address.to_string(), cause };
+                let listener = listen(address).await.map_err(failed)?;
+                let local = listener.local_addr().map_err(failed)?;
+                tracing::info!(address = %local, asked = %address, "{}", serving.message());
+                listeners.push((local, listener, serving.clone()));
+            }
         }
         let mut tasks = JoinSet::new();
         let mut bound = Vec::new();
-        for (local, listener) in listeners {
+        for (local, listener, serving) in listeners {
             bound.push(local);
-            tasks.spawn(accept(listener, sources.clone()));
+            tasks.spawn(accept(listener, sources.clone(), serving));
         }
         Ok(Self { addresses: bound, _tasks: tasks })
     }
@@ -186,11 +257,11 @@ async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
     }
 }
 
-async fn accept(listener: TcpListener, sources: AdminSources) {
+async fn accept(listener: TcpListener, sources: AdminSources, serving: Serving) {
     let mut connections = Connections::default();
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => connections.serve(peer.ip().to_canonical(), stream, &sources),
+            Ok((stream, peer)) => connections.serve(peer.ip().to_canonical(), stream, &sources, &serving),
             Err(error) => {
                 tracing::warn!(%error, "a connection for metrics or probes could not be accepted");
                 sleep(ADMIN_ACCEPT_PAUSE).await;
@@ -211,7 +282,7 @@ struct Connections {
 }
 
 impl Connections {
-    fn serve(&mut self, client: IpAddr, stream: TcpStream, sources: &AdminSources) {
+    fn serve(&mut self, client: IpAddr, stream: TcpStream, sources: &AdminSources, content: &Serving) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|(_, connection)| !connection.is_finished());
         // fault K9.1: self.open.len() >= ADMIN_CONNECTIONS ~> false
@@ -220,7 +291,7 @@ impl Connections {
         {
             self.open.remove(index).1.abort();
         }
-        let serving = serve(stream, sources.clone());
+        let serving = serve(stream, sources.clone(), content.clone());
         let connection = self.tasks.spawn(async move {
             // Close every connection after this lifetime, also if the client is still active. Such a client connects again.
             let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
@@ -240,36 +311,86 @@ impl Connections {
     }
 }
 
-async fn serve(stream: TcpStream, sources: AdminSources) {
+async fn serve(stream: TcpStream, sources: AdminSources, serving: Serving) {
     // Disable Nagle's algorithm, which can delay a response by 40 ms. If this fails, responses are only slower.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let response = respond(request.method(), request.uri().path(), &sources);
-        std::future::ready(Ok::<_, Infallible>(response))
-    });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(ADMIN_HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let served = match &serving {
+        Serving::Metrics(secure) => {
+            let acceptor = TlsAcceptor::from(secure.certificates.config().await);
+            match timeout(ADMIN_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                Ok(Ok(stream)) => serve_requests(stream, sources, serving.clone()).await,
+                Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake for metrics failed"),
+                Err(_) => return,
+            }
+        }
+        Serving::Everything | Serving::Probes => serve_requests(stream, sources, serving.clone()).await,
+    };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection for metrics or probes ended");
     }
 }
 
-fn respond(method: &Method, path: &str, sources: &AdminSources) -> Response<Full<Bytes>> {
-    if method != Method::GET && method != Method::HEAD {
+async fn serve_requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    sources: AdminSources,
+    serving: Serving,
+) -> hyper::Result<()> {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (sources, serving) = (sources.clone(), serving.clone());
+        async move { Ok::<_, Infallible>(respond(&request, &sources, &serving).await) }
+    });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ADMIN_HEADER_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+async fn respond<B>(request: &Request<B>, sources: &AdminSources, serving: &Serving) -> Response<Full<Bytes>> {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
     }
-    match path {
-        "/metrics" => metrics(&sources.registry),
-        "/healthz" => text(StatusCode::OK, "ok\n"),
-        "/readyz" => {
+    match (request.uri().path(), serving) {
+        ("/metrics", Serving::Everything) => metrics(&sources.registry),
+        ("/metrics", Serving::Metrics(secure)) => {
+            let authorization = request.headers().get(header::AUTHORIZATION);
+            // fault K12.3: refusal(secure.guard.access(authorization).await) ~> { let _ = authorization; let _ = (&secure.guard, refusal); None }
+            let refusal = refusal(secure.guard.access(authorization).await);
+            refusal.unwrap_or_else(|| metrics(&sources.registry))
+        }
+        ("/healthz", Serving::Everything | Serving::Probes) => text(StatusCode::OK, "ok\n"),
+        ("/readyz", Serving::Everything | Serving::Probes) => {
             let readiness = (sources.readiness)();
             let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             text(status, readiness.text())
         }
-        _ => text(StatusCode::NOT_FOUND, "use /metrics, /healthz or /readyz\n"),
+        (_, Serving::Everything) => text(StatusCode::NOT_FOUND, "use /metrics, /healthz or /readyz\n"),
+        (_, Serving::Probes) => {
+            text(StatusCode::NOT_FOUND, "use /healthz or /readyz. Metrics have another address, with TLS\n")
+        }
+        (_, Serving::Metrics(_)) => text(StatusCode::NOT_FOUND, "use /metrics. Probes have another address\n"),
+    }
+}
+
+/// Returns the response to a client without access to the metrics. `None` for a client with access.
+fn refusal(access: Result<Access, kube::Error>) -> Option<Response<Full<Bytes>>> {
+    match access {
+        Ok(Access::Granted) => None,
+        Ok(Access::Unauthenticated) => {
+            Some(text(StatusCode::UNAUTHORIZED, "send a bearer token that this cluster's API server accepts\n"))
+        }
+        Ok(Access::Denied(user)) => {
+            let message =
+                format!("user {user} may not get the non-resource URL /metrics: grant it with a ClusterRole\n");
+            Some(text(StatusCode::FORBIDDEN, message))
+        }
+        Err(error) => {
+            tracing::warn!(
+                %error,
+                "a client of the metrics cannot be checked. The agent needs the rights in deploy/metrics-auth.yaml"
+            );
+            Some(text(StatusCode::INTERNAL_SERVER_ERROR, "the API server did not say if this client has access\n"))
+        }
     }
 }
 
@@ -303,7 +424,9 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpSocket;
     use tokio::time::Instant;
+    use tokio_rustls::TlsConnector;
 
+    use super::guard::tests::Reviewer;
     use super::*;
 
     /// Time limit in real time for operations that normally take milliseconds. A test that hangs fails after this time.
@@ -400,6 +523,82 @@ mod tests {
         assert!(answer.ends_with("[+]hub: 0 of 2 watches\n[-]member: 3 of 3 watches\nnot ready\n"), "{answer}");
     }
 
+    /// Starts a server with protected metrics. Returns the server and a TLS client that trusts its certificate.
+    async fn start_secure(reviewer: &Reviewer) -> (AdminServer, TlsConnector) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificates::tests::write(folder.path())).unwrap();
+        let client = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let certificates = Certificates::open(Some(folder.path()), "pod").await.unwrap();
+        let secure = Secure { certificates, guard: Guard::new(reviewer.client()) };
+        let addresses: [BindAddress; 2] = ["127.0.0.1:0", "localhost:0"].map(|address| address.parse().unwrap());
+        let sources = sources(&Arc::new(Mutex::new(readiness([true, true]))));
+        let started = AdminServer::start_secure(&addresses[..1], &addresses[1..], sources, secure).await;
+        (started.unwrap(), TlsConnector::from(Arc::new(client)))
+    }
+
+    /// Sends one request over TLS. Returns the response as text.
+    async fn ask_over_tls(tls: &TlsConnector, address: SocketAddr, path: &str, token: Option<&str>) -> String {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = tls.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n{token}Connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // The server may close the connection without the end of TLS.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn protected_metrics_need_tls_and_an_accepted_client_and_probes_stay_open() {
+        let reviewer = Reviewer::default();
+        let (server, tls) = start_secure(&reviewer).await;
+        let [metrics, probes] = server.addresses() else { panic!("two addresses: {:?}", server.addresses()) };
+        let played = async {
+            for (token, status) in [(None, 401), (Some("nobody"), 401), (Some("other"), 403), (Some("scraper"), 200)] {
+                let answer = ask_over_tls(&tls, *metrics, "/metrics", token).await;
+                assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token:?}: {answer}");
+                assert_eq!(answer.contains("things_total 1"), status == 200, "{token:?}: {answer}");
+            }
+            let probe = ask_over_tls(&tls, *metrics, "/readyz", Some("scraper")).await;
+            assert!(probe.starts_with("HTTP/1.1 404 "), "{probe}");
+            assert!(ask(*probes, "GET", "/healthz").await.ends_with("ok\n"));
+            assert!(ask(*probes, "GET", "/readyz").await.ends_with("ready\n"));
+            let open = ask(*probes, "GET", "/metrics").await;
+            assert!(open.starts_with("HTTP/1.1 404 ") && !open.contains("things_total"), "{open}");
+            let mut plain = TcpStream::connect(*metrics).await.unwrap();
+            plain.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+            let mut answer = Vec::new();
+            let _ = plain.read_to_end(&mut answer).await;
+            assert!(!String::from_utf8_lossy(&answer).contains("HTTP"), "plain HTTP is no TLS: {answer:?}");
+        };
+        timeout(PATIENCE, played).await.expect("the server answers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_finish_its_tls_handshake_is_disconnected_after_10_s() {
+        let (server, _tls) = start_secure(&Reviewer::default()).await;
+        let begun = Instant::now();
+        let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
+        assert!(is_closed(&mut stream).await);
+        assert_eq!(begun.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test]
+    async fn a_self_signed_certificate_is_made_where_none_is_given() {
+        let certificates = Certificates::open(None, "hub-agent-0").await.unwrap();
+        let secure = Secure { certificates, guard: Guard::new(Reviewer::default().client()) };
+        let address = ["127.0.0.1:0".parse().unwrap()];
+        let sources = sources(&Arc::new(Mutex::new(readiness([true, true]))));
+        let server = AdminServer::start_secure(&address, &[], sources, secure).await.unwrap();
+        assert_eq!(server.addresses().len(), 1);
+    }
+
     #[tokio::test]
     async fn a_dropped_server_stops_listening() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
@@ -488,7 +687,7 @@ mod tests {
             for _ in 0..ADMIN_CONNECTIONS + 10 {
                 clients.push(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
                 let (stream, peer) = listener.accept().await.unwrap();
-                connections.serve(peer.ip(), stream, &sources);
+                connections.serve(peer.ip(), stream, &sources, &Serving::Everything);
                 assert!(connections.open.len() <= ADMIN_CONNECTIONS, "{} are open", connections.open.len());
             }
         };

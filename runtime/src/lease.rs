@@ -349,7 +349,8 @@ fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
     kind(holder).filter(|kind| Some(*kind) != ours.split('_').next())
 }
 
-fn hostname() -> String {
+/// Returns the host name of this machine or pod, with the characters of DNS names only.
+pub fn hostname() -> String {
     let system = rustix::system::uname();
     let name = system.nodename().to_string_lossy();
     let name: String = name.chars().filter(|char| char.is_ascii_alphanumeric() || "-.".contains(*char)).collect();

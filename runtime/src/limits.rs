@@ -145,6 +145,25 @@ pub const ERROR_BODY_BYTES: usize = 64 << 10;
 pub const ADMIN_CONNECTIONS: usize = 64;
 /// Time that an HTTP client has to send the head of its request to the admin server.
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the TLS handshake of a client that reads the metrics.
+pub(crate) const ADMIN_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for which the API server's grant of access to the metrics is used without another review. As in controller-runtime.
+pub(crate) const REVIEW_GRANT_TTL: Duration = Duration::from_secs(60);
+/// Time for which the API server's denial of access to the metrics is used. Shorter than for a grant, because somebody may just
+/// have granted the right.
+pub(crate) const REVIEW_DENIAL_TTL: Duration = Duration::from_secs(10);
+/// Time for which a grant is used while the API server does not answer. Metrics are needed most at such a time, and few minutes
+/// hardly matter after a right was removed.
+pub(crate) const REVIEW_GRANT_STALE: Duration = Duration::from_secs(300);
+/// Shortest time between two reviews. Every client in the pod network can cause reviews, and this limits their load on the API
+/// server to two requests each 50 ms.
+pub(crate) const REVIEW_SPACING: Duration = Duration::from_millis(50);
+/// Maximum number of tokens whose review is cached. A cluster has a few clients that read metrics.
+pub(crate) const REVIEWED_TOKENS: usize = 64;
+/// Maximum number of bytes of the file with a certificate or its key. A chain of certificates has a few kilobytes.
+pub(crate) const CERTIFICATE_FILE_BYTES: u64 = 1 << 20;
+/// Time after which the files of a certificate are read again, at the next connection. As for token files.
+pub(crate) const CERTIFICATE_REREAD_AFTER: Duration = Duration::from_secs(10);
 /// Lifetime of a connection to the admin server.
 pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
 /// Timeout for the first byte of a watch response. Also the timeout for the request before a watch that reads the server's

@@ -15,6 +15,8 @@ pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml")
 pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
 /// Manifest with the role to read fleetnet's objects, for the hub and for members.
 pub const VIEWER: &str = include_str!("../../../deploy/viewer.yaml");
+/// Manifest with the additional rights of both agents for `--metrics-secure`.
+pub const METRICS_AUTH: &str = include_str!("../../../deploy/metrics-auth.yaml");
 /// CRD of MemberAgent in its previous version, which has no field for the owner of a cluster id.
 pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/networking.fleet.azure.com_memberagents.yaml");
 /// Manifest to apply in the hub for each member.

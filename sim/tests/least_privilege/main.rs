@@ -35,17 +35,22 @@ use std::time::Duration;
 use support::OnMemkube;
 
 /// Rights that the roles grant although no scenario uses them, each with its reason.
-const RESERVED: [(&str, &str); 5] = [
+const RESERVED: [(&str, &str); 7] = [
     ("update multiclusterservices/finalizers.networking.fleet.azure.com", OWNERS),
     ("update services/finalizers", OWNERS),
     ("create serviceaccounts/token", TOKENS),
     ("get secrets", TOKENS),
     ("patch secrets", TOKENS),
+    ("create tokenreviews.authentication.k8s.io", METRICS),
+    ("create subjectaccessreviews.authorization.k8s.io", METRICS),
 ];
 const OWNERS: &str =
     "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have";
 
 const TOKENS: &str = "used by the renewal of tokens, which memkube does not issue: tests/tests/e2e/tokens.rs uses it";
+
+const METRICS: &str =
+    "used by --metrics-secure, and agents on memkube serve no metrics: tests/tests/e2e/metrics_secure.rs uses it";
 
 /// Denied requests that the test accepts. Without `deploy/endpointslices.yaml`, a member agent has no right to watch the
 /// Lease of kube-controller-manager.
@@ -77,11 +82,12 @@ async fn fleet_with(
     options.derived_service_grace = spec.derived_service_grace.unwrap_or(options.derived_service_grace);
     let fleet = Fleet::new(options).await?;
     let of_members: Vec<String> = fleet.members.iter().map(|member| manifests::of_member(&member.name)).collect();
-    let mut of_hub = vec![("hub-agent.yaml", manifests::HUB_AGENT)];
+    let metrics = ("metrics-auth.yaml", manifests::METRICS_AUTH);
+    let mut of_hub = vec![("hub-agent.yaml", manifests::HUB_AGENT), metrics];
     of_hub.extend(of_members.iter().map(|manifest| ("hub-member.yaml", manifest.as_str())));
     fleet.hub.memkube().set_policy(Arc::new(Rbac::of(&of_hub, record)?));
     for member in &fleet.members {
-        let policy = Rbac::of(of_member, record)?;
+        let policy = Rbac::of(&[of_member, &[metrics]].concat(), record)?;
         member.server.memkube().set_policy(Arc::new(policy));
     }
     Ok(fleet)

@@ -74,7 +74,10 @@ pub(crate) struct Rbac {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Rule {
+    #[serde(default)]
     api_groups: Vec<String>,
+    /// Empty in a rule about non-resource URLs, which memkube does not check.
+    #[serde(default)]
     resources: Vec<String>,
     #[serde(default)]
     resource_names: Vec<String>,

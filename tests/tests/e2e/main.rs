@@ -19,6 +19,7 @@ mod install;
 mod kubectl;
 mod main_job;
 mod make_before_break;
+mod metrics_secure;
 mod old_definitions;
 mod process;
 mod races;

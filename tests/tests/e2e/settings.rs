@@ -83,6 +83,7 @@ fn a_malformed_setting_of_the_hub_agent_is_named() -> anyhow::Result<()> {
             ("--leader-election-lease-duration=1s", "--leader-election-lease-duration"),
             ("--leader-election-namespace=a b", "--leader-election-namespace"),
             ("--kubeconfig=/nowhere/kubeconfig", "/nowhere/kubeconfig"),
+            ("--metrics-cert-path=/nowhere", "--metrics-secure"),
         ];
         for (argument, named) in table {
             rejects("hub-agent", &[], &[argument], named).await?;
