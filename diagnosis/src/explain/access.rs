@@ -107,13 +107,16 @@ pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
 /// FN107.
 pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
     let Some(deployment) = deployment(site)? else {
-        if is_alive(snapshot, site) {
+        if is_planned(snapshot, site) || is_alive(snapshot, site) {
             return Err(Stop::Skipped(format!("{}: the agent runs without a Deployment", site.cluster())));
         }
         return Err(site.lacks::<Deployment>(FLEET_SYSTEM_NAMESPACE, agent_name(site)));
     };
     if ready(deployment) > 0 || running_pod(site).is_some() {
         return Ok(());
+    }
+    if is_planned(snapshot, site) {
+        return Err(Stop::Skipped("the agent announced its stop".to_owned()));
     }
     settled(site, created(deployment))?;
     let waiting = pods(site).find_map(|pod| Some((pod, waiting_reason(pod)?)));
@@ -148,16 +151,18 @@ pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
     if deployment(site)?.is_none_or(|deployment| ready(deployment) <= 0) {
         return Err(Stop::Skipped("no agent is ready".to_owned()));
     }
+    if is_planned(snapshot, site) {
+        return Err(Stop::Skipped("the agent announced its stop".to_owned()));
+    }
     let leases = need(&agent(site).leases, "Leases", site)?;
     for lease in leases.iter().filter(|lease| lease.name_any().starts_with("2bf2b407.")) {
         let spec = lease.spec.clone().unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
         let renewed = renewed_by_server(snapshot, site, lease);
-        let is_stale = age(site, renewed).is_some_and(|age| age > LEASE_SECONDS);
-        if is_stale || holder.is_empty() {
+        if age(site, renewed).is_some_and(|age| age > LEASE_SECONDS) {
             return Err(site.broken(lease, "spec.renewTime", "not renewed").at(renewed));
         }
-        if !holder.starts_with(&format!("{}_", agent_name(site))) {
+        if !holder.is_empty() && !holder.starts_with(&format!("{}_", agent_name(site))) {
             return Err(site.broken(lease, "spec.holderIdentity", holder).at(renewed));
         }
     }
@@ -314,6 +319,13 @@ fn running_pod(site: Site<'_>) -> Option<&Pod> {
 fn waiting_reason(pod: &Pod) -> Option<String> {
     let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     containers.find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone())
+}
+
+/// True if the agent of a member announced a planned stop, which FN207 reports.
+fn is_planned(snapshot: &Snapshot, site: Site<'_>) -> bool {
+    let Site::Member(member) = site else { return false };
+    let agent = member_agent(snapshot, member).ok().flatten();
+    agent.is_some_and(|agent| agent.spec.planned_stop_time.is_some())
 }
 
 /// True if the agent of a cluster acts, although it has no Deployment.

@@ -46,7 +46,7 @@ fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
     let mcs = walk.multi_cluster_service()?;
     match walk.hub_import()? {
         Some(import) if exporters(import).next().is_some() => return Ok(()),
-        Some(_) | None if walk.exporter().is_ok() => {
+        Some(_) | None if walk.exporter.is_some() => {
             return Err(Stop::Skipped("the steps of the export report it".to_owned()));
         }
         Some(_) | None => {}

@@ -57,8 +57,11 @@ fn is_derived(walk: &Walk<'_>) -> Found {
     })
 }
 
-/// FN602.
+/// FN602. The same reason also says that the name of a slice is in use: then there is a derived Service, and FN605 reports it.
 fn name_is_free(walk: &Walk<'_>) -> Found {
+    if walk.derived_service().is_ok() {
+        return Ok(());
+    }
     valid_without(walk, Reason::NameHeldByAnother)
 }
 
@@ -197,9 +200,11 @@ fn has_one_writer(walk: &Walk<'_>) -> Found {
     if let Some(disputed) = of_import(mcs, "Disputed").filter(is_disputed) {
         return Err(site.broken_condition(mcs, disputed));
     }
+    let derived = walk.derived_name()?;
     for distributed in walk.distributed_slices()? {
         if let Some(slice) = walk.imported_slice(&distributed.name_any())?
             && !is_imported(slice)
+            && slice.labels().get(labels::SERVICE_NAME).map(String::as_str) == derived
         {
             let manager = slice.labels().get(labels::MANAGED_BY).cloned().unwrap_or_default();
             return Err(site

@@ -216,7 +216,8 @@ impl<'a> Walk<'a> {
         Ok(named(slices, FLEET_SYSTEM_NAMESPACE, name))
     }
 
-    /// Returns the imported slices that came from the exporter.
+    /// Returns the imported slices that came from the exporter, also those whose label `managed-by` somebody changed: kube-proxy
+    /// uses them too.
     pub(crate) fn imported_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
         let (importer, Some(exporter)) = (self.importer()?, self.exporter) else { return Ok(Vec::new()) };
         let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
@@ -225,7 +226,6 @@ impl<'a> Walk<'a> {
         let prefix = format!("{}-{}-", exporter.id, self.service.namespace);
         let of_exporter = slices.iter().filter(|slice| {
             in_namespace(*slice, FLEET_SYSTEM_NAMESPACE)
-                && is_imported(slice)
                 && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| name == derived)
                 && (distributed.contains(&slice.name_any()) || slice.name_any().starts_with(&prefix))
         });

@@ -56,7 +56,7 @@ async fn class_of_connection(host: &str, port: u16, limit: Duration) -> FailureC
 /// True for an error of TLS, also inside of an I/O error.
 fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls(inner))
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

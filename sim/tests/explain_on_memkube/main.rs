@@ -1,0 +1,32 @@
+//! Tests of the diagnosis on simulated fleets: each fault gives exactly its code, healthy fleets give none, and a cluster that
+//! does not answer is not known.
+//!
+//! | file | faults |
+//! |---|---|
+//! | `live.rs` | injected into running fleets, through their API servers |
+//! | `altered.rs` | written into the snapshot of a healthy fleet, if memkube does not have the kind or cannot show the fault |
+//! | `reading.rs` | of the connection, with listeners on this machine |
+//! | `healthy.rs` | none |
+
+mod altered;
+mod healthy;
+mod live;
+mod reading;
+mod world;
+
+use fleetnet_diagnosis::Code;
+use std::collections::BTreeSet;
+
+/// Codes that no test can give: the pod network cannot be seen.
+const NOT_SEEN: [Code; 1] = [Code::FN704];
+
+#[test]
+fn each_code_has_a_fault_that_gives_exactly_it() {
+    let live = live::FAULTS.iter().map(|fault| fault.code);
+    let altered = altered::FAULTS.iter().map(|fault| fault.code);
+    let covered: BTreeSet<Code> = live.chain(altered).chain(reading::CODES.iter().copied()).collect();
+    let missing: Vec<&Code> =
+        Code::ALL.iter().filter(|code| !covered.contains(code) && !NOT_SEEN.contains(code)).collect();
+    assert!(missing.is_empty(), "no fault gives {missing:?}");
+    println!("{} of {} codes have a fault: all but {NOT_SEEN:?}", covered.len(), Code::ALL.len());
+}
