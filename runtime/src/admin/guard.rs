@@ -214,7 +214,7 @@ pub(super) mod tests {
                         "username": name, "uid": "1", "groups": ["g"], "extra": {"e": ["v"]},
                     }})
                 }
-                _ => json!({"authenticated": false, "error": "invalid bearer token"}),
+                _ => json!({"authenticated": false, "error": "invalid bearer token", "user": {}}),
             },
             "/apis/authorization.k8s.io/v1/subjectaccessreviews" => {
                 json!({"allowed": spec["user"] == "scraper" && !is_revoked})
