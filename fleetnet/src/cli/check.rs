@@ -165,7 +165,7 @@ fn push_row(text: &mut Safe, row: &CheckRow, paint: Paint) {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::All, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::All, options.view.timeout, &progress).await?;
     let stage = if options.pre { Stage::BeforeInstallation } else { Stage::Installed };
     let is_short = options.output == CheckFormat::Short;
     let output = OutputFlags { output: options.output.general(), no_headers: false, no_color: options.no_color };

@@ -33,10 +33,6 @@ pub(crate) struct ClusterFlags {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(crate) request_timeout: Duration,
 
-    /// Time limit of the command without the time of --wait.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
-    pub(crate) timeout: Duration,
-
     /// Print each step to standard error.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,

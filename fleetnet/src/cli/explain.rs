@@ -214,7 +214,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     }
     let service = service(options.service.as_deref().unwrap_or_default(), options.namespace.as_deref())?;
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::All, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::All, options.view.timeout, &progress).await?;
     let filter = Filter { from: options.from, to: options.to };
     let read = async |progress: &Progress| {
         let snapshot = fleet.snapshot(&Scope::Service(service.clone()), progress).await;

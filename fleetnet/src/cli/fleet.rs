@@ -13,6 +13,7 @@ use fleetnet_diagnosis::Snapshot;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::snapshot::{Failure as Unreached, FailureClass};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Which members to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +34,20 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Finds the hub and the members. A hub that does not answer is no error here: the snapshot shows it.
+    /// Finds the hub and the members. `whole` limits each later reading. A hub that does not answer is no error here: the snapshot shows it.
     ///
     /// # Errors
     /// If a kubeconfig or the hub's context is wrong.
-    pub(crate) async fn find(flags: &ClusterFlags, breadth: Breadth, progress: &Progress) -> Result<Self, Stop> {
+    pub(crate) async fn find(
+        flags: &ClusterFlags,
+        breadth: Breadth,
+        whole: Duration,
+        progress: &Progress,
+    ) -> Result<Self, Stop> {
         let contexts = Contexts::read(flags)?;
         contexts.warnings.iter().for_each(|warning| progress.note(warning));
         let hub = Cluster::open(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
-        let limits = Limits { request: flags.request_timeout, whole: flags.timeout };
+        let limits = Limits { request: flags.request_timeout, whole };
         let mut fleet = Self { members: BTreeMap::new(), limits, not_members: Vec::new(), hub: target(&hub) };
         if breadth == Breadth::Named && flags.context.is_empty() {
             return Ok(fleet);

@@ -96,7 +96,7 @@ impl Shown {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::Named, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::Named, options.view.timeout, &progress).await?;
     let quantiles = if options.quantile.is_empty() { vec![0.5, 0.99] } else { options.quantile.clone() };
     let question = Question { quantiles, min_count: options.min_count };
     let read = async |progress: &Progress| {

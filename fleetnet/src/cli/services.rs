@@ -89,7 +89,7 @@ fn list(clusters: &[String]) -> String {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::Named, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::Named, options.view.timeout, &progress).await?;
     let read = async |progress: &Progress| {
         let snapshot = fleet.snapshot(&Scope::Services, progress).await;
         let mut services = fleetnet_diagnosis::services(&snapshot, options.namespace.as_deref());

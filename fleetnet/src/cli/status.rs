@@ -124,7 +124,7 @@ fn clock(milliseconds: Option<i64>) -> String {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::Named, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::Named, options.view.timeout, &progress).await?;
     let read =
         async |progress: &Progress| Shown(fleetnet_diagnosis::status(&fleet.snapshot(&Scope::Status, progress).await));
     show(options.view, options.output, &fleet.remarks(), progress, read).await

@@ -13,7 +13,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::time::Instant;
 
 /// Options of a view.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct ViewFlags {
     /// Show the view again and again until Ctrl-C [default interval: 2s].
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "2s",
@@ -24,6 +24,10 @@ pub(crate) struct ViewFlags {
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m",
           conflicts_with = "watch", value_parser = duration)]
     pub(crate) wait: Option<Duration>,
+
+    /// Time limit for reading all clusters once.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) timeout: Duration,
 
     /// Exit with 1 also for notices: what degrades the fleet and is no fault.
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use crate::hub::{Cluster, claims, folder, token};
 use crate::program::{Ended, run};
+use fleetnet_api::crd::MemberAgent;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ResourceQuota, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -219,4 +220,33 @@ async fn wait_ends_with_a_timeout_if_the_agent_is_not_heard() {
     let ended = pair.join(&["--apply", "--wait=100ms"]).await.expect(4);
     assert!(ended.errors.contains("the hub has not heard from the agent of west within 100ms"), "{ended:?}");
     assert!(ended.output.contains("created"), "what was done is shown: {ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wait_ends_when_the_hub_hears_from_the_agent() {
+    let pair = Pair::start().await;
+    let heartbeats = async {
+        let agents: Api<MemberAgent> = Api::namespaced(pair.hub.client(), "fleet-member-west");
+        let agent = |second: u32| {
+            serde_json::from_value(json!({
+                "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": "west"},
+                "spec": {"version": "1", "renewTime": format!("2026-11-23T06:00:{second:02}.000000Z")},
+            }))
+            .unwrap()
+        };
+        // The agent writes as soon as it has a namespace.
+        while agents.create(&PostParams::default(), &agent(0)).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        for second in (1..60).cycle() {
+            let patch: MemberAgent = agent(second);
+            agents.patch("west", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = pair.join(&["--apply", "--wait=50s"]) => ended.expect(0),
+        () = heartbeats => unreachable!("the agent writes for ever"),
+    };
+    assert!(ended.output.contains("created"), "{ended:?}");
 }

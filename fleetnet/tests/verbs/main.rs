@@ -8,5 +8,6 @@ mod hub;
 mod join;
 mod leave;
 mod program;
+mod terminal;
 mod version;
 mod views;

@@ -1,0 +1,83 @@
+//! Tests of colours and progress on a pseudoterminal.
+
+use crate::hub::{Cluster, folder};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Time limit of one command.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Output that is a terminal.
+#[derive(Clone, Copy)]
+enum Screen {
+    Output,
+    Errors,
+}
+
+/// Runs a command whose output or errors are a pseudoterminal. Returns everything that was written to the terminal.
+fn run(kubeconfig: &PathBuf, screen: Screen, more: &[&str], environment: &[(&str, &str)]) -> String {
+    let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&keyboard).unwrap();
+    unlockpt(&keyboard).unwrap();
+    let name = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = Stdio::from(File::options().read(true).write(true).open(name).unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
+    command.arg("status").arg("--kubeconfig").arg(kubeconfig).args(more);
+    command.env_clear().env("TERM", "xterm").envs(environment.iter().copied()).stdin(Stdio::null());
+    match screen {
+        Screen::Output => command.stdout(terminal).stderr(Stdio::null()),
+        Screen::Errors => command.stdout(Stdio::null()).stderr(terminal),
+    };
+    let mut child = command.spawn().unwrap();
+    // The command object also has the terminal open. Without the drop, the terminal would stay open after the process has ended.
+    drop(command);
+    let (mut written, mut piece) = (Vec::new(), [0; 4096]);
+    // A read fails when the last process that had the terminal open has ended.
+    while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
+        written.extend_from_slice(&piece[..bytes]);
+    }
+    child.wait().unwrap();
+    String::from_utf8(written).unwrap()
+}
+
+async fn on_a_terminal(
+    hub: &Cluster,
+    screen: Screen,
+    more: &'static [&str],
+    environment: &'static [(&str, &str)],
+) -> String {
+    let kubeconfig = hub.kubeconfig.clone();
+    let running = spawn_blocking(move || run(&kubeconfig, screen, more, environment));
+    timeout(LIMIT, running).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the end of status")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn colours_are_for_terminals_and_can_be_switched_off() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
+    let red = "\u{1b}[31mNeverHeard\u{1b}[0m";
+    assert!(on_a_terminal(&hub, Screen::Output, &[], &[]).await.contains(red));
+    for (more, environment) in
+        [(&["--no-color"][..], &[][..]), (&[], &[("NO_COLOR", "1")]), (&["-o", "json"], &[]), (&["-o", "name"], &[])]
+    {
+        let written = on_a_terminal(&hub, Screen::Output, more, environment).await;
+        assert!(written.contains("west") && !written.contains('\u{1b}'), "{more:?}: {written:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_on_standard_error_and_leaves_nothing_behind() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
+    let written = on_a_terminal(&hub, Screen::Errors, &["--wait=1s"], &[]).await;
+    assert!(written.contains("waiting until nothing is wrong"), "{written:?}");
+    assert!(written.ends_with("\u{1b}[2K"), "the line of the spinner is cleared: {written:?}");
+}
