@@ -51,6 +51,12 @@
 - --metrics-bind-address=:8080
 - --health-probe-bind-address=:8081
 - --namespace-policy={{ include "fleetnet-hub-agent.namespacePolicy" . }}
+{{- if .Values.metrics.secure }}
+- --metrics-secure=true
+{{- if .Values.metrics.certificateSecret }}
+- --metrics-cert-path=/metrics-certificate
+{{- end }}
+{{- end }}
 - --log-format={{ .Values.log.format }}
 - --v={{ .Values.log.level }}
 {{- with .Values.extraArgs }}

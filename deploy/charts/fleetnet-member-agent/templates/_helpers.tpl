@@ -58,6 +58,12 @@
 {{- range $cluster, $ranges := .Values.sourceRanges }}
 - --source-ranges={{ $cluster }}={{ join "," $ranges }}
 {{- end }}
+{{- if .Values.metrics.secure }}
+- --metrics-secure=true
+{{- if .Values.metrics.certificateSecret }}
+- --metrics-cert-path=/metrics-certificate
+{{- end }}
+{{- end }}
 - --log-format={{ .Values.log.format }}
 - --v={{ .Values.log.level }}
 {{- with .Values.extraArgs }}

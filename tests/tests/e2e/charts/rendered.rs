@@ -40,6 +40,7 @@ async fn equal(helm: &Helm, chart: Chart, values: &[&str], manifests: &[&str]) -
     Ok(())
 }
 
+/// `deploy/` is also what the test of least privilege in `sim` reads. Because of this test, its result holds for the charts too.
 #[test]
 fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() -> anyhow::Result<()> {
     harness::run(async {
@@ -111,6 +112,8 @@ fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
             "--leader-election-lease-duration=30s",
             "--leader-election-renew-deadline=20s",
             "--leader-election-retry-period=4s",
+            "--metrics-secure=true",
+            "--metrics-cert-path=/metrics-certificate",
             "--log-format=text",
             "--v=4",
         ];
@@ -189,7 +192,11 @@ fn the_pods_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::
     ensure!(*account == json!({"example.com/role": "agent"}), "{account}");
     for (name, object) in objects.iter().filter(|(name, _)| name.contains("RoleBinding fleet")) {
         let subject = &object["subjects"][0]["name"];
-        let expected = if name.contains("fleet-member-") { "member-agent" } else { "agent" };
+        let expected = match () {
+            () if name.contains("fleet-member-") => "member-agent",
+            () if name.ends_with("-metrics-reader") => "prometheus",
+            () => "agent",
+        };
         ensure!(subject == expected, "{name} is for {subject}");
     }
     let budget = &objects[&format!("PodDisruptionBudget fleet-system/{agent}")]["spec"];
@@ -205,7 +212,9 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
         "jobLabel": "app.kubernetes.io/name",
         "selector": {"matchLabels": {"app.kubernetes.io/name": agent}},
         "podMetricsEndpoints": [{
-            "port": "metrics", "path": "/metrics", "interval": "15s", "scrapeTimeout": "10s",
+            "port": "metrics", "path": "/metrics", "interval": "15s", "scrapeTimeout": "10s", "scheme": "https",
+            "tlsConfig": {"serverName": "agents.example.com"},
+            "authorization": {"credentials": {"name": "prometheus-token", "key": "token"}},
             "relabelings": [{"targetLabel": "cluster", "replacement": "west"}],
             "metricRelabelings": [{"sourceLabels": ["__name__"], "regex": "process_.*", "action": "drop"}],
         }],
@@ -226,6 +235,42 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
     ensure!(policy["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == agent, "{policy}");
     ensure!(policy["policyTypes"] == json!(["Ingress", "Egress"]), "{policy}");
     Ok(())
+}
+
+#[test]
+fn protected_metrics_have_the_rights_of_the_plain_manifest_and_a_monitor_that_can_read_them() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let plain = plain(&[manifests::METRICS_AUTH])?;
+        for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
+            let readers = "--set=metrics.readers[0].kind=ServiceAccount,metrics.readers[0].name=prometheus";
+            let values =
+                ["--set=member.id=west", "--set=metrics.secure=true", "--set=podMonitor.enabled=true", readers];
+            let values = if agent == "hub-agent" { &values[1..] } else { &values };
+            let objects = rendered(&helm, chart, values).await?;
+            // Both agents may run in one cluster. So the names of the roles have the name of the agent.
+            for role in ["auth", "reader"] {
+                let (ours, theirs) = (format!("fleetnet-{agent}-metrics-{role}"), format!("fleetnet-metrics-{role}"));
+                let rules = &objects[&format!("ClusterRole {ours}")]["rules"];
+                ensure!(*rules == plain[&format!("ClusterRole {theirs}")]["rules"], "{role} of {chart}: {rules}");
+                ensure!(
+                    objects[&format!("ClusterRoleBinding {ours}")]["roleRef"]["name"] == *ours,
+                    "{role} of {chart}"
+                );
+            }
+            let account = &objects[&format!("ClusterRoleBinding fleetnet-{agent}-metrics-auth")]["subjects"][0];
+            let of_plain =
+                plain["ClusterRoleBinding fleetnet-metrics-auth"]["subjects"].as_array().context("a list")?;
+            ensure!(of_plain.contains(account), "{account}");
+            let reader = &objects[&format!("ClusterRoleBinding fleetnet-{agent}-metrics-reader")]["subjects"];
+            ensure!(*reader == json!([{"kind": "ServiceAccount", "name": "prometheus"}]), "{reader}");
+            ensure!(arguments(&objects, agent)?.iter().any(|it| it == "--metrics-secure=true"), "{chart}");
+            let endpoint = &objects[&format!("PodMonitor fleet-system/{agent}")]["spec"]["podMetricsEndpoints"][0];
+            ensure!(endpoint["scheme"] == "https", "{endpoint}");
+            ensure!(endpoint["tlsConfig"] == json!({"insecureSkipVerify": true}), "{endpoint}");
+        }
+        Ok(())
+    })
 }
 
 #[test]
