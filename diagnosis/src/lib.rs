@@ -14,6 +14,8 @@
 pub mod check;
 pub mod codes;
 pub mod explain;
+#[cfg(test)]
+mod fixture;
 pub mod latency;
 mod limits;
 pub mod read;

@@ -18,6 +18,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use kube::ResourceExt as _;
+use std::sync::LazyLock;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
     (FN101, Rule::Cluster(context)),
@@ -31,6 +32,9 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN109, Rule::Cluster(agent_leads)),
     (FN110, Rule::Cluster(rights_of_agent)),
 ];
+
+/// Definitions of this version. Their generation takes milliseconds, and each cluster of each pair needs them.
+static CURRENT: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(|| crds::all(Form::Full));
 
 /// FN101.
 pub(crate) fn context(_: &Snapshot, site: Site<'_>) -> Found {
@@ -90,14 +94,14 @@ pub(crate) fn definitions(_: &Snapshot, site: Site<'_>) -> Found {
 /// FN106.
 pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
     let installed = optional(&agent(site).definitions, "CustomResourceDefinitions")?;
-    for current in crds::all(Form::Full) {
+    for current in &*CURRENT {
         let Some(present) = installed.iter().find(|it| it.metadata.name == current.metadata.name) else {
             if matches!(site, Site::Hub(_)) && current.spec.names.kind == "MemberAgent" {
                 return Err(site.lacks::<CustomResourceDefinition>("", &current.name_any()));
             }
             continue;
         };
-        if let Some(missing) = missing_part(present, &current) {
+        if let Some(missing) = missing_part(present, current) {
             return Err(site.broken(present, "spec.versions", format!("has no {missing}")));
         }
     }

@@ -1,1 +1,326 @@
-//! Tests of explain.
+//! Tests of the walk: order, waiting, unknown steps, pairs and evidence, and a table of faults in a snapshot.
+
+use super::*;
+use crate::fixture::{app, at, built_in, conditions, healthy, meta, object};
+use crate::snapshot::{Connection, Listing, Reached, Undecodable};
+use Code::*;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+const KNOWN: &str = "the listing is known";
+/// Indexes of importer and exporter.
+const EAST: usize = 0;
+const WEST: usize = 1;
+
+fn all(snapshot: &Snapshot) -> Explanation {
+    explain(snapshot, &app(), &Filter::default())
+}
+
+fn codes(explanation: &Explanation) -> BTreeSet<Code> {
+    let causes = explanation.pairs.iter().filter_map(|pair| pair.cause.as_ref());
+    causes.chain(&explanation.notices).map(|finding| finding.code).collect()
+}
+
+fn outcome(explanation: &Explanation, code: Code) -> Outcome {
+    let step = explanation.pairs[0].steps.iter().find(|step| step.code == code);
+    step.expect("each code has a step").outcome
+}
+
+fn altered(alter: impl FnOnce(&mut Snapshot)) -> Explanation {
+    let mut snapshot = healthy();
+    alter(&mut snapshot);
+    all(&snapshot)
+}
+
+/// Sets a condition of the exporter's ServiceExport.
+fn export_is(snapshot: &mut Snapshot, type_: &str, status: &str, reason: &str) {
+    let export = json!({
+        "metadata": meta("shop", "app"), "status": {"conditions": conditions(type_, status, reason)},
+    });
+    snapshot.members[WEST].service_exports = Listing::of(vec![object("ServiceExport", export)]);
+}
+
+fn no_internal_export(snapshot: &mut Snapshot) {
+    snapshot.hub.internal_exports = Listing::of(Vec::new());
+}
+
+fn no_claim(snapshot: &mut Snapshot) {
+    snapshot.hub.claims = Listing::of(Vec::new());
+}
+
+fn annotate_namespace(snapshot: &mut Snapshot, name: &str, value: &str) {
+    let namespace = &mut snapshot.hub.namespaces.objects_mut().expect(KNOWN)[0];
+    namespace.annotations_mut().insert(format!("networking.fleet.azure.com/{name}"), value.to_owned());
+}
+
+#[test]
+fn a_healthy_fleet_has_one_pair_whose_steps_are_all_ok_or_do_not_apply() {
+    let explanation = all(&healthy());
+    assert_eq!(codes(&explanation), BTreeSet::new());
+    assert_eq!(explanation.verdict, Verdict::Healthy);
+    let [pair] = explanation.pairs.as_slice() else { panic!("{:#?}", explanation.pairs) };
+    assert_eq!((pair.exporter.as_deref(), pair.importer.as_deref()), (Some("west"), Some("east")));
+    assert!(pair.steps.iter().map(|step| step.code).eq(Code::ALL.iter().copied()), "in the order of the codes");
+    let others = pair.steps.iter().filter(|step| !matches!(step.outcome, Outcome::Ok | Outcome::Skipped));
+    assert_eq!(others.count(), 0, "{:#?}", pair.steps);
+    for code in [FN102, FN107, FN201, FN206, FN310, FN314, FN315, FN403, FN501, FN503, FN601, FN605, FN606, FN701] {
+        assert_eq!(outcome(&explanation, code), Outcome::Ok, "{code}");
+    }
+}
+
+/// Code, and the change of the healthy fleet that gives exactly it.
+type Case = (Code, fn(&mut Snapshot));
+
+#[test]
+fn each_fault_gives_exactly_its_code() {
+    let cases: &[Case] = &[
+        (FN104, |it| it.members[WEST].service_exports = Listing::Denied("forbidden".to_owned())),
+        (FN105, |it| it.hub.slice_exports = Listing::NotDefined),
+        (FN107, |it| it.hub.agent.deployments = Listing::of(Vec::new())),
+        (FN201, |it| it.hub.namespaces.objects_mut().expect(KNOWN).retain(|it| it.name_any() != "fleet-member-west")),
+        (FN205, |it| {
+            it.hub.member_agents.objects_mut().expect(KNOWN).retain(|agent| agent.name_any() != "west");
+            no_internal_export(it);
+            it.hub.slice_exports = Listing::of(Vec::new());
+            it.members[WEST].hub_secret = Listing::of(Vec::new());
+            it.hub.accounts = Listing::NotAsked;
+        }),
+        (FN211, |it| it.hub.member_agents.objects_mut().expect(KNOWN)[WEST].status = None),
+        (FN303, |it| it.hub.namespaces.objects_mut().expect(KNOWN).retain(|it| it.name_any() != "shop")),
+        (FN302, |it| export_is(it, "Valid", "False", "ServiceNotFound")),
+        (FN304, |it| export_is(it, "Valid", "False", "TooManyPorts")),
+        (FN305, |it| export_is(it, "Valid", "False", "ServiceExportInvalidWeightAnnotation")),
+        (FN306, |it| export_is(it, "Withdrawn", "True", "WeightIsZero")),
+        (FN307, |it| annotate_namespace(it, "exporters", "north, south")),
+        (FN308, |it| export_is(it, "Valid", "False", "NameHeldByAnother")),
+        (FN309, |it| export_is(it, "Valid", "False", "WriteRefused")),
+        (FN310, no_internal_export),
+        (FN311, |it| it.hub.internal_exports.objects_mut().expect(KNOWN)[0].status = None),
+        (FN314, |it| it.hub.slice_exports = Listing::of(Vec::new())),
+        (FN401, |it| it.members[EAST].multi_cluster_services = Listing::of(Vec::new())),
+        (FN403, no_claim),
+        (FN404, |it| annotate_namespace(it, "importers", "")),
+        (FN501, |it| it.hub.distributed_slices = Listing::of(Vec::new())),
+        (FN506, |it| {
+            let undecodable = Undecodable {
+                kind: "EndpointSliceExport".to_owned(),
+                namespace: "fleet-member-west".to_owned(),
+                name: "west-shop-app-2-x".to_owned(),
+                why: "spec is not an object".to_owned(),
+            };
+            let objects = it.hub.slice_exports.known().expect(KNOWN).to_vec();
+            it.hub.slice_exports = Listing::Known { objects, undecodable: vec![undecodable] };
+        }),
+        (FN601, |it| it.members[EAST].services = Listing::of(Vec::new())),
+        (FN605, |it| it.members[EAST].slices = Listing::of(Vec::new())),
+        (FN611, |it| {
+            let mut disputed = conditions("Disputed", "True", "WritesUndone");
+            disputed[0]["message"] = "another writer".into();
+            let export = &mut it.hub.internal_exports.objects_mut().expect(KNOWN)[0];
+            let all = export.status.as_mut().and_then(|status| status.conditions.as_mut()).expect(KNOWN);
+            all.push(built_in(disputed[0].clone()));
+        }),
+    ];
+    for (code, alter) in cases {
+        let mut snapshot = healthy();
+        alter(&mut snapshot);
+        // FN401 needs a member that is asked to import.
+        let to = (*code == FN401).then(|| "east".to_owned());
+        let explanation = explain(&snapshot, &app(), &Filter { from: None, to });
+        assert_eq!(codes(&explanation), BTreeSet::from([*code]), "{code}: {:#?}", explanation.pairs[0].cause);
+    }
+}
+
+#[test]
+fn a_change_is_waited_for_by_the_clock_of_the_server() {
+    let created = "2027-01-15T12:00:00Z";
+    for (now, expected) in [("2027-01-15T12:00:29Z", Outcome::Waiting), ("2027-01-15T12:00:30Z", Outcome::Broken)] {
+        let explanation = altered(|it| {
+            no_internal_export(it);
+            it.hub.slice_exports = Listing::of(Vec::new());
+            it.members[WEST].connection.now = Some(at(now));
+        });
+        assert_eq!(outcome(&explanation, FN310), expected, "the export is valid since {created}, and it is {now}");
+    }
+    for (now, expected) in [("2027-01-15T12:00:09Z", Outcome::Waiting), ("2027-01-15T12:00:10Z", Outcome::Broken)] {
+        let explanation = altered(|it| {
+            it.members[EAST].slices = Listing::of(Vec::new());
+            it.hub.connection.now = Some(at(now));
+        });
+        assert_eq!(outcome(&explanation, FN605), expected, "the slice is distributed since {created}, and it is {now}");
+    }
+}
+
+#[test]
+fn without_a_clock_a_change_counts_as_old() {
+    let explanation = altered(|it| {
+        it.members[EAST].slices = Listing::of(Vec::new());
+        it.hub.connection.now = None;
+    });
+    assert_eq!(outcome(&explanation, FN605), Outcome::Broken);
+}
+
+#[test]
+fn what_was_not_read_is_unknown_and_no_later_fault_is_certain() {
+    let explanation = altered(|it| {
+        it.members[WEST] = Member { id: "west".to_owned(), connection: Connection::default(), ..Member::default() };
+    });
+    assert_eq!(codes(&explanation), BTreeSet::new());
+    assert_eq!(explanation.verdict, Verdict::NotKnown);
+    assert_eq!(outcome(&explanation, FN102), Outcome::Unknown);
+
+    let explanation = altered(|it| {
+        it.members[WEST].service_exports = Listing::Unknown("no answer within 5 s".to_owned());
+        it.members[EAST].slices = Listing::of(Vec::new());
+    });
+    assert_eq!(codes(&explanation), BTreeSet::from([FN605]), "the fault is shown");
+    assert_eq!(explanation.verdict, Verdict::NotKnown, "an earlier step may be the cause");
+}
+
+#[test]
+fn the_first_broken_step_is_the_cause_and_the_others_are_still_shown() {
+    let explanation = altered(|it| {
+        it.members[EAST].services = Listing::of(Vec::new());
+        annotate_namespace(it, "exporters", "");
+    });
+    assert_eq!(codes(&explanation), BTreeSet::from([FN307]));
+    assert_eq!(outcome(&explanation, FN601), Outcome::Broken);
+    assert_eq!(explanation.verdict, Verdict::Fault);
+}
+
+#[test]
+fn a_notice_is_no_cause_and_occurs_once() {
+    let explanation = altered(|it| {
+        it.hub.connection.throttled = true;
+        it.members.push(Member { id: "north".to_owned(), ..it.members[EAST].clone() });
+    });
+    assert_eq!(explanation.pairs.len(), 2);
+    assert_eq!(explanation.notices.iter().map(|it| it.code).collect::<Vec<_>>(), [FN706]);
+    assert!(explanation.notices[0].evidence.value.contains("429"));
+}
+
+#[test]
+fn a_filter_limits_the_pairs_and_names_what_is_missing() {
+    let filter =
+        |from: Option<&str>, to: Option<&str>| Filter { from: from.map(str::to_owned), to: to.map(str::to_owned) };
+    let explanation = explain(&healthy(), &app(), &filter(Some("east"), None));
+    assert_eq!(codes(&explanation), BTreeSet::from([FN301]), "east is to export, and has no ServiceExport");
+    let explanation = explain(&healthy(), &app(), &filter(None, Some("west")));
+    assert_eq!(codes(&explanation), BTreeSet::from([FN401]), "west is to import, and has no MultiClusterService");
+    let explanation = explain(&healthy(), &app(), &filter(None, Some("nowhere")));
+    assert_eq!(explanation.verdict, Verdict::NotKnown);
+}
+
+#[test]
+fn a_service_that_nobody_knows_is_not_exported() {
+    let name = ObjectName { namespace: "shop".into(), name: "typo".into() };
+    let explanation = explain(&healthy(), &name, &Filter::default());
+    assert_eq!(codes(&explanation), BTreeSet::from([FN301]));
+}
+
+#[test]
+fn a_service_that_is_exported_and_not_imported_is_healthy() {
+    let explanation = altered(|it| {
+        it.members[EAST].multi_cluster_services = Listing::of(Vec::new());
+        no_claim(it);
+        it.hub.distributed_slices = Listing::of(Vec::new());
+        it.hub.service_imports.objects_mut().expect(KNOWN)[0].metadata.annotations = None;
+    });
+    assert_eq!(explanation.verdict, Verdict::Healthy);
+    assert_eq!(explanation.pairs[0].importer, None);
+}
+
+#[test]
+fn endpoints_of_a_cluster_that_left_are_reported_although_nothing_else_is_known_of_it() {
+    let explanation = altered(|it| {
+        it.members.remove(WEST);
+        it.hub.namespaces.objects_mut().expect(KNOWN).retain(|it| it.name_any() != "fleet-member-west");
+        no_internal_export(it);
+        it.hub.slice_exports = Listing::of(Vec::new());
+        it.hub.service_imports.objects_mut().expect(KNOWN)[0].status = None;
+    });
+    assert_eq!(codes(&explanation), BTreeSet::from([FN702]));
+}
+
+#[test]
+fn a_silent_exporter_is_fn703_while_its_endpoints_are_imported_and_fn206_otherwise() {
+    let silent = |it: &mut Snapshot| {
+        let agent = &mut it.hub.member_agents.objects_mut().expect(KNOWN)[WEST];
+        agent.metadata.managed_fields = None;
+        agent.spec.renew_time.0 = at("2027-01-15T12:08:00Z");
+    };
+    assert_eq!(codes(&altered(silent)), BTreeSet::from([FN703]));
+    let explanation = altered(|it| {
+        silent(it);
+        it.members[EAST].slices = Listing::of(Vec::new());
+    });
+    assert_eq!(codes(&explanation), BTreeSet::from([FN206]));
+}
+
+#[test]
+fn the_evidence_names_the_field_the_time_and_a_command_that_shows_it() {
+    let explanation = altered(|it| {
+        let export = &mut it.members[WEST].service_exports.objects_mut().expect(KNOWN)[0];
+        export.metadata.deletion_timestamp = Some(Time(at("2027-01-15T12:05:00Z")));
+        export.metadata.finalizers = Some(vec!["a/b".to_owned()]);
+    });
+    let cause = explanation.pairs[0].cause.as_ref().expect("there is a cause");
+    let expected = Evidence {
+        cluster: "west".to_owned(),
+        kind: "ServiceExport".to_owned(),
+        namespace: "shop".to_owned(),
+        name: "app".to_owned(),
+        field: "metadata.finalizers".to_owned(),
+        value: "a/b".to_owned(),
+        time: Some("2027-01-15T12:05:00Z".to_owned()),
+        command: "kubectl --context west -n shop get serviceexports.networking.fleet.azure.com app -o yaml".to_owned(),
+    };
+    assert_eq!((cause.code, &cause.evidence), (FN313, &expected));
+    assert_eq!(cause.remedy, FN313.entry().remedy);
+}
+
+#[test]
+fn the_evidence_about_a_secret_does_not_show_the_token() {
+    let explanation = altered(|it| {
+        it.hub.member_agents.objects_mut().expect(KNOWN).retain(|agent| agent.name_any() != "west");
+        it.members[WEST].hub_secret.objects_mut().expect(KNOWN)[0].url = "https://old:6443/".to_owned();
+    });
+    let cause = explanation.pairs[0].cause.as_ref().expect("there is a cause");
+    assert_eq!(cause.code, FN204);
+    let get = "kubectl --context west -n fleet-system get secrets fleetnet-hub -o jsonpath='{.data.url}' | base64 -d";
+    assert_eq!(cause.evidence.command, get);
+}
+
+#[test]
+fn the_hub_at_the_same_url_in_another_spelling_is_no_fault() {
+    let explanation = altered(|it| {
+        it.hub.member_agents.objects_mut().expect(KNOWN).retain(|agent| agent.name_any() != "west");
+        it.hub.accounts = Listing::NotAsked;
+        it.members[WEST].hub_secret.objects_mut().expect(KNOWN)[0].url = "https://HUB.example:6443/".to_owned();
+    });
+    assert_eq!(outcome(&explanation, FN204), Outcome::Ok);
+}
+
+#[test]
+fn an_unreachable_hub_gives_one_pair_that_is_not_known() {
+    let mut snapshot = healthy();
+    snapshot.hub = Hub::default();
+    let explanation = all(&snapshot);
+    assert_eq!(explanation.verdict, Verdict::NotKnown);
+    assert_eq!(codes(&explanation), BTreeSet::new());
+    assert_eq!(snapshot.hub.connection.reached, Reached::NotAsked);
+    assert_eq!(explanation.pairs.len(), 1);
+}
+
+#[test]
+fn an_explanation_serializes_with_ids_and_words() {
+    let json = serde_json::to_value(altered(no_internal_export)).expect("it serializes");
+    assert_eq!(json["apiVersion"], "cli.fleetnet/v1");
+    assert_eq!(json["kind"], "Explanation");
+    assert_eq!(json["verdict"], "fault");
+    let cause = &json["pairs"][0]["cause"];
+    assert_eq!((&cause["code"], &cause["reasons"][0]), (&json!("FN310"), &json!("WriteDenied")));
+    assert_eq!(json["pairs"][0]["steps"][0]["outcome"], "ok");
+}

@@ -1,1 +1,115 @@
-//! Tests of status.
+//! Tests of the status of members.
+
+use super::*;
+use crate::fixture::{at, built_in, healthy, meta};
+use crate::snapshot::{Failure, FailureClass};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use serde_json::json;
+
+/// Index of the member `west` in the status.
+const WEST: usize = 1;
+
+fn west(alter: impl FnOnce(&mut Snapshot)) -> MemberStatus {
+    let mut snapshot = healthy();
+    alter(&mut snapshot);
+    status(&snapshot).members.swap_remove(WEST)
+}
+
+#[test]
+fn a_healthy_member_is_ready_and_its_heartbeat_and_clock_come_from_the_hub() {
+    let found = status(&healthy());
+    assert_eq!(found.verdict, Verdict::Healthy);
+    assert_eq!(found.hub.version.as_deref(), Some("0.1.0"));
+    assert_eq!(found.hub.replicas, Some((2, 1)));
+    let west = &found.members[WEST];
+    assert_eq!((west.member.as_str(), west.state), ("west", MemberState::Ready));
+    assert_eq!((west.heard_seconds, west.clock_milliseconds), (Some(5), Some(0)), "400 ms are within the accuracy");
+    assert_eq!((west.exports, west.endpoints, west.imports), (Some(1), Some(1), Some(0)));
+}
+
+#[test]
+fn a_clock_that_is_ahead_or_behind_is_shown_and_does_not_change_the_heartbeat() {
+    for (renewed, clock) in [("2027-01-15T12:10:00.400000Z", 4_400), ("2027-01-15T12:09:50.400000Z", -4_600)] {
+        let west = west(|it| {
+            let agents = it.hub.member_agents.objects_mut().expect("they are known");
+            agents[WEST].spec.renew_time = MicroTime(at(renewed));
+        });
+        assert_eq!((west.heard_seconds, west.clock_milliseconds), (Some(5), Some(clock)), "{renewed}");
+        assert_eq!(west.state, MemberState::Ready);
+    }
+}
+
+#[test]
+fn without_managed_fields_the_members_own_time_counts_and_the_clock_is_not_known() {
+    let west = west(|it| {
+        it.hub.member_agents.objects_mut().expect("they are known")[WEST].metadata.managed_fields = None;
+    });
+    assert_eq!((west.heard_seconds, west.clock_milliseconds), (Some(4), None));
+}
+
+/// Removes the MemberAgent of `west`.
+fn take_agent(snapshot: &mut Snapshot) {
+    snapshot.hub.member_agents.objects_mut().expect("they are known").remove(WEST);
+}
+
+/// State, and a change of the healthy fleet that leads to it.
+type Case = (MemberState, fn(&mut Snapshot));
+
+#[test]
+fn each_state_has_its_evidence() {
+    let cases: [Case; 6] = [
+        (MemberState::Stopped, |it| {
+            let agent = &mut it.hub.member_agents.objects_mut().expect("they are known")[WEST];
+            agent.spec.planned_stop_time = Some(MicroTime(at("2027-01-15T12:00:00Z")));
+        }),
+        (MemberState::Silent, |it| it.hub.connection.now = Some(at("2027-01-15T12:10:56Z"))),
+        (MemberState::GoAgent, take_agent),
+        (MemberState::NeverHeard, |it| {
+            take_agent(it);
+            it.hub.internal_exports = Listing::of(Vec::new());
+            it.hub.slice_exports = Listing::of(Vec::new());
+        }),
+        (MemberState::Leaving, |it| {
+            let namespaces = it.hub.namespaces.objects_mut().expect("they are known");
+            namespaces[1].metadata.deletion_timestamp = Some(Time(at("2027-01-15T12:00:00Z")));
+        }),
+        (MemberState::Unknown, |it| it.hub.member_agents = Listing::Unknown("no answer".to_owned())),
+    ];
+    for (state, alter) in cases {
+        assert_eq!(west(alter).state, state);
+    }
+}
+
+#[test]
+fn a_member_is_silent_only_after_60_s() {
+    let west = west(|it| it.hub.connection.now = Some(at("2027-01-15T12:10:55Z")));
+    assert_eq!((west.heard_seconds, west.state), (Some(60), MemberState::Ready));
+}
+
+#[test]
+fn the_verdict_is_a_fault_for_a_silent_member_and_not_known_for_a_silent_hub() {
+    let mut snapshot = healthy();
+    snapshot.hub.connection.now = Some(at("2027-01-15T12:30:00Z"));
+    assert_eq!(status(&snapshot).verdict, Verdict::Fault);
+
+    let mut snapshot = healthy();
+    let failure =
+        Failure { class: FailureClass::Timeout, host: "hub".to_owned(), port: None, detail: "late".to_owned() };
+    snapshot.hub = Hub::default();
+    snapshot.hub.connection.reached = Reached::No(failure);
+    let found = status(&snapshot);
+    assert_eq!(found.verdict, Verdict::NotKnown);
+    assert_eq!(found.not_known, ["hub: not reached (timeout): late"]);
+    assert!(found.members.iter().all(|member| member.state == MemberState::Unknown));
+}
+
+#[test]
+fn the_leader_is_the_holder_of_the_hub_agents_lease() {
+    let mut snapshot = healthy();
+    let lease = built_in(json!({
+        "metadata": meta("fleet-system", "2bf2b407.hub.networking.fleet.azure.com"),
+        "spec": {"holderIdentity": "hub-agent_a_b"},
+    }));
+    snapshot.hub.agent.leases = Listing::of(vec![lease]);
+    assert_eq!(status(&snapshot).hub.leader.as_deref(), Some("hub-agent_a_b"));
+}
