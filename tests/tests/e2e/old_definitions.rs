@@ -138,7 +138,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
         let previous = previous_member_agents()?;
         let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
         // The code below refers to each new field. Extend this test when the list grows.
-        ensure!(new == ["spec.clusterUid", "spec.leaderIdentity"], "{new:?} are new");
+        ensure!(new == ["spec.clusterUid", "spec.latency", "spec.leaderIdentity"], "{new:?} are new");
         definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
         eventually::gone(&definitions, MEMBER_AGENTS).await?;
         definitions.create(&PostParams::default(), &previous).await?;
@@ -153,6 +153,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             let agent = eventually::object(&agents, &member.cluster_id, "the hub's answer", is_answered).await?;
             ensure!(agent.spec.cluster_uid.is_none(), "spec.clusterUid is not pruned: {agent:?}");
             ensure!(agent.spec.leader_identity.is_none(), "spec.leaderIdentity is not pruned: {agent:?}");
+            ensure!(agent.spec.latency.is_none(), "spec.latency is not pruned: {agent:?}");
             let metrics = env.backend.metrics(index).await?;
             let unchecked = "fleetnet_hindrances{kind=\"MemberAgent\",reason=\"ClusterIdNotChecked\"} 1";
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
