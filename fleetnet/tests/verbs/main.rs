@@ -4,6 +4,7 @@
 
 mod fleet;
 mod gather;
+mod guide;
 mod hub;
 mod join;
 mod leave;

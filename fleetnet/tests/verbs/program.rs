@@ -3,6 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
@@ -37,8 +38,18 @@ impl Ended {
 
 /// Runs a command with an empty environment.
 pub(crate) async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
+    run_in(Path::new("."), &[], arguments).await
+}
+
+/// Runs a command in a folder, with these variables only.
+pub(crate) async fn run_in<A: AsRef<OsStr>>(
+    folder: &Path,
+    variables: &[(&str, &str)],
+    arguments: impl IntoIterator<Item = A>,
+) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
-    let child = command.args(arguments).env_clear().stdin(Stdio::null()).kill_on_drop(true).output();
+    command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
+    let child = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = timeout(LIMIT, child).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for {command:?}")).unwrap();
     Ended {
         code: output.status.code().unwrap(),
@@ -54,8 +65,27 @@ pub(crate) async fn run_for(
     times: usize,
     limit: Duration,
 ) -> Ended {
+    run_for_in(Path::new("."), &[], arguments, text, times, limit).await
+}
+
+/// As [`run_for`], in a folder and with these variables only.
+pub(crate) async fn run_for_in(
+    folder: &Path,
+    variables: &[(&str, &str)],
+    arguments: impl IntoIterator<Item = String>,
+    text: &str,
+    times: usize,
+    limit: Duration,
+) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
-    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let mut output = Vec::new();

@@ -1,0 +1,54 @@
+//! Test of the commands in docs/cli.md: it runs each block of commands with its marker, in order, on a real fleet.
+
+use crate::fleet::Fleet;
+use crate::hub::folder;
+use crate::program::{run_for_in, run_in};
+use std::time::Duration;
+
+const PAGE: &str = include_str!("../../../docs/cli.md");
+const MARKER: &str = "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->";
+/// Names in the page, and the names of the same clusters in the sandbox.
+const NAMES: [(&str, &str); 2] = [("west", "member-2"), ("east", "member-1")];
+
+/// Returns the commands of the blocks with the marker.
+fn commands() -> Vec<Vec<String>> {
+    let blocks = PAGE.split(MARKER).skip(1);
+    let blocks = blocks.map(|rest| rest.trim_start().strip_prefix("```sh\n").unwrap().split("```").next().unwrap());
+    let words = |line: &str| {
+        let words = line.split_whitespace().map(|word| {
+            let name = NAMES.iter().find(|(name, _)| *name == word);
+            name.map_or(word, |(_, same)| same).to_owned()
+        });
+        words.collect::<Vec<_>>()
+    };
+    blocks.flat_map(str::lines).map(words).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_the_page_work_on_a_real_fleet() {
+    let fleet = Fleet::start(2).await;
+    let folder = folder();
+    let kubeconfigs = ["hub", "member-1", "member-2"].map(|cluster| {
+        let text = std::fs::read_to_string(fleet.kubeconfig(cluster)).unwrap();
+        let path = folder.path().join(cluster);
+        std::fs::write(&path, text.replace(&format!("kubectl@{cluster}"), cluster)).unwrap();
+        path
+    });
+    let kubeconfigs = std::env::join_paths(kubeconfigs).unwrap();
+    let variables = [("KUBECONFIG", kubeconfigs.to_str().unwrap())];
+    let commands = commands();
+    assert!(commands.len() >= 11, "{commands:?}");
+    for command in commands {
+        let (program, arguments) = command.split_first().unwrap();
+        assert_eq!(program, "fleetnet", "{command:?}");
+        let ended = if arguments.iter().any(|argument| argument == "--watch") {
+            run_for_in(folder.path(), &variables, arguments.iter().cloned(), "member-1", 2, Duration::from_secs(60))
+                .await
+        } else {
+            run_in(folder.path(), &variables, arguments).await
+        };
+        assert_eq!(ended.code, 0, "{command:?}: {ended:?}");
+    }
+    assert!(folder.path().join("fault.tar.gz").is_file(), "gather has written an archive");
+    fleet.end().await;
+}
