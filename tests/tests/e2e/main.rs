@@ -3,6 +3,7 @@
 mod bad_answers;
 mod bench_smoke;
 mod charts;
+mod cli;
 mod conformance;
 mod conformance_random;
 mod control_plane;

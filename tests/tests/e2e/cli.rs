@@ -1,0 +1,164 @@
+//! Test of the command line on real API servers: members join, the state of the fleet is shown, and members leave.
+
+use crate::install::kubeconfig;
+use anyhow::{Context as _, ensure};
+use harness::agent::Agent;
+use harness::control_plane::ControlPlane;
+use harness::fleet::{FLEET_SYSTEM, start_hub, start_member};
+use harness::process::Ended;
+use harness::turn::Turn;
+use harness::user::{Consume, User};
+use harness::{binaries, deployment, eventually};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Namespace of the users.
+const USERS: &str = "work";
+
+/// The command line with the kubeconfig of all clusters. The hub is the current context.
+struct Cli {
+    folder: TempDir,
+    binary: PathBuf,
+}
+
+impl Cli {
+    async fn of(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<Self> {
+        let folder = TempDir::with_prefix("fleetnet-cli-")?;
+        fs::write(folder.path().join("kubeconfig"), kubeconfig(clusters).await?)?;
+        Ok(Self { folder, binary: binaries::find("fleetnet").await? })
+    }
+
+    /// Runs a command, which must end with this exit code. Returns its JSON.
+    async fn json(&self, arguments: &str, code: i32) -> anyhow::Result<Value> {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments.split_whitespace()).args(["--hub-context", "hub", "-o", "json"]);
+        command.env_clear().env("KUBECONFIG", self.folder.path().join("kubeconfig")).current_dir(self.folder.path());
+        let output = command.kill_on_drop(true).output().await?;
+        let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+        ensure!(output.status.code() == Some(code), "fleetnet {arguments}: {:?}: {out}{err}", output.status.code());
+        serde_json::from_str(&out).with_context(|| format!("fleetnet {arguments}: {out}"))
+    }
+
+    /// Starts the agent of a Deployment, and does the work of kubelets and of the Deployment's controller.
+    async fn start(&self, cluster: &ControlPlane, name: &'static str) -> anyhow::Result<Agent> {
+        let agent = deployment::start(cluster, name, &self.folder.path().join(cluster.name())).await?;
+        let deployments: Api<Deployment> = Api::namespaced(cluster.admin(), FLEET_SYSTEM);
+        let status = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2,
+                                       "observedGeneration": 1}});
+        deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+        Ok(agent)
+    }
+}
+
+/// Returns the distinct actions of a command that changes objects.
+fn actions(changes: &Value) -> Vec<&str> {
+    let objects = changes["objects"].as_array().into_iter().flatten();
+    let mut actions: Vec<&str> = objects.filter_map(|object| object["action"].as_str()).collect();
+    actions.sort_unstable();
+    actions.dedup();
+    actions
+}
+
+/// Gives the Deployment of a member agent the id of its member.
+async fn name(cluster: &ControlPlane, id: &str) -> anyhow::Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.admin(), FLEET_SYSTEM);
+    let container = json!({"name": "member-agent", "env": [{"name": "MEMBER_CLUSTER_NAME", "value": id}]});
+    let patch = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+    deployments.patch("member-agent", &PatchParams::default(), &Patch::Strategic(&patch)).await?;
+    Ok(())
+}
+
+#[test]
+fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
+    harness::run(async {
+        let _turn = Turn::with_own_servers().await;
+        let members = futures::future::try_join(start_member(0), start_member(1));
+        let (hub, (west, east)) = futures::future::try_join(start_hub(), members).await?;
+        let cli = Cli::of(&[("hub", &hub), ("west", &west), ("east", &east)]).await?;
+        let hub_agent = cli.start(&hub, "hub-agent").await?;
+
+        let joined = cli.json("join west --apply --context west", 0).await?;
+        ensure!(actions(&joined) == ["created", "unchanged"], "{joined}");
+        let again = cli.json("join west --apply --context west", 0).await?;
+        ensure!(actions(&again) == ["unchanged"], "a real server returns 5k for 5000: {again}");
+        let quotas: Api<ResourceQuota> = Api::namespaced(hub.admin(), "fleet-member-west");
+        let raised = json!({"spec": {"hard": {"count/endpointsliceexports.networking.fleet.azure.com": "20k"}}});
+        quotas.patch("fleetnet-member-agent", &PatchParams::default(), &Patch::Merge(&raised)).await?;
+        let kept = cli.json("join west --apply", 0).await?;
+        ensure!(actions(&kept) == ["kept", "unchanged"], "{kept}");
+
+        name(&west, "west").await?;
+        name(&east, "east").await?;
+        let west_agent = cli.start(&west, "member-agent").await?;
+        cli.json("join east --apply --context east", 0).await?;
+        let east_agent = cli.start(&east, "member-agent").await?;
+        cli.json("join east --apply --context east --wait=60s", 0).await?;
+        ensure!(
+            cli.json("status --wait=60s", 0).await?["members"].as_array().is_some_and(|members| members.len() == 2)
+        );
+
+        state_of_an_export(&cli, [&hub, &west, &east]).await?;
+        members_leave(&cli, &hub, &east, east_agent, west_agent).await?;
+        ensure!(hub_agent.terminate().await? == Ended::Exited(0), "{}", hub_agent.log().tail());
+        Ok(())
+    })
+}
+
+/// Exports a Service from west to east. All views of the healthy fleet have exit code 0.
+async fn state_of_an_export(cli: &Cli, [hub, west, east]: [&ControlPlane; 3]) -> anyhow::Result<()> {
+    for cluster in [hub, west, east] {
+        cluster.create_namespace(USERS).await?;
+    }
+    let (exporter, importer) = (User::new(west.admin(), USERS), User::new(east.admin(), USERS));
+    exporter.create_service("app").await?;
+    exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    exporter.export("app").await?;
+    importer.import("app", "app", Consume::ClusterIp).await?;
+    importer.sees("app", &["10.1.0.1"]).await?;
+    let status = cli.json("status", 0).await?;
+    for member in status["members"].as_array().into_iter().flatten() {
+        ensure!(member["state"] == "Ready", "{status}");
+        ensure!(member["heardSeconds"].as_i64().is_some_and(|seconds| seconds <= 60), "{status}");
+        // All clusters are on this machine. The API server records times in whole seconds.
+        ensure!(member["clockMilliseconds"].as_i64().is_some_and(|clock| clock.abs() < 2_000), "{status}");
+    }
+    let services = cli.json("services --wait=60s", 0).await?;
+    ensure!(services["services"][0]["exporters"] == json!(["west"]), "{services}");
+    let explained = cli.json("explain work/app --wait=60s", 0).await?;
+    ensure!(explained["pairs"][0]["importer"] == "east", "{explained}");
+    ensure!(cli.json("check --wait=60s", 0).await?["verdict"] == "healthy");
+    cli.json("latency", 0).await?;
+    let gathered = cli.json("gather", 0).await?;
+    ensure!(gathered["clusters"].as_array().is_some_and(|clusters| clusters.len() == 3), "{gathered}");
+    Ok(())
+}
+
+/// East leaves with its agent, west without: its agent is gone.
+async fn members_leave(
+    cli: &Cli,
+    hub: &ControlPlane,
+    east: &ControlPlane,
+    east_agent: Agent,
+    west_agent: Agent,
+) -> anyhow::Result<()> {
+    let namespaces: Api<Namespace> = Api::all(hub.admin());
+    let left = cli.json("leave east", 0).await?;
+    ensure!(actions(&left) == ["deleted"], "{left}");
+    eventually::gone(&namespaces, "fleet-member-east").await?;
+    User::new(east.admin(), USERS).sees_no_slice("app").await?;
+    ensure!(cli.json("leave east", 0).await?["objects"][0]["action"] == "absent");
+    east_agent.kill().await?;
+
+    west_agent.kill().await?;
+    let left = cli.json("leave west --force", 0).await?;
+    ensure!(actions(&left) == ["deleted"], "the hub agent removes the finalizers of west's objects itself: {left}");
+    eventually::gone(&namespaces, "fleet-member-west").await?;
+    Ok(())
+}
