@@ -1,7 +1,7 @@
 //! Steps FN1xx: access to the clusters, and installation.
 
-use super::evidence::created;
-use super::membership::{clock_offset, has_foreign_owner, is_heard};
+use super::evidence::{context_flag, created, quoted};
+use super::membership::{clock_offset, has_foreign_owner, is_heard, is_of_go_agents};
 use super::walk::{age, listed, member_agent, need, optional, settled};
 use super::{Found, Rule, Site, Stop};
 use crate::codes::Code::{self, *};
@@ -159,7 +159,7 @@ pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
         return Err(Stop::Skipped("the agent announced its stop".to_owned()));
     }
     let leases = need(&agent(site).leases, "Leases", site)?;
-    for lease in leases.iter().filter(|lease| lease.name_any().starts_with("2bf2b407.")) {
+    for lease in leases.iter().filter(|lease| is_of_go_agents(lease)) {
         let spec = lease.spec.clone().unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
         let renewed = renewed_by_server(snapshot, site, lease);
@@ -186,7 +186,7 @@ pub(crate) fn missing_right(site: Site<'_>, right: &MissingRight) -> Stop {
     let MissingRight { user, verb, group, resource, namespace } = right;
     let dot = if group.is_empty() { "" } else { "." };
     let scope = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
-    let context = site.connection().context.as_ref().map(|it| format!(" --context {it}")).unwrap_or_default();
+    let context = context_flag(site);
     Stop::Broken(Box::new(Evidence {
         cluster: site.cluster().to_owned(),
         kind: "SubjectAccessReview".to_owned(),
@@ -195,7 +195,7 @@ pub(crate) fn missing_right(site: Site<'_>, right: &MissingRight) -> Stop {
         field: "status.allowed".to_owned(),
         value: format!("false for {verb} {resource}{dot}{group}"),
         time: None,
-        command: format!("kubectl{context} auth can-i {verb} {resource}{dot}{group}{scope} --as={user}"),
+        command: format!("kubectl{context} auth can-i {verb} {resource}{dot}{group}{scope} --as={}", quoted(user)),
     }))
 }
 
@@ -220,11 +220,11 @@ fn unreachable(site: Site<'_>, failure: &Failure) -> Stop {
         cluster: site.cluster().to_owned(),
         kind: "Context".to_owned(),
         namespace: String::new(),
-        name: context.clone(),
+        name: context,
         field: connection.server_url.clone(),
         value: format!("{} error at {}{port}: {}", failure.class, failure.host, failure.detail),
         time: None,
-        command: if context.is_empty() { String::new() } else { format!("kubectl --context {context} version") },
+        command: format!("kubectl{} version", context_flag(site)),
     }))
 }
 
@@ -266,7 +266,7 @@ fn states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
 }
 
 fn shows(site: Site<'_>, kind: &str, verb: &str, value: &str) -> Stop {
-    let context = site.connection().context.as_ref().map(|it| format!(" --context {it}")).unwrap_or_default();
+    let context = context_flag(site);
     Stop::Broken(Box::new(Evidence {
         cluster: site.cluster().to_owned(),
         kind: "SelfSubjectAccessReview".to_owned(),

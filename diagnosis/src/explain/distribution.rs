@@ -1,6 +1,6 @@
 //! Steps FN5xx: distribution of slices in the hub.
 
-use super::evidence::{changed, created};
+use super::evidence::{changed, context_flag, created, quoted};
 use super::export::{difference, exported_addresses, has};
 use super::pairs::{exclusive_holder, hub_namespace, in_use_by};
 use super::walk::{Walk, in_namespace, member_agent, optional, settled};
@@ -112,7 +112,7 @@ fn is_decodable(walk: &Walk<'_>) -> Found {
 
 fn broken(walk: &Walk<'_>, object: &Undecodable) -> Stop {
     let Undecodable { kind, namespace, name, why } = object;
-    let context = walk.hub().connection().context.as_ref().map(|it| format!(" --context {it}")).unwrap_or_default();
+    let context = context_flag(walk.hub());
     Stop::Broken(Box::new(Evidence {
         cluster: "hub".to_owned(),
         kind: kind.clone(),
@@ -121,7 +121,12 @@ fn broken(walk: &Walk<'_>, object: &Undecodable) -> Stop {
         field: String::new(),
         value: why.clone(),
         time: None,
-        command: format!("kubectl{context} -n {namespace} get {}.{GROUP} {name} -o yaml", kind.to_lowercase()),
+        command: format!(
+            "kubectl{context} -n {} get {}.{GROUP} {} -o yaml",
+            quoted(namespace),
+            kind.to_lowercase(),
+            quoted(name)
+        ),
     }))
 }
 

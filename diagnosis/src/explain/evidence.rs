@@ -100,8 +100,14 @@ fn command(context: Option<&str>, namespace: &str, words: &[&str]) -> String {
     command + " -o yaml"
 }
 
+/// Returns the flag of kubectl with the context of a cluster; empty without a context.
+pub(crate) fn context_flag(site: Site<'_>) -> String {
+    let context = site.connection().context.as_deref();
+    context.map(|context| format!(" --context {}", quoted(context))).unwrap_or_default()
+}
+
 /// Returns a word for a shell: hostile names in objects must not become commands.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=,".contains(letter);
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -4,7 +4,7 @@ use super::access::missing_right;
 use super::evidence::created;
 use super::pairs::hub_namespace;
 use super::walk::{Walk, age, in_namespace, member_agent, need, older_than, optional};
-use super::{Found, Rule, Site, Stop};
+use super::{Found, Rule, Site, Stop, worst};
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
 use crate::snapshot::{HubSecret, Member, Snapshot, TokenClaims};
@@ -122,15 +122,14 @@ pub(crate) fn was_heard(snapshot: &Snapshot, member: &Member) -> Found {
 
 /// FN206. FN703 reports a silent exporter whose endpoints are still imported.
 pub(crate) fn is_not_silent(walk: &Walk<'_>) -> Found {
-    for member in walk.members() {
-        let Err(broken) = hears(walk.snapshot, member) else { continue };
-        let is_exporter = walk.exporter.is_some_and(|exporter| exporter.id == member.id);
-        if is_exporter && walk.imported_slices().is_ok_and(|slices| !slices.is_empty()) {
-            continue;
-        }
-        return Err(broken);
-    }
-    Ok(())
+    let is_imported = |member: &Member| {
+        walk.exporter.is_some_and(|exporter| exporter.id == member.id)
+            && walk.imported_slices().is_ok_and(|slices| !slices.is_empty())
+    };
+    worst(walk.members().map(|member| match hears(walk.snapshot, member) {
+        Err(Stop::Broken(_)) if is_imported(member) => Ok(()),
+        found => found,
+    }))
 }
 
 /// Fails if the member is silent.
@@ -169,7 +168,7 @@ pub(crate) fn owns_its_id(snapshot: &Snapshot, member: &Member) -> Found {
         return Ok(());
     };
     let site = Site::Member(member);
-    let mut held: Vec<&Lease> = member.agent.leases.objects().filter(|lease| is_of_member_agent(lease)).collect();
+    let mut held: Vec<&Lease> = member.agent.leases.objects().filter(|lease| is_of_go_agents(lease)).collect();
     held.retain(|lease| holder(lease).is_some_and(|holder| holder.starts_with("member-agent_")));
     if held.is_empty() || held.iter().any(|lease| holder(lease) == Some(writer)) {
         return Ok(());
@@ -214,6 +213,10 @@ pub(crate) fn is_answered(snapshot: &Snapshot, member: &Member) -> Found {
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     if agent.status.as_ref().is_some_and(|status| status.version.is_some()) {
         return Ok(());
+    }
+    let is_go_agent = |lease: &Lease| holder(lease).is_some_and(|it| !it.is_empty() && !it.starts_with("hub-agent_"));
+    if snapshot.hub.agent.leases.objects().any(|lease| is_of_go_agents(lease) && is_go_agent(lease)) {
+        return Err(Stop::Skipped("the hub agent is a Go agent, which does not answer".to_owned()));
     }
     let hub = Site::Hub(&snapshot.hub);
     older_than(ANSWERED_SECONDS, hub, created(agent))?;
@@ -315,7 +318,8 @@ fn minor(version: &str) -> Option<(u64, u64)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-fn is_of_member_agent(lease: &Lease) -> bool {
+/// True if the Go agents use this Lease too.
+pub(super) fn is_of_go_agents(lease: &Lease) -> bool {
     lease.name_any().starts_with("2bf2b407.")
 }
 

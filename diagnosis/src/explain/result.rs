@@ -1,8 +1,9 @@
 //! Steps FN7xx: result.
 
+use super::evidence::{changed, context_flag};
 use super::export::difference;
 use super::membership::{hears, renewed};
-use super::walk::{Walk, member_agent, ready_addresses};
+use super::walk::{Walk, member_agent, ready_addresses, settled};
 use super::{Found, Rule, Site, Stop};
 use crate::codes::Code::{self, *};
 use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
@@ -31,6 +32,10 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     if wanted == found {
         return Ok(());
     }
+    // The objects were read one after the other, and each step of the way takes a moment.
+    sources.iter().try_for_each(|slice| settled(Site::Member(walk.exporter()?), changed(*slice)))?;
+    imported.iter().try_for_each(|slice| settled(Site::Member(walk.importer()?), changed(*slice)))?;
+    walk.distributed_slices()?.iter().try_for_each(|slice| settled(walk.hub(), changed(*slice)))?;
     Err(Site::Member(walk.importer()?).broken(derived, "endpoints", difference(&wanted, &found)))
 }
 
@@ -49,7 +54,7 @@ fn exporter_still_exports(walk: &Walk<'_>) -> Found {
 /// FN703.
 fn exporter_is_heard(walk: &Walk<'_>) -> Found {
     let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
-    if walk.imported_slices()?.is_empty() || hears(walk.snapshot, exporter).is_ok() {
+    if walk.imported_slices()?.is_empty() || !matches!(hears(walk.snapshot, exporter), Err(Stop::Broken(_))) {
         return Ok(());
     }
     let Some(agent) = member_agent(walk.snapshot, exporter)? else { return Ok(()) };
@@ -94,18 +99,13 @@ pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
         Some(_) => return Ok(()),
         None => return Err(Stop::Skipped("the server did not answer".to_owned())),
     };
-    let context = connection.context.clone().unwrap_or_default();
     Err(Stop::Broken(Box::new(Evidence {
         cluster: site.cluster().to_owned(),
         kind: "Context".to_owned(),
-        name: context.clone(),
+        name: connection.context.clone().unwrap_or_default(),
         field: format!("answer of {}", connection.server_url),
         value,
-        command: if context.is_empty() {
-            String::new()
-        } else {
-            format!("kubectl --context {context} get --raw /readyz")
-        },
+        command: format!("kubectl{} get --raw /readyz", context_flag(site)),
         ..Evidence::default()
     })))
 }

@@ -154,6 +154,39 @@ fn a_change_is_waited_for_by_the_clock_of_the_server() {
 }
 
 #[test]
+fn a_change_of_endpoints_on_its_way_is_waited_for() {
+    let changed = |it: &mut Snapshot, now: &str| {
+        let slice = &mut it.members[WEST].slices.objects_mut().expect(KNOWN)[0];
+        slice.metadata.managed_fields = Some(vec![built_in(json!({"time": "2027-01-15T12:05:00Z"}))]);
+        slice.endpoints.as_mut().expect(KNOWN)[0].addresses = vec!["10.1.0.2".to_owned()];
+        it.members[WEST].connection.now = Some(at(now));
+    };
+    let explanation = altered(|it| changed(it, "2027-01-15T12:05:09Z"));
+    assert_eq!(codes(&explanation), BTreeSet::new());
+    assert_eq!([FN315, FN701].map(|code| outcome(&explanation, code)), [Outcome::Waiting; 2]);
+    let explanation = altered(|it| changed(it, "2027-01-15T12:05:10Z"));
+    assert_eq!(codes(&explanation), BTreeSet::from([FN315]));
+}
+
+#[test]
+fn a_go_hub_agent_does_not_answer_and_a_terminating_exporter_is_not_silent() {
+    let explanation = altered(|it| {
+        it.hub.member_agents.objects_mut().expect(KNOWN)[WEST].status = None;
+        let lease = meta("fleet-system", "2bf2b407.hub.networking.fleet.azure.com");
+        it.hub.agent.deployments = Listing::NotDefined;
+        it.hub.agent.leases =
+            Listing::of(vec![built_in(json!({"metadata": lease, "spec": {"holderIdentity": "host_1"}}))]);
+    });
+    assert_eq!(codes(&explanation), BTreeSet::new());
+    let explanation = altered(|it| {
+        let namespaces = it.hub.namespaces.objects_mut().expect(KNOWN);
+        namespaces[1].metadata.deletion_timestamp = Some(Time(at("2027-01-15T12:00:00Z")));
+    });
+    assert_eq!(codes(&explanation), BTreeSet::from([FN213]));
+    assert_eq!(outcome(&explanation, FN703), Outcome::Ok);
+}
+
+#[test]
 fn without_a_clock_a_change_counts_as_old() {
     let explanation = altered(|it| {
         it.members[EAST].slices = Listing::of(Vec::new());
