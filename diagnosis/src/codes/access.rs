@@ -32,7 +32,7 @@ pub(super) const CODES: &[Entry] = &[
         "The API server denies (403) the list of a kind that the diagnosis needs. The agents are not affected.",
     )
     .seen("message of the denied list", "kubectl --context MEMBER auth can-i list serviceexports -A")
-    .remedy("Grant this user get and list on the kind, for example with a ClusterRole for viewers of the fleet."),
+    .remedy("Bind this user to the ClusterRole fleetnet-viewer (deploy/viewer.yaml or the chart fleetnet-crds)."),
     Entry::new(
         FN105,
         "A definition (CRD) is missing",
