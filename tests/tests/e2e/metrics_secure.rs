@@ -79,6 +79,7 @@ async fn is_protected(agent: &Agent, cluster: &ControlPlane, metric: &str) -> an
         let (status, body) = get(&address, token).await?;
         ensure!(status == expected, "{expected} was expected, not {status}: {body}");
         ensure!(body.contains(metric) == (expected == 200), "{status}: {body}");
+        ensure!(body.contains("fleetnet_build_info{") == (expected == 200), "{status}: {body}");
     }
     let (status, body) = agent.get("/readyz").await?;
     ensure!(status == 200, "{status}: {body}");
