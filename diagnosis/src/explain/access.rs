@@ -122,6 +122,9 @@ pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
     if is_planned(snapshot, site) {
         return Err(Stop::Skipped("the agent announced its stop".to_owned()));
     }
+    if pods(site).next().is_none() && is_alive(snapshot, site) {
+        return Err(Stop::Skipped(format!("{}: the agent runs outside of its Deployment", site.cluster())));
+    }
     settled(site, created(deployment))?;
     let waiting = pods(site).find_map(|pod| Some((pod, waiting_reason(pod)?)));
     Err(match waiting {

@@ -169,6 +169,21 @@ fn a_change_of_endpoints_on_its_way_is_waited_for() {
 }
 
 #[test]
+fn an_agent_that_runs_outside_of_its_deployment_is_no_fault_and_pods_that_wait_are_one() {
+    let without_pods = |it: &mut Snapshot| {
+        it.members[WEST].agent.deployments.objects_mut().expect(KNOWN)[0].status = None;
+    };
+    assert_eq!(codes(&altered(without_pods)), BTreeSet::new(), "the hub hears the agent");
+    let explanation = altered(|it| {
+        without_pods(it);
+        let mut pod = meta("fleet-system", "member-agent-1");
+        pod["labels"] = json!({"app.kubernetes.io/name": "member-agent"});
+        it.members[WEST].agent.pods = Listing::of(vec![built_in(json!({"metadata": pod}))]);
+    });
+    assert_eq!(codes(&explanation), BTreeSet::from([FN107]));
+}
+
+#[test]
 fn a_go_hub_agent_does_not_answer_and_a_terminating_exporter_is_not_silent() {
     let explanation = altered(|it| {
         it.hub.member_agents.objects_mut().expect(KNOWN)[WEST].status = None;

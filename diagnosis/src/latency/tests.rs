@@ -130,3 +130,81 @@ fn adding_histograms_adds_counts() {
     let other = Histogram::new(&[1.0], &[]).expect("it is valid");
     assert!(sum.add(&other).is_err());
 }
+
+/// Returns the healthy fleet, in which `east` has 30 samples of changes of `west` and of a cluster that is no member.
+fn fleet() -> Snapshot {
+    let mut snapshot = crate::fixture::healthy();
+    let mut agent = crate::fixture::member_agent("east");
+    let samples = |cluster: &str| {
+        serde_json::json!({
+            "cluster": cluster, "count": 30, "clamped": 1, "firstImports": 2, "sumMilliseconds": 60, "buckets": [0, 30],
+        })
+    };
+    agent["spec"]["latency"] = serde_json::json!({
+        "updateTime": "2027-01-15T12:09:00.000000Z", "windowSeconds": 300, "boundsMilliseconds": [1.0, 2.5, 5.0],
+        "origins": [samples("nobody"), samples("west")],
+    });
+    // What the CRD type writes is what this crate reads.
+    let agent: fleetnet_api::crd::MemberAgent = crate::fixture::object("MemberAgent", agent);
+    let json = serde_json::to_value(&agent).expect("it serializes");
+    snapshot.hub.latencies.insert("east".to_owned(), summary_of(&json).expect("it has a summary"));
+    snapshot
+}
+
+fn without(matrix: &LatencyMatrix) -> Vec<(&str, &str)> {
+    matrix.without_summary.iter().map(|it| (it.member.as_str(), it.why.as_str())).collect()
+}
+
+#[test]
+fn the_matrix_has_the_pairs_of_members_and_names_members_without_a_summary() {
+    let matrix = latency(&fleet(), &Options::default());
+    assert_eq!(matrix.members, ["east", "west"]);
+    let [cell] = matrix.cells.as_slice() else { panic!("{:#?}", matrix.cells) };
+    assert_eq!((cell.origin.as_str(), cell.destination.as_str()), ("west", "east"));
+    assert_eq!((cell.count, cell.clamped, cell.first_imports), (30, 1, 2));
+    assert_eq!(cell.buckets, [0, 30, 0, 0]);
+    let texts: Vec<&str> = cell.quantiles.iter().map(|quantile| quantile.text.as_str()).collect();
+    assert_eq!(texts, ["1.8ms", "2.5ms"]);
+    assert_eq!(cell.clock_milliseconds, None);
+    assert_eq!(without(&matrix), [("west", "no summary")]);
+    assert_eq!(matrix.verdict, Verdict::Healthy);
+}
+
+#[test]
+fn a_stale_summary_is_not_shown() {
+    let mut snapshot = fleet();
+    snapshot.hub.connection.now = Some(crate::fixture::at("2027-01-15T12:15:01Z"));
+    let matrix = latency(&snapshot, &Options::default());
+    assert!(matrix.cells.is_empty());
+    assert_eq!(without(&matrix)[0], ("east", "stale since 2027-01-15T12:09:00.000000Z"));
+}
+
+#[test]
+fn counts_that_contradict_each_other_are_named() {
+    let mut snapshot = fleet();
+    snapshot.hub.latencies.get_mut("east").expect("it has a summary").origins[1].count = 31;
+    let matrix = latency(&snapshot, &Options::default());
+    assert!(matrix.cells.is_empty());
+    let why = "invalid samples of west: the buckets have 30 samples, and count is 31";
+    assert_eq!(without(&matrix)[0], ("east", why));
+}
+
+#[test]
+fn clocks_that_differ_are_shown_in_the_cell() {
+    let mut snapshot = fleet();
+    let agents = snapshot.hub.member_agents.objects_mut().expect("they are known");
+    agents[1].spec.renew_time.0 = crate::fixture::at("2027-01-15T12:09:58Z");
+    let matrix = latency(&snapshot, &Options::default());
+    assert_eq!(matrix.cells[0].clock_milliseconds, None, "2 s are within the accuracy");
+    let agents = snapshot.hub.member_agents.objects_mut().expect("they are known");
+    agents[1].spec.renew_time.0 = crate::fixture::at("2027-01-15T12:09:59Z");
+    let matrix = latency(&snapshot, &Options::default());
+    assert_eq!(matrix.cells[0].clock_milliseconds, Some(-3_000));
+}
+
+#[test]
+fn a_hub_whose_member_agents_are_not_known_is_not_known() {
+    let mut snapshot = fleet();
+    snapshot.hub.member_agents = Listing::Denied("forbidden".to_owned());
+    assert_eq!(latency(&snapshot, &Options::default()).verdict, Verdict::NotKnown);
+}

@@ -9,6 +9,7 @@ mod conformance_random;
 mod control_plane;
 mod crashes;
 mod definitions;
+mod diagnosis;
 mod disputes;
 mod endpoints;
 mod exported_endpoints;

@@ -1,0 +1,80 @@
+//! Tests of the diagnosis on real API servers: the header `Date`, `metadata.managedFields` and SubjectAccessReviews, which
+//! memkube does not have or answers in another way.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_diagnosis::explain::Filter;
+use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
+use fleetnet_diagnosis::report::{Explanation, MemberState, Verdict};
+use fleetnet_diagnosis::snapshot::Listing;
+use fleetnet_diagnosis::{Code, Snapshot, explain, status};
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec, OnProcesses};
+use fleetnet_types::ObjectName;
+use harness::eventually::Deadline;
+use harness::limits::POLL;
+use k8s_openapi::api::rbac::v1::Role;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
+use tokio::time::sleep;
+
+fn target(context: &str, client: Client) -> Target {
+    let (context, server_url) = (Some(context.to_owned()), String::new());
+    Target { context, server_url, authority: None, proxy: None, client: Ok(client) }
+}
+
+async fn snapshot(env: &Environment<OnProcesses>) -> Snapshot {
+    let members = env.members.iter().map(|it| (it.cluster_id.clone(), target(&it.cluster_id, it.client.clone())));
+    let scope = Scope::Service(ObjectName::new(env.namespace.as_str(), "app"));
+    read(Some(&target("hub", env.backend.hub())), &members.collect(), &scope, Limits::default()).await
+}
+
+fn explained(env: &Environment<OnProcesses>, snapshot: &Snapshot) -> Explanation {
+    explain(snapshot, &ObjectName::new(env.namespace.as_str(), "app"), &Filter::default())
+}
+
+#[test]
+fn a_healthy_fleet_gives_no_code_and_the_hub_shows_heartbeats_and_clocks() -> anyhow::Result<()> {
+    harness::run(async {
+        let env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
+        env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
+        let snapshot = snapshot(&env).await;
+        let explanation = explained(&env, &snapshot);
+        let is_healthy = explanation.verdict == Verdict::Healthy && explanation.notices.is_empty();
+        ensure!(is_healthy, "{explanation:#?}");
+
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let date = snapshot.now().context("the hub sends its time")?;
+        ensure!(now.duration_since(date).as_secs().abs() <= 30, "it is {now}, and the hub says {date}");
+        for member in &env.members {
+            let status = status(&snapshot);
+            let row =
+                status.members.into_iter().find(|row| row.member == member.cluster_id).context("it is a member")?;
+            // A heartbeat comes every 10 s. All clusters of the test have the same clock.
+            ensure!(row.state == MemberState::Ready && row.heard_seconds.is_some_and(|age| age <= 30), "{row:?}");
+            ensure!(row.clock_milliseconds.context("the clock is known")?.abs() <= 1_000, "{row:?}");
+            let rights = &snapshot.member(&member.cluster_id).context("it was read")?.missing_hub_rights;
+            ensure!(*rights == Listing::of(Vec::new()), "{rights:?}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_member_whose_role_in_the_hub_is_deleted_is_fn202() -> anyhow::Result<()> {
+    harness::run(async {
+        let env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        let roles: Api<Role> = Api::namespaced(env.backend.hub(), &env.members[0].hub_namespace);
+        roles.delete("fleetnet-member-agent", &DeleteParams::default()).await?;
+        // The authorizer of the API server sees the deletion a moment later.
+        let deadline = Deadline::start();
+        loop {
+            let explanation = explained(&env, &snapshot(&env).await);
+            let cause = explanation.pairs[0].cause.as_ref();
+            if cause.is_some_and(|cause| cause.code == Code::FN202) {
+                return Ok(());
+            }
+            deadline.check().with_context(|| format!("the cause is not FN202 but {cause:?}"))?;
+            sleep(POLL).await;
+        }
+    })
+}
