@@ -127,7 +127,10 @@ impl Shown {
                 continue;
             }
             let (word, colour) = outcome(step.outcome);
-            let detail = if step.detail.is_empty() { String::new() } else { format!(": {}", step.detail) };
+            // The evidence of the cause follows below.
+            let is_cause = pair.cause.as_ref().is_some_and(|cause| cause.code == step.code);
+            let has_detail = !step.detail.is_empty() && !is_cause;
+            let detail = if has_detail { format!(": {}", step.detail) } else { String::new() };
             // The title of a code is that of the fault, so it is in brackets where the fault was not found.
             let title = match step.outcome {
                 Outcome::Broken => step.title.to_owned(),
@@ -315,7 +318,7 @@ mod tests {
             "\
 west → nobody: FN312 a conflict
   unknown  FN106 (a title): timeout
-  broken   FN312 a title: ports differ
+  broken   FN312 a title
   1 steps ok, 1 do not apply (--all shows them)
     evidence: hub: InternalServiceExport fleet-member-west/work-app status.conditions: Conflict\\u{1b}[31m since 2026-11-23T06:00:00Z
     reasons:  ConflictFound

@@ -5,14 +5,15 @@ use anyhow::{Context as _, ensure};
 use harness::agent::Agent;
 use harness::control_plane::ControlPlane;
 use harness::fleet::{FLEET_SYSTEM, start_hub, start_member};
+use harness::kubectl::Kubectl;
 use harness::process::Ended;
 use harness::turn::Turn;
 use harness::user::{Consume, User};
 use harness::{binaries, deployment, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -84,6 +85,7 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
         let cli = Cli::of(&[("hub", &hub), ("west", &west), ("east", &east)]).await?;
         let hub_agent = cli.start(&hub, "hub-agent").await?;
 
+        printed_commands_join_a_member(&cli, &west).await?;
         let joined = cli.json("join west --apply --context west", 0).await?;
         ensure!(actions(&joined) == ["created", "unchanged"], "{joined}");
         let again = cli.json("join west --apply --context west", 0).await?;
@@ -109,6 +111,23 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
         ensure!(hub_agent.terminate().await? == Ended::Exited(0), "{}", hub_agent.log().tail());
         Ok(())
     })
+}
+
+/// Runs the manifests and commands that join prints without `--apply`. Then `--apply` finds nothing to do.
+async fn printed_commands_join_a_member(cli: &Cli, west: &ControlPlane) -> anyhow::Result<()> {
+    let kubectl = Kubectl::with(cli.folder.path().join("kubeconfig")).await?;
+    let join = format!("{} join north --hub-context hub --context west", cli.binary.display());
+    let script = format!(
+        "{join} | kubectl --context hub apply -f -\n{join} --print member > commands\ntest -s commands\n. ./commands\n"
+    );
+    kubectl.script(&format!("cd {}\n{script}", cli.folder.path().display())).await?;
+    let applied = cli.json("join north --apply --context west", 0).await?;
+    ensure!(actions(&applied) == ["unchanged"], "{applied}");
+    let left = cli.json("leave north --force", 0).await?;
+    ensure!(actions(&left) == ["deleted"], "{left}");
+    let secrets: Api<Secret> = Api::namespaced(west.admin(), FLEET_SYSTEM);
+    secrets.delete("fleetnet-hub", &DeleteParams::default()).await?;
+    Ok(())
 }
 
 /// Exports a Service from west to east. All views of the healthy fleet have exit code 0.

@@ -58,8 +58,8 @@ pub(crate) fn member(subject: &Subject<'_>) -> Safe {
     let server = subject.server.map_or_else(|| of_hub("server"), quoted);
     let authority = of_hub("certificate-authority-data");
     Safe::block(&format!(
-        "kubectl --context {member} create namespace {FLEET_SYSTEM_NAMESPACE} --dry-run=client -o yaml | \
-         kubectl --context {member} apply -f -
+        "kubectl --context {member} get namespace {FLEET_SYSTEM_NAMESPACE} > /dev/null 2>&1 || \
+         kubectl --context {member} create namespace {FLEET_SYSTEM_NAMESPACE}
 token=\"$({token})\"
 kubectl --context {member} -n {FLEET_SYSTEM_NAMESPACE} create secret generic {} \\
   --from-literal=url={server} \\
