@@ -9,7 +9,7 @@ use fleetnet_core::names::cluster_of;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the hub knows about one Service.
+/// Knowledge of the hub about one Service.
 #[derive(Default)]
 struct Known {
     type_: Option<ServiceImportType>,

@@ -121,10 +121,11 @@ fn is_current(walk: &Walk<'_>) -> Found {
 fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
     let is_reported = event(walk, Reason::AddressRefused)?.is_some();
     for (distributed, slice) in imported(walk)? {
-        let offered = distributed.spec.slice.endpoints.iter().flat_map(|it| it.addresses.iter().map(String::as_str));
+        let distributed_parts =
+            distributed.spec.slice.endpoints.iter().flat_map(|it| it.addresses.iter().map(String::as_str));
         let endpoints = slice.endpoints.iter().flatten();
         let present: BTreeSet<&str> = endpoints.flat_map(|it| it.addresses.iter().map(String::as_str)).collect();
-        let missing: Vec<&str> = offered.filter(|address| !present.contains(address)).collect();
+        let missing: Vec<&str> = distributed_parts.filter(|address| !present.contains(address)).collect();
         if !missing.is_empty() && (is_reported || missing.iter().all(|address| is_never_remote(address))) {
             return Err(walk.hub().broken(distributed, "spec.endpoints", format!("refused: {}", listed(missing))));
         }
@@ -135,10 +136,10 @@ fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
 /// FN608.
 fn ports_are_accepted(walk: &Walk<'_>) -> Found {
     for (distributed, slice) in imported(walk)? {
-        let offered = distributed.spec.slice.ports.iter().flatten();
+        let distributed_parts = distributed.spec.slice.ports.iter().flatten();
         let present = || slice.ports.iter().flatten();
-        let missing =
-            offered.filter(|port| !present().any(|it| it.port == port.port && name(&it.name) == name(&port.name)));
+        let missing = distributed_parts
+            .filter(|port| !present().any(|it| it.port == port.port && name(&it.name) == name(&port.name)));
         let missing: Vec<String> = missing
             .map(|port| {
                 format!("{} {}", name(&port.name), port.port.map_or_else(|| "all".to_owned(), |it| it.to_string()))

@@ -168,12 +168,12 @@ pub(crate) fn owns_its_id(snapshot: &Snapshot, member: &Member) -> Found {
         return Ok(());
     };
     let site = Site::Member(member);
-    let mut held: Vec<&Lease> = member.agent.leases.objects().filter(|lease| is_of_go_agents(lease)).collect();
-    held.retain(|lease| holder(lease).is_some_and(|holder| holder.starts_with("member-agent_")));
-    if held.is_empty() || held.iter().any(|lease| holder(lease) == Some(writer)) {
+    let mut leases: Vec<&Lease> = member.agent.leases.objects().filter(|lease| is_of_go_agents(lease)).collect();
+    leases.retain(|lease| holder(lease).is_some_and(|holder| holder.starts_with("member-agent_")));
+    if leases.is_empty() || leases.iter().any(|lease| holder(lease) == Some(writer)) {
         return Ok(());
     }
-    let acquired = held.iter().filter_map(|lease| Some(lease.spec.as_ref()?.acquire_time.as_ref()?.0)).max();
+    let acquired = leases.iter().filter_map(|lease| Some(lease.spec.as_ref()?.acquire_time.as_ref()?.0)).max();
     older_than(ANSWERED_SECONDS, site, acquired)?;
     Err(hub.broken(agent, "spec.leaderIdentity", format!("{writer} holds no Lease of {}", member.id)))
 }

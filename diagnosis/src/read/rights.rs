@@ -57,7 +57,7 @@ pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -
     of_agent(server, agent, "member-agent", MEMBER_AGENT).await
 }
 
-/// Reads the rights that the members' accounts lack in the hub. Members without an account are FN202's business anyway.
+/// Reads the rights that the members' accounts lack in the hub. FN202 reports members without an account.
 pub(super) async fn of_members_in_hub(server: &Server<'_>, snapshot: &mut Snapshot) {
     let accounts: Vec<(String, String)> =
         snapshot.hub.accounts.objects().map(|it| (it.namespace().unwrap_or_default(), it.name_any())).collect();

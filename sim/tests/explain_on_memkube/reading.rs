@@ -8,10 +8,12 @@ use fleetnet_diagnosis::read::{Limits, Target, connect};
 use fleetnet_diagnosis::report::Verdict;
 use fleetnet_diagnosis::snapshot::{Connection, Failure, FailureClass, Member, Reached};
 use fleetnet_diagnosis::{Snapshot, explain, status};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Client, Config};
 use memkube::Call;
 use memkube::auth::PathCall;
 use memkube::faults::{Fault, Faults};
+use memkube::status::Status;
 use sim::fleet::Place;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -219,6 +221,33 @@ fn a_fleet_of_which_one_server_never_answers_is_read_in_time_and_not_known() -> 
             let expected = if place == Place::Hub { Verdict::NotKnown } else { Verdict::Healthy };
             ensure!(status(&snapshot).verdict == expected, "{place:?}: {:#?}", status(&snapshot));
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_list_of_several_pages_is_read_whole() -> anyhow::Result<()> {
+    sim::paused(async {
+        let world = World::empty(2).await?;
+        for number in 0..501 {
+            let account = serde_json::json!({"metadata": {"name": format!("account-{number}")}});
+            world.in_hub(EXPORTER).create::<ServiceAccount>(account).await?;
+        }
+        let snapshot = world.read(Limits::default()).await;
+        let accounts = snapshot.hub.accounts.objects().count();
+        ensure!(accounts == 501 + 2, "{accounts} accounts, with those of the two members");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_server_that_throttles_is_fn706_and_what_it_did_not_list_is_not_known() -> anyhow::Result<()> {
+    sim::paused(async {
+        let world = World::running(2).await?;
+        world.refuse_operator(Place::Member(EXPORTER), "endpointslices", Status::too_many_requests(1));
+        let explanation = world.explain(&Filter::default()).await?;
+        let is_right = codes(&explanation) == [FN706].into() && explanation.verdict == Verdict::NotKnown;
+        ensure!(is_right, "{}", show(&explanation));
         Ok(())
     })
 }
