@@ -214,7 +214,8 @@ pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
             continue;
         };
         let offset = clock_of(snapshot, destination);
-        let now = snapshot.now().map(|now| now + offset.unwrap_or_default());
+        // A member writes its own time, so the sum may be out of range.
+        let now = snapshot.now().and_then(|now| now.checked_add(offset.unwrap_or_default()).ok());
         if now.is_some_and(|now| summary.is_stale(now)) {
             without(format!("stale since {}", summary.update_time));
             continue;

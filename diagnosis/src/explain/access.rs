@@ -355,7 +355,7 @@ fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Opti
         Site::Hub(_) => None,
         Site::Member(member) => member_agent(snapshot, member).ok().flatten().and_then(clock_offset),
     };
-    Some(renewed - offset.unwrap_or_default())
+    renewed.checked_sub(offset.unwrap_or_default()).ok()
 }
 
 /// Returns the first version or field of the current definition that the installed one does not have.

@@ -372,3 +372,71 @@ fn an_explanation_serializes_with_ids_and_words() {
     assert_eq!((&cause["code"], &cause["reasons"][0]), (&json!("FN310"), &json!("WriteDenied")));
     assert_eq!(json["pairs"][0]["steps"][0]["outcome"], "ok");
 }
+
+/// Change of a snapshot.
+type Change = fn(&mut Snapshot);
+
+/// Makes each listing of a snapshot unknown, one at a time.
+const NOT_READ: &[Change] = &[
+    |it| it.hub.namespaces = Listing::Unknown(String::new()),
+    |it| it.hub.member_agents = Listing::Unknown(String::new()),
+    |it| it.hub.internal_exports = Listing::Unknown(String::new()),
+    |it| it.hub.claims = Listing::Unknown(String::new()),
+    |it| it.hub.slice_exports = Listing::Unknown(String::new()),
+    |it| it.hub.distributed_slices = Listing::Unknown(String::new()),
+    |it| it.hub.service_imports = Listing::Unknown(String::new()),
+    |it| it.hub.events = Listing::Unknown(String::new()),
+    |it| it.hub.quotas = Listing::Unknown(String::new()),
+    |it| it.hub.accounts = Listing::Unknown(String::new()),
+    |it| it.hub.agent.deployments = Listing::Unknown(String::new()),
+    |it| it.hub.agent.leases = Listing::Unknown(String::new()),
+    |it| it.hub.agent.definitions = Listing::Unknown(String::new()),
+    |it| it.hub.agent.missing_rights = Listing::Unknown(String::new()),
+    |it| it.hub.connection.now = None,
+    |it| it.members[WEST].agent.deployments = Listing::Unknown(String::new()),
+    |it| it.members[WEST].agent.leases = Listing::Unknown(String::new()),
+    |it| it.members[WEST].hub_secret = Listing::Unknown(String::new()),
+    |it| it.members[WEST].service_exports = Listing::Unknown(String::new()),
+    |it| it.members[WEST].services = Listing::Unknown(String::new()),
+    |it| it.members[WEST].slices = Listing::Unknown(String::new()),
+    |it| it.members[WEST].pods = Listing::Unknown(String::new()),
+    |it| it.members[WEST].connection.now = None,
+    |it| it.members[WEST].cluster_uid = None,
+    |it| it.members[EAST].multi_cluster_services = Listing::Unknown(String::new()),
+    |it| it.members[EAST].service_imports = Listing::Unknown(String::new()),
+    |it| it.members[EAST].services = Listing::Unknown(String::new()),
+    |it| it.members[EAST].slices = Listing::Unknown(String::new()),
+    |it| it.members[EAST].events = Listing::Unknown(String::new()),
+    |it| it.members[EAST].connection.now = None,
+];
+
+#[test]
+fn listings_that_were_not_read_are_never_a_fault() {
+    for first in NOT_READ {
+        for second in NOT_READ {
+            let mut snapshot = healthy();
+            first(&mut snapshot);
+            second(&mut snapshot);
+            let explanation = all(&snapshot);
+            assert_eq!(codes(&explanation), BTreeSet::new(), "{:#?}", explanation.pairs[0].cause);
+        }
+    }
+}
+
+#[test]
+fn times_at_the_end_of_the_calendar_do_not_stop_the_diagnosis() {
+    for time in ["9999-12-30T22:00:00Z", "0001-01-01T00:00:00Z"] {
+        let mut snapshot = healthy();
+        for agent in snapshot.hub.member_agents.objects_mut().expect(KNOWN) {
+            agent.spec.renew_time.0 = at(time);
+        }
+        let mut lease = json!({"metadata": meta("fleet-system", "2bf2b407.member.networking.fleet.azure.com")});
+        lease["spec"] = json!({"holderIdentity": "member-agent_a_b", "renewTime": "2027-01-15T12:09:55.000000Z"});
+        snapshot.members[WEST].agent.leases = Listing::of(vec![built_in(lease)]);
+        snapshot.hub.latencies.insert("east".to_owned(), crate::latency::Summary::default());
+        let explanation = all(&snapshot);
+        assert_eq!(explanation.notices.iter().map(|it| it.code).collect::<BTreeSet<_>>(), BTreeSet::from([FN212]));
+        let matrix = crate::latency::latency(&snapshot, &crate::latency::Options::default());
+        assert!(matrix.cells.is_empty());
+    }
+}
