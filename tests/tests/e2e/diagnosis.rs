@@ -2,6 +2,8 @@
 //! memkube does not have or answers in another way.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::ServiceExport;
+use fleetnet_api::names::annotations::WEIGHT;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Explanation, MemberState, Verdict};
@@ -10,10 +12,13 @@ use fleetnet_diagnosis::{Code, Snapshot, explain, status};
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec, OnProcesses};
 use fleetnet_types::ObjectName;
 use harness::eventually::Deadline;
+use harness::kubectl::Kubectl;
 use harness::limits::POLL;
 use k8s_openapi::api::rbac::v1::Role;
 use kube::api::DeleteParams;
+use kube::config::Kubeconfig;
 use kube::{Api, Client};
+use serde_json::json;
 use tokio::time::sleep;
 
 fn target(context: &str, client: Client) -> Target {
@@ -51,6 +56,31 @@ fn a_healthy_fleet_gives_no_code_and_the_hub_shows_heartbeats_and_clocks() -> an
             ensure!(row.clock_milliseconds.context("the clock is known")?.abs() <= 1_000, "{row:?}");
             let rights = &snapshot.member(&member.cluster_id).context("it was read")?.missing_hub_rights;
             ensure!(*rights == Listing::of(Vec::new()), "{rights:?}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_command_in_the_evidence_shows_the_field_again() -> anyhow::Result<()> {
+    harness::run(async {
+        let env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        let exporter = env.user(0);
+        exporter.merge::<ServiceExport>("app", json!({"metadata": {"annotations": {WEIGHT: "many"}}})).await?;
+        exporter.sees_export("app", "Valid", "False", "ServiceExportInvalidWeightAnnotation").await?;
+
+        let kubeconfig = env.backend.member_kubeconfig(0)?;
+        let context = Kubeconfig::read_from(&kubeconfig)?.current_context.context("it has a context")?;
+        let mut snapshot = snapshot(&env).await;
+        let member = snapshot.members.iter_mut().find(|member| member.id == env.members[0].cluster_id);
+        member.context("it was read")?.connection.context = Some(context);
+        let explanation = explained(&env, &snapshot);
+        let cause = explanation.pairs[0].cause.as_ref().context("there is a cause")?;
+        ensure!(cause.code == Code::FN305, "{cause:?}");
+        let shown = Kubectl::with(kubeconfig).await?.script(&cause.evidence.command).await?;
+        for part in ["kind: ServiceExport", "reason: ServiceExportInvalidWeightAnnotation", "weight: many"] {
+            ensure!(shown.contains(part), "{} does not show {part}:\n{shown}", cause.evidence.command);
         }
         Ok(())
     })
