@@ -8,6 +8,7 @@
 //! separate clients with different timeouts.
 
 mod pod;
+mod proxy;
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +19,10 @@ use http::{HeaderName, HeaderValue, Uri, header};
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
-    client::legacy::connect::HttpConnector,
+    client::{
+        legacy::connect::HttpConnector,
+        proxy::matcher::{Intercept, Matcher},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
@@ -31,6 +35,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tower::{BoxError, ServiceBuilder};
 
 pub use pod::Pod;
+use proxy::Tcp;
 
 use crate::{
     limits::{CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT, REQUEST_TIMEOUT, TCP_KEEPALIVE, TCP_KEEPALIVE_PROBES},
@@ -50,9 +55,6 @@ const OWN_HEADERS: [HeaderName; 9] = [
     header::TRANSFER_ENCODING,
     header::USER_AGENT,
 ];
-
-/// Environment variables with the address of a proxy. client-go uses the same names.
-const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 
 /// API server of one cluster, with the clients that connect to it. Clones are cheap and share their connections.
 #[derive(Clone)]
@@ -109,12 +111,13 @@ pub enum ClientError {
         origin: String,
         cause: Box<kube::config::KubeconfigError>,
     },
-    /// The kubeconfig or the environment asks for a proxy, which is not supported.
-    #[error("cluster {cluster}: the kubeconfig {origin} names a proxy-url, and proxies are not supported: remove it")]
+    /// The kubeconfig or the environment names a proxy that the agent cannot use.
+    #[error("cluster {cluster}: the proxy of {origin} is not usable: {why}")]
     Proxy {
         cluster: String,
-        /// Place where the proxy setting was read, such as the kubeconfig.
-        origin: String,
+        /// Place of the proxy setting: the kubeconfig or an environment variable.
+        origin: &'static str,
+        why: &'static str,
     },
     /// The URL of the server begins with `http://`. Plain HTTP would expose the credentials to everybody on the network path.
     #[error(
@@ -196,9 +199,6 @@ impl Cluster {
             return Err(setting("an extra header", format!("{header} is set by the agent itself")));
         }
         config.headers.clone_from(&hub.extra_headers);
-        if PROXY_VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
-            warn_of_proxy(name);
-        }
         Self::from_config(name, config, user_agent)
     }
 
@@ -243,8 +243,12 @@ impl Cluster {
         // Remove the token file from kube's configuration. Otherwise kube would also read the file, and would fail if the file
         // does not exist at the start.
         let token = config.auth_info.token_file.take().map(|path| TokenFile::new(path.into()));
+        let proxy = proxy::of(name, &config, &Matcher::from_env())?;
+        if let Some(proxy) = &proxy {
+            tracing::info!(side = name, proxy = proxy::address(proxy), "requests to this cluster go through a proxy");
+        }
         let client = |read_timeout| {
-            assemble(&config, token.clone(), read_timeout)
+            assemble(&config, proxy.as_ref(), token.clone(), read_timeout)
                 .map_err(|cause| ClientError::SetUp { cluster: name.to_owned(), cause: Box::new(cause) })
         };
         let (watches, requests) = (client(None)?, client(Some(request_timeout))?);
@@ -253,12 +257,17 @@ impl Cluster {
 }
 
 /// Builds a client. A request passes through its parts in this order: server address, credentials, headers, connection pool.
-fn assemble(config: &Config, token: Option<TokenFile>, read_timeout: Option<Duration>) -> kube::Result<Client> {
+fn assemble(
+    config: &Config,
+    proxy: Option<&Intercept>,
+    token: Option<TokenFile>,
+    read_timeout: Option<Duration>,
+) -> kube::Result<Client> {
     let pool: hyper_util::client::legacy::Client<_, Body> =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .build(connector(config, read_timeout)?);
+            .build(connector(config, proxy, read_timeout)?);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -271,9 +280,11 @@ fn assemble(config: &Config, token: Option<TokenFile>, read_timeout: Option<Dura
 
 fn connector(
     config: &Config,
+    proxy: Option<&Intercept>,
     read_timeout: Option<Duration>,
-) -> kube::Result<TimeoutConnector<HttpsConnector<HttpConnector>>> {
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp_connector())?);
+) -> kube::Result<TimeoutConnector<HttpsConnector<Tcp>>> {
+    let tcp = Tcp::new(tcp_connector(), proxy);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_write_timeout(Some(REQUEST_TIMEOUT));
     connector.set_read_timeout(read_timeout);
@@ -356,21 +367,9 @@ async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Con
 }
 
 async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Result<Config, ClientError> {
-    let proxy_requested = kubeconfig
-        .clusters
-        .iter()
-        .filter_map(|named| named.cluster.as_ref())
-        .any(|cluster| cluster.proxy_url.as_ref().is_some_and(|url| !url.is_empty()));
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(|cause| {
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(|cause| {
         ClientError::Kubeconfig { cluster: cluster.to_owned(), origin: origin.to_owned(), cause: Box::new(cause) }
-    })?;
-    if config.proxy_url.is_some() {
-        if proxy_requested {
-            return Err(ClientError::Proxy { cluster: cluster.to_owned(), origin: origin.to_owned() });
-        }
-        warn_of_proxy(cluster);
-    }
-    Ok(config)
+    })
 }
 
 fn check_scheme(cluster: &str, config: &Config, insecure_http: bool) -> Result<(), ClientError> {
@@ -394,10 +393,6 @@ fn warn_of_what_is_not_protected(cluster: &str, config: &Config) {
             "the certificate of the API server is not verified: everybody on the network path can read the token"
         );
     }
-}
-
-fn warn_of_proxy(cluster: &str) {
-    tracing::warn!(side = cluster, "HTTPS_PROXY is set and ignored: the agent connects to API servers directly");
 }
 
 fn parse_server_url(text: &str) -> Result<Uri, String> {
@@ -657,17 +652,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kubeconfig_that_asks_for_a_proxy_is_rejected_with_the_remedy() {
-        let kubeconfig = Kubeconfig::from_yaml(
-            "{clusters: [{name: c, cluster: {server: 'https://hub', proxy-url: 'http://proxy'}}],
-              contexts: [{name: x, context: {cluster: c, user: u}}], users: [{name: u, user: {token: t}}],
-              current-context: x}",
-        )
-        .unwrap();
-        let error = config_from("hub", "/path", kubeconfig).await.unwrap_err();
+    async fn a_proxy_that_cannot_be_used_is_rejected_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = kubeconfig_of(folder.path(), "{server: 'https://hub', proxy-url: 'https://proxy'}");
+        let error = Cluster::from_kubeconfig("hub", &path, false, "agent/1").await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cluster hub: the kubeconfig /path names a proxy-url, and proxies are not supported: remove it"
+            "cluster hub: the proxy of the kubeconfig (proxy-url) is not usable: only proxies with http:// are supported"
         );
     }
 

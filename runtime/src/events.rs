@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use crate::answers::with_causes;
 use crate::clock::{Clock, to_jiff};
 use crate::limits::{
     EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENT_REPEATS_MAX, EVENTS_REMEMBERED, WRITE_TIMEOUT,
@@ -185,7 +186,7 @@ async fn send(posting: Posting) -> Result<(), String> {
         .header(header::ACCEPT, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
         .body(Body::from(posting.body.to_string().into_bytes()))
         .map_err(|error| error.to_string())?;
-    let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
+    let response = posting.client.send(request).await.map_err(|error| with_causes(&error))?;
     match response.status() {
         // 409: an Event of this name exists. The name depends on the content, so the same Event was posted before.
         // fault Q11.3: || status == StatusCode::CONFLICT ~>

@@ -27,6 +27,7 @@ use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::answers::with_causes;
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime};
 use crate::demand::{self, Round, Wanted};
@@ -283,7 +284,7 @@ impl<L: Logic> Watcher<L> {
         let response = timeout(WATCH_ANSWER_TIMEOUT, self.spec.cluster.watches.send(request))
             .await
             .map_err(|_| End::no_answer())?
-            .map_err(|error| End::failed("unreachable", error.to_string()))?;
+            .map_err(|error| End::failed("unreachable", with_causes(&error)))?;
         if !response.status().is_success() {
             return Err(self.end_of_error(ErrorAnswer::read(response).await));
         }

@@ -8,6 +8,7 @@ use kube::{Client, client::Body};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
+use crate::answers::with_causes;
 use crate::clock::{Clock, micro_time};
 use crate::limits::LEASE_BYTES;
 
@@ -265,7 +266,7 @@ impl Lease {
         let request = request?;
         let creates = request.method() == Method::POST;
         let answer = async {
-            let response = self.client.send(request).await.map_err(|error| error.to_string())?;
+            let response = self.client.send(request).await.map_err(|error| with_causes(&error))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), LEASE_BYTES).collect().await;
             Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))

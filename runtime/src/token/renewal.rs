@@ -19,6 +19,7 @@ use tokio::time::sleep;
 
 use super::{TokenError, claims::Claims, read_token};
 use crate::{
+    answers::with_causes,
     backoff::{Backoff, Jitter},
     client::Cluster,
     limits::{
@@ -230,7 +231,7 @@ async fn send(
             };
             failed(format!("{} {}", status.code, status.message), remedy)
         }
-        other => failed(other.to_string(), ""),
+        other => failed(with_causes(&other), ""),
     })
 }
 

@@ -24,6 +24,7 @@ mod make_before_break;
 mod metrics_secure;
 mod old_definitions;
 mod process;
+mod proxies;
 mod races;
 mod sandbox_real;
 mod settings;
