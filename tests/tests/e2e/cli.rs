@@ -4,7 +4,7 @@ use crate::install::kubeconfig;
 use anyhow::{Context as _, ensure};
 use harness::agent::Agent;
 use harness::control_plane::ControlPlane;
-use harness::fleet::{FLEET_SYSTEM, start_hub, start_member};
+use harness::fleet::{FLEET_SYSTEM, manifests, start_hub, start_member};
 use harness::kubectl::Kubectl;
 use harness::process::Ended;
 use harness::turn::Turn;
@@ -22,6 +22,8 @@ use tokio::process::Command;
 
 /// Namespace of the users.
 const USERS: &str = "work";
+/// User with the rights of deploy/viewer.yaml only.
+const VIEWER: &str = "system:serviceaccount:default:viewer";
 
 /// The command line with the kubeconfig of all clusters. The hub is the current context.
 struct Cli {
@@ -107,6 +109,7 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
         );
 
         state_of_an_export(&cli, [&hub, &west, &east]).await?;
+        a_viewer_sees_the_same(&[("hub", &hub), ("west", &west), ("east", &east)]).await?;
         members_leave(&cli, &hub, &east, east_agent, west_agent).await?;
         ensure!(hub_agent.terminate().await? == Ended::Exited(0), "{}", hub_agent.log().tail());
         Ok(())
@@ -156,6 +159,41 @@ async fn state_of_an_export(cli: &Cli, [hub, west, east]: [&ControlPlane; 3]) ->
     cli.json("latency", 0).await?;
     let gathered = cli.json("gather", 0).await?;
     ensure!(gathered["clusters"].as_array().is_some_and(|clusters| clusters.len() == 3), "{gathered}");
+    Ok(())
+}
+
+/// A user with the role of deploy/viewer.yaml alone gets the same results, although Secrets are not for viewers.
+async fn a_viewer_sees_the_same(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<()> {
+    let mut config = json!({"apiVersion": "v1", "kind": "Config", "contexts": [], "clusters": [], "users": []});
+    for (name, cluster) in clusters {
+        manifests::apply(cluster, manifests::VIEWER).await?;
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "viewer", "namespace": "default"},
+        });
+        manifests::apply(cluster, &account.to_string()).await?;
+        let access = cluster.access(VIEWER).await?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "viewer"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "fleetnet-viewer"},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": VIEWER}],
+        });
+        manifests::apply(cluster, &binding.to_string()).await?;
+        let server = json!({"server": access.server_url, "certificate-authority-data": access.authority_base64()});
+        for (list, entry) in [
+            ("contexts", json!({"name": name, "context": {"cluster": name, "user": name}})),
+            ("clusters", json!({"name": name, "cluster": server})),
+            ("users", json!({"name": name, "user": {"token": access.token}})),
+        ] {
+            config[list].as_array_mut().context("a list")?.push(entry);
+        }
+    }
+    let folder = TempDir::with_prefix("fleetnet-viewer-")?;
+    fs::write(folder.path().join("kubeconfig"), config.to_string())?;
+    let cli = Cli { folder, binary: binaries::find("fleetnet").await? };
+    for arguments in ["status", "services", "latency", "explain work/app", "check"] {
+        let seen = cli.json(arguments, 0).await?;
+        ensure!(seen["verdict"] == "healthy", "{seen}");
+    }
     Ok(())
 }
 
