@@ -225,7 +225,11 @@ impl Cluster {
         }
     }
 
-    fn with_timeout(
+    /// Creates the clients as [`Self::from_config`] does, with another time limit for the answer to a request.
+    ///
+    /// # Errors
+    /// As [`Self::from_config`].
+    pub fn with_timeout(
         name: &str,
         mut config: Config,
         user_agent: &str,

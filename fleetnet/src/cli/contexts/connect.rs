@@ -11,6 +11,16 @@ use std::time::Duration;
 /// User agent of the commands. API servers write it into `metadata.managedFields`.
 const USER_AGENT: &str = concat!("fleetnet/", env!("CARGO_PKG_VERSION"));
 
+/// Returns a client as the agents use it, so that the commands reach a cluster through the same proxies.
+///
+/// # Errors
+/// If the credentials, the certificates or the proxy of the configuration are not usable.
+pub(crate) fn client(context: &str, config: &Config, limit: Duration) -> Result<Client, Failure> {
+    fleetnet_runtime::client::Cluster::with_timeout(context, config.clone(), USER_AGENT, limit)
+        .map(|cluster| cluster.requests)
+        .map_err(|error| Failure::of_settings(&error))
+}
+
 /// Cluster that answered.
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -21,7 +31,7 @@ pub(crate) struct Cluster {
     pub(crate) config: Config,
     /// Kubernetes version of the API server. Empty before it is asked.
     pub(crate) version: String,
-    request_timeout: Duration,
+    pub(crate) request_timeout: Duration,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -36,15 +46,8 @@ impl Cluster {
     /// # Errors
     /// If the context does not exist, or its kubeconfig is not usable.
     pub(crate) async fn open(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
-        let mut config = contexts.config(context).await.map_err(|failure| failure.at(context, None))?;
-        config.connect_timeout = Some(limit);
-        config.read_timeout = Some(limit);
-        config.write_timeout = Some(limit);
-        if let Ok(agent) = http::HeaderValue::from_str(USER_AGENT) {
-            config.headers.push((http::header::USER_AGENT, agent));
-        }
-        let place = |error: kube::Error| Failure::of(&error).at(context, Some(&config.cluster_url));
-        let client = Client::try_from(config.clone()).map_err(place)?;
+        let config = contexts.config(context).await.map_err(|failure| failure.at(context, None))?;
+        let client = client(context, &config, limit).map_err(|it| it.at(context, Some(&config.cluster_url)))?;
         Ok(Self { context: context.to_owned(), client, config, version: String::new(), request_timeout: limit })
     }
 

@@ -1,5 +1,6 @@
 //! Reasons why a cluster cannot be reached or refuses a request, with the place where the connection fails.
 
+use fleetnet_runtime::client::ClientError;
 use http::Uri;
 use std::error::Error;
 use std::fmt;
@@ -93,6 +94,12 @@ impl Failure {
     /// Returns the failure of a request that had no answer in time.
     pub(crate) fn timeout(limit: Duration) -> Self {
         Self::new(Class::Timeout, &format!("no answer within {limit:?}"))
+    }
+
+    /// Returns the failure of settings with which no connection can begin.
+    pub(crate) fn of_settings(error: &ClientError) -> Self {
+        let class = if matches!(error, ClientError::Proxy { .. }) { Class::Proxy } else { Class::Kubeconfig };
+        Self::new(class, &causes(error))
     }
 
     /// Returns the failure of a request of kube's client.

@@ -1,8 +1,8 @@
 //! Secret `fleetnet-hub` in a member: address of the hub, its certificate authority, and the token.
 
 use super::token::{self, Life};
-use crate::cli::contexts::connect::Cluster;
-use crate::cli::contexts::failure::{Class, Failure};
+use crate::cli::contexts::connect::{self, Cluster};
+use crate::cli::contexts::failure::Class;
 use crate::cli::exit::Stop;
 use crate::cli::objects::decide::Differences;
 use crate::cli::objects::{Action, Done, Reference, write_failed};
@@ -12,7 +12,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::PostParams;
-use kube::{Api, Client, Config};
+use kube::{Api, Config};
 use std::collections::BTreeMap;
 
 /// Name of the Secret.
@@ -155,7 +155,7 @@ async fn refusal(hub: &Cluster, token: &str, id: &str) -> Result<Option<String>,
     config.tls_server_name.clone_from(&hub.config.tls_server_name);
     config.proxy_url.clone_from(&hub.config.proxy_url);
     config.auth_info.token = Some(token.trim().to_owned().into());
-    let client = Client::try_from(config).map_err(|error| Failure::of(&error))?;
+    let client = connect::client(&hub.context, &config, hub.request_timeout)?;
     let reviews: Api<SelfSubjectReview> = Api::all(client);
     let asked = hub.ask(reviews.create(&PostParams::default(), &SelfSubjectReview::default())).await;
     match asked {
