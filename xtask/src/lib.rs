@@ -3,6 +3,7 @@
 //! The crate has a library because the program `reference` also reads [`reasons`]. This crate does not depend on the agents, so
 //! `cargo xtask` compiles in seconds.
 
+mod image;
 mod limited;
 mod limits;
 mod mutants;
@@ -38,6 +39,8 @@ enum Command {
     },
     /// Build Helm for the tests of the charts, once, and print where it is.
     Helm,
+    /// Build static executables, and write a container image of each as an OCI layout, with a list of its crates (SPDX).
+    Image(image::ImageArgs),
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
     /// Write the reference of flags, metrics, names and custom resources to docs/reference.
@@ -54,6 +57,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::Controlplane => control_plane::run(),
         Command::Crds { arguments } => reference("crds", &arguments),
         Command::Helm => helm::run(),
+        Command::Image(arguments) => image::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Reference => reference("pages", &[]),
         Command::Test(arguments) => test::run(&arguments),

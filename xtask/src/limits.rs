@@ -8,3 +8,6 @@ pub(crate) const OUTCOMES: usize = 16;
 /// Time limit of one test with a fault. The slowest test takes 5 s without a fault. A test that exceeds the limit detects its
 /// fault.
 pub(crate) const LONGEST_FAULTY_TEST: Duration = Duration::from_secs(60);
+
+/// Maximum size of an image's compressed layer. A node pulls the image before an agent can start there.
+pub(crate) const IMAGE_BYTES: usize = 12 << 20;

@@ -1,0 +1,103 @@
+//! Command `cargo xtask image`: builds the programs as static executables, and writes a container image of each as an OCI layout.
+//! No container engine is needed.
+//!
+//! ```text
+//! cargo build (static) ──> layer (one file) ──> config, manifest ──> target/images/<name>/{oci-layout,index.json,blobs}
+//!                          Cargo.lock ──> SBOM (SPDX), a referrer of the manifest
+//! ```
+//!
+//! The same commit gives the same digests: all times are SOURCE_DATE_EPOCH, or 0.
+
+mod build;
+mod layout;
+mod sbom;
+
+use crate::limits::IMAGE_BYTES;
+use anyhow::{Context as _, ensure};
+use clap::ValueEnum;
+use layout::{Image, Layout};
+use programs::root;
+use std::path::PathBuf;
+
+/// Programs that have an image.
+const PROGRAMS: [&str; 3] = ["hub-agent", "member-agent", "fleetnet"];
+
+/// Arguments of `cargo xtask image`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImageArgs {
+    /// Programs to build. Default: all of them.
+    #[arg(value_name = "PROGRAM", value_parser = PROGRAMS)]
+    programs: Vec<String>,
+    /// Architecture of the images.
+    #[arg(long, value_enum, default_value_t = Architecture::Amd64)]
+    arch: Architecture,
+    /// Folder in which each image gets a folder with its name. Default: target/images.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Profile of Cargo. The tests use a profile that builds faster.
+    #[arg(long, value_name = "NAME", default_value = "dist")]
+    profile: String,
+}
+
+/// Architecture of an image, as OCI names it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Architecture {
+    Amd64,
+    Arm64,
+}
+
+impl Architecture {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        }
+    }
+
+    /// Returns the target of rustc.
+    fn target(self) -> &'static str {
+        match self {
+            Self::Amd64 => "x86_64-unknown-linux-gnu",
+            Self::Arm64 => "aarch64-unknown-linux-gnu",
+        }
+    }
+}
+
+/// Builds the programs and writes their images.
+pub(crate) fn run(arguments: &ImageArgs) -> anyhow::Result<()> {
+    let names: Vec<&str> = match &arguments.programs[..] {
+        [] => PROGRAMS.to_vec(),
+        some => some.iter().map(String::as_str).collect(),
+    };
+    let out = match &arguments.out {
+        Some(folder) => folder.clone(),
+        None => crate::test::target_folder()?.join("images"),
+    };
+    let built = build::programs(&names, arguments.arch, &arguments.profile)?;
+    let revision = build::revision();
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
+    for (name, executable) in built {
+        let program = std::fs::read(&executable).with_context(|| format!("cannot read {}", executable.display()))?;
+        let sbom = sbom::spdx(name, &lock, &sbom::dependencies(name, arguments.arch.target())?, seconds()?)?;
+        let image =
+            Image { name, program: &program, architecture: arguments.arch.name(), revision: &revision, sbom: &sbom };
+        let layout = Layout::of(&image, seconds()?)?;
+        let bytes = layout.layer_bytes();
+        ensure!(
+            arguments.profile != "dist" || bytes <= IMAGE_BYTES,
+            "the image of {name} has {bytes} bytes compressed, and may have {IMAGE_BYTES}"
+        );
+        let folder = out.join(name);
+        layout.write(&folder)?;
+        println!("{} {bytes} bytes compressed, {} as a program", folder.display(), program.len());
+    }
+    Ok(())
+}
+
+/// Returns the time of all files and documents of the images, in seconds since 1970: SOURCE_DATE_EPOCH, or 0.
+fn seconds() -> anyhow::Result<u64> {
+    match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text.parse().with_context(|| format!("SOURCE_DATE_EPOCH {text:?} is not a number of seconds")),
+        Err(_) => Ok(0),
+    }
+}
