@@ -55,11 +55,13 @@ impl Events {
         Taken { whole: true, ..taken }
     }
 
-    /// Reads events up to the first event about the object with this name.
+    /// Reads events up to the first event about the object with this name. Skips bookmarks after the initial events: a server
+    /// may send one more at any time.
     pub(super) async fn until(&mut self, name: &str, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
             match self.next_in(patience).await {
+                Ok(Some((event, _))) if is_later_bookmark(&event) => {}
                 Ok(Some(line)) => {
                     let is_last = line.0["object"]["metadata"]["name"] == name;
                     taken.add(line);
@@ -99,6 +101,12 @@ impl Events {
             }
         }
     }
+}
+
+/// True for a bookmark that does not end the initial events of a streamed list.
+fn is_later_bookmark(event: &Value) -> bool {
+    let ends_list = &event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"];
+    event["type"] == "BOOKMARK" && ends_list.is_null()
 }
 
 impl Taken {
