@@ -1,13 +1,12 @@
 //! Programs that Go builds from the modules in `tools/`.
 //!
-//! Each program is built once. The result is cached outside the work tree under a hash of the sources, so all checkouts and
-//! clean builds share it.
+//! Each program is built once. Its executable stays in the cache under a hash of the sources.
 
-use crate::root;
+use crate::{cache, root};
 use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -38,22 +37,13 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn of_this_tree(module: Module) -> anyhow::Result<Self> {
         let sources = root().join("tools").join(module.folder);
-        Ok(Self { module, sources, cache: cache_folder()?, go: OsString::from("go") })
+        Ok(Self { module, sources, cache: cache::folder()?, go: OsString::from("go") })
     }
 
     /// Returns the path of the built executable, and builds it if necessary. Other processes wait for a running build.
     pub(crate) fn ensure(&self) -> anyhow::Result<PathBuf> {
         let binary = self.binary()?;
-        if binary.is_file() {
-            return Ok(binary);
-        }
-        fs::create_dir_all(&self.cache).with_context(|| format!("cannot make the folder {}", self.cache.display()))?;
-        let lock_path = self.cache.join(format!("{}.lock", self.module.folder));
-        let lock = File::create(&lock_path).with_context(|| format!("cannot make {}", lock_path.display()))?;
-        lock.lock().with_context(|| format!("cannot lock {}", lock_path.display()))?;
-        if !binary.is_file() {
-            self.build(&binary)?;
-        }
+        cache::once(&binary, self.module.folder, || self.build(&binary))?;
         Ok(binary)
     }
 
@@ -126,19 +116,6 @@ impl Build {
     fn read(&self, name: &str) -> anyhow::Result<Vec<u8>> {
         let path = self.sources.join(name);
         fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
-    }
-}
-
-/// Returns the folder for cached builds: `$XDG_CACHE_HOME/fleetnet` or `~/.cache/fleetnet`.
-fn cache_folder() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let absolute = |value: &OsString| Path::new(value).is_absolute();
-    match (set("XDG_CACHE_HOME").filter(absolute), set("HOME")) {
-        (Some(cache), _) => Ok(Path::new(&cache).join("fleetnet")),
-        (None, Some(home)) => Ok(Path::new(OsStr::new(&home)).join(".cache/fleetnet")),
-        (None, None) => {
-            bail!("neither HOME nor XDG_CACHE_HOME is set, so there is no place to keep programs in")
-        }
     }
 }
 

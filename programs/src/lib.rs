@@ -1,9 +1,11 @@
-//! Programs that tests and developers run: Cargo on this work tree, and programs that Go builds.
+//! Programs that tests and developers run: Cargo on this work tree, programs that Go builds, and Prometheus.
 
+mod cache;
 pub mod cargo;
 pub mod control_plane;
 mod go;
 pub mod helm;
+pub mod prometheus;
 
 use std::path::{Path, PathBuf};
 

@@ -16,7 +16,7 @@ mod tidy;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
-use programs::{cargo, control_plane, helm};
+use programs::{cargo, control_plane, helm, prometheus};
 use std::ffi::OsString;
 
 /// The project's own commands.
@@ -39,6 +39,8 @@ enum Command {
     },
     /// Build Helm for the tests of the charts, once, and print where it is.
     Helm,
+    /// Download Prometheus for the tests of alerts and dashboards, once, and print where its programs are.
+    Prometheus,
     /// Build static executables, and write a container image of each as an OCI layout, with a list of its crates (SPDX).
     Image(image::ImageArgs),
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
@@ -57,6 +59,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::Controlplane => control_plane::run(),
         Command::Crds { arguments } => reference("crds", &arguments),
         Command::Helm => helm::run(),
+        Command::Prometheus => prometheus::run(),
         Command::Image(arguments) => image::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Reference => reference("pages", &[]),

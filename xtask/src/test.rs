@@ -18,6 +18,7 @@ use play::Manner;
 use programs::cargo;
 use programs::control_plane::{self, Program};
 use programs::helm;
+use programs::prometheus::Prometheus;
 pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -53,8 +54,11 @@ const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// Time limit for running all code examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
-/// Module of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it themselves.
-const HELM_TESTS: &str = "charts::";
+/// Modules of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it
+/// themselves.
+const HELM_TESTS: &[&str] = &["charts::", "first_day::"];
+/// Modules of the end-to-end tests for which Prometheus is downloaded before.
+const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 
@@ -100,9 +104,15 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
         return Ok(0);
     }
     times.measure("control plane", || control_plane::locate(Program::ApiServer).map(drop))?;
-    let needs_helm = |test: &String| test.starts_with(HELM_TESTS);
-    if programs.iter().any(|it| it.tests.iter().any(|test| needs_helm(test) && selection.has(&it.name, test))) {
+    let selected = |modules: &[&str]| {
+        let within = |test: &String| modules.iter().any(|module| test.starts_with(module));
+        programs.iter().any(|it| it.tests.iter().any(|test| within(test) && selection.has(&it.name, test)))
+    };
+    if selected(HELM_TESTS) {
         times.measure("Helm", || helm::locate().map(drop))?;
+    }
+    if selected(PROMETHEUS_TESTS) {
+        times.measure("Prometheus", || Prometheus::locate().map(drop))?;
     }
     // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
