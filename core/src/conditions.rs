@@ -262,6 +262,7 @@ impl DesiredCondition {
     /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition's value
     /// stays the same.
     pub(crate) fn event_per_generation(self) -> Self {
+        // fault R9.3: true ~> false
         Self { event_per_generation: true, ..self }
     }
 

@@ -96,6 +96,7 @@ pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     let Some(present) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;
     let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(present.counts);
+    // fault U4.2: && ~> ||
     let is_current = present.hub == *announcement && present.counts == counts;
     // fault U4.1: is_current || ~>
     if is_current || announcement.version.is_empty() {
@@ -113,6 +114,7 @@ fn counts(view: &hub::View, namespace: &Text) -> MemberCounts {
         exported_services: number(view.internal_exports.in_namespace(namespace).count()),
         exported_slices: number(slices().count()),
         exported_endpoints: number(slices().map(|slice| slice.spec.content.endpoints.len()).sum()),
+        // fault U4.3: !claim ~> claim
         imported_services: number(claims.filter(|claim| !claim.status.clusters.is_empty()).count()),
         imported_slices: number(view.distributed_slices.in_namespace(namespace).count()),
     }

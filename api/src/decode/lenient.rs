@@ -298,6 +298,7 @@ impl<'de, T: Shape> Visitor<'de> for FieldVisitor<T> {
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        // fault X4.6: Nonsense ~> Absent
         Ok(Field::Nonsense)
     }
 

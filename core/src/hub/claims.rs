@@ -298,6 +298,7 @@ fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, 
     let is_kept = import
         // fault U12.4: (import.status.is_headless() || claim.status == import.status ~> import.status.is_headless(
         .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
+    // fault U14.5: != ~> ==
     let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
     let mut plan = if is_kept { Plan::default() } else { set_status(claim, status) };
     plan.plan_again_at(again);

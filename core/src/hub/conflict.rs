@@ -50,6 +50,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // While the right of an exporting cluster is unknown, the ServiceImport stays unchanged: accepted exports stay
         // accepted, and no other export is accepted.
+        // fault T15.5: undecided ~> undecided && false
         (Some(_), Some(_)) if undecided => Plan::default(),
         // fault H15.1: import ~> _), Some(resolution)) if exports(view, service).count() > resolution.accepted.len() => Plan::default(), (Some(import
         (Some(import), Some(resolution)) => update(view, import, resolution),

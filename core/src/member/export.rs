@@ -5,8 +5,8 @@
 //! in the hub. After the hub agent has accepted the export, the member agent creates an EndpointSliceExport for each slice of
 //! the Service.
 //!
-//! The module `eligibility` decides which Services and slices are exported, `slice` writes the exported slices, and
-//! `withdrawal` removes them.
+//! The module `eligibility` decides which Services and slices are exported, `slice` writes the exported slices,
+//! `withdrawal` removes them, and `source` finds a slice and its exports for both.
 //!
 //! The UID in the reference of the EndpointSliceExport identifies the source slice. So the export stays connected to its source
 //! slice if a user edits labels or annotations (B1b in docs/behaviour.md).
@@ -16,6 +16,7 @@ mod eligibility;
 mod recorded;
 mod service;
 mod slice;
+mod source;
 mod withdrawal;
 
 pub(crate) use eligibility::{Eligibility, denial, eligibility, exportable, is_undecided};

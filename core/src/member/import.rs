@@ -30,6 +30,7 @@ pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a S
         .get(imported)
         .filter_map(|mcs| view.multi_cluster_services.live(mcs))
         .filter_map(|mcs| Some((mcs, derived_service(view, mcs)?)))
+        // fault M9.3: != ~> ==
         .min_by_key(|(mcs, _)| (Some(&mcs.meta.uid) != controller, mcs.meta.created, mcs.meta.name.clone()))
         .map(|(_, service)| service)
         .or_else(|| binding_of_undecodable(view, imported))

@@ -323,7 +323,7 @@ fn while_rights_to_export_are_unknown_accepted_exports_stay_accepted() {
 }
 
 #[test]
-fn while_it_is_not_known_whether_a_new_exporter_may_export_the_import_stays_as_it_is() {
+fn while_the_right_of_a_new_exporter_is_unknown_the_import_stays_as_it_is() {
     let leaving = accepted_export("member-2").deleting();
     let fresh = fresh_export("member-3").port_set_since(seconds(2));
     let import = import_of(&["member-1", "member-2"]);

@@ -143,6 +143,7 @@ pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Res
     let same_ports = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == resolved;
     let Some(before) = status.clusters.first() else { return Vec::new() };
     // fault R9.1: same_ports ~> true || same_ports
+    // fault R9.4: == Some ~> != Some
     if same_ports && resolution.accepted.first() == Some(before) {
         return Vec::new();
     }
@@ -150,6 +151,7 @@ pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Res
         let present = conditions::find(&export.conditions, CONFLICT);
         fingerprint(export) != resolved
             && current_stamp(export).is_some()
+            // fault R9.5: && ~> ||
             && present.is_some_and(|present| present.observed_generation >= export.meta.generation)
             // fault S25.1: conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> present.is_some_and(|present| *present.message == *ConditionValue::conflict(service).message)
             && conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound)

@@ -50,6 +50,7 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
         }
     }
     // fault S23.1: service ~> false && service
+    // fault S23.4: > PORTS_MAX ~> >= PORTS_MAX
     if service.ports.len() > PORTS_MAX {
         return Eligibility::TooManyPorts(service);
     }

@@ -46,7 +46,7 @@ pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
 
 /// Returns the desired condition `Withdrawn` of an export with weight 0. `None` if fleetnet 0.1.0 or a Go agent already
 /// recorded weight 0 in the condition `Valid`, so that an upgrade costs no write.
-pub(super) fn started(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
+pub(super) fn withdrawn(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let earlier = |valid: &Condition| earlier_versions::is_weight_zero(&export.meta.name, valid);
     // fault S24.3: valid(export).is_some_and(earlier) ~> { let _ = earlier; false }
     if valid(export).is_some_and(earlier) && !is_marked(export) {
@@ -57,7 +57,7 @@ pub(super) fn started(export: &ServiceExport, component: &'static str) -> Option
 
 /// Returns the desired condition `Withdrawn` False of an export whose weight is no longer 0. `None` if the condition is not
 /// True.
-pub(super) fn ended(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
+pub(super) fn not_withdrawn(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let value = is_marked(export).then(|| ConditionValue::not_withdrawn(&export.meta.name))?;
     Some(DesiredCondition::new(WITHDRAWN, value, component).without_event())
 }

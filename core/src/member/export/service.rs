@@ -51,8 +51,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let value = ConditionValue::weight_is_zero(service);
             let text = format!("{}: other clusters send it no traffic until its weight is above 0", value.message);
             let valid = valid_condition(value).with_event_message(text);
-            // fault S24.5: recorded::started(export, COMPONENT) ~> recorded::started(export, COMPONENT).filter(|_| false)
-            let wanted = [valid].into_iter().chain(recorded::started(export, COMPONENT)).collect();
+            // fault S24.5: recorded::withdrawn(export, COMPONENT) ~> recorded::withdrawn(export, COMPONENT).filter(|_| false)
+            let wanted = [valid].into_iter().chain(recorded::withdrawn(export, COMPONENT)).collect();
             withdraw_with_conditions(view, export, wanted, now)
         }
         // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
@@ -171,8 +171,9 @@ fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Tim
         // (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
-        // fault S24.7: .chain(recorded::ended(export, COMPONENT)) ~>
-        let wanted: Vec<DesiredCondition> = again.into_iter().chain(recorded::ended(export, COMPONENT)).collect();
+        let wanted: Vec<DesiredCondition> =
+            // fault S24.7: .chain(recorded::not_withdrawn(export, COMPONENT)) ~>
+            again.into_iter().chain(recorded::not_withdrawn(export, COMPONENT)).collect();
         let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta));
         return Plan::one(write);
@@ -205,8 +206,8 @@ fn update_export(
     let rejection = rejection.filter(|_| !to_hub.writes.is_empty());
     let mut wanted: Vec<DesiredCondition> = unless_rejected(export, &to_hub, valid, rejection).into_iter().collect();
     wanted.extend(outcome_of_hub(view, export, service));
-    // fault S24.8: recorded::ended(export, COMPONENT) ~> recorded::ended(export, COMPONENT).filter(|_| false)
-    wanted.extend(recorded::ended(export, COMPONENT));
+    // fault S24.8: recorded::not_withdrawn(export, COMPONENT) ~> recorded::not_withdrawn(export, COMPONENT).filter(|_| false)
+    wanted.extend(recorded::not_withdrawn(export, COMPONENT));
     let blocking_reason = |reason| move |message| BlockingReason { reason, message };
     let mut plan = Plan::default()
         .blocked_by(rejection.map(str::to_owned).map(blocking_reason(Reason::WriteRefused)))

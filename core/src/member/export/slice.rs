@@ -1,17 +1,16 @@
 //! Export of one slice: writes the EndpointSliceExport of a source slice, reduced to the hub's features.
 
+use super::source::{Hub, Source, best, exports_of, supported_slice, unsupported_slice};
 use super::withdrawal::{replacement_pending, withdraw_all};
 use super::{exportable, is_undecided};
-use crate::feature_set::FeatureSet;
 use crate::handover;
 use crate::limits::PORTS_MAX;
 use crate::member::View;
-use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
+use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport};
 use crate::names::{self, SuffixLength};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
-use std::borrow::Cow;
 
 /// Kinds that must be completely listed before a plan exports or withdraws a slice. EndpointSliceImports are required because
 /// they show which slices of this cluster are imported slices.
@@ -42,19 +41,6 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// Feature set of the hub, and the time of the plan.
-#[derive(Clone, Copy)]
-pub(super) struct Hub {
-    pub(super) features: FeatureSet,
-    pub(super) now: Timestamp,
-}
-
-/// Source slice, with its content reduced to the hub's features.
-pub(super) struct Source<'a> {
-    pub(super) slice: &'a EndpointSlice,
-    pub(super) content: Cow<'a, SliceContent>,
-}
-
 /// True if it is unknown whether this slice must be exported, because an object is undecodable or the hub's features are
 /// unknown.
 fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
@@ -65,30 +51,9 @@ fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
 
 /// Returns the source slice with this name and its ServiceExport; `None` if the slice must not be exported.
 fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
-    let source = source(view, slice, hub)?;
+    let source = supported_slice(view, slice, hub)?;
     let export = exportable(view, &View::service_of(source.slice)?, hub.now)?;
     Some((source, export))
-}
-
-/// Returns the slice with this name, unless it is an imported slice or is being deleted.
-fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
-    // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
-    view.slices.live(slice).filter(|slice| !view.is_imported(slice))
-}
-
-/// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an imported
-/// slice.
-pub(super) fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
-    let slice = own(view, slice)?;
-    // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
-    Some(Source { slice, content: hub.features.slice(&slice.content)? })
-}
-
-/// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's content.
-pub(super) fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
-    let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
-    exportable(view, &View::service_of(slice)?, hub.now)?;
-    Some(slice)
 }
 
 /// Returns the blocking reason of a slice that the hub does not support.
@@ -165,21 +130,6 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta));
     }
     plan
-}
-
-/// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that are being
-/// deleted. Its name does not matter (B1b and B2 in docs/behaviour.md).
-pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
-    exports_of(view, &slice.meta.name)
-        // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
-        // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
-        .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)
-        .max_by(|one, other| {
-            // fault E8.3: export.spec.reference.generation ~> 0
-            let rank = |export: &HubSlice| (export.spec.reference.generation, export.meta.created);
-            // fault E8.2: one).cmp(&rank(other ~> other).cmp(&rank(one
-            rank(one).cmp(&rank(other)).then_with(|| other.meta.name.cmp(&one.meta.name))
-        })
 }
 
 /// Returns an export that has the UID of this slice and one of its possible names, but the name of another slice in its
@@ -261,8 +211,4 @@ fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Optio
         owner: export.meta.name.clone(),
         content: source.content.clone().into_owned(),
     }
-}
-
-pub(super) fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
-    view.slice_exports_of.get(slice).filter_map(|name| view.slice_exports.get(name))
 }

@@ -10,7 +10,7 @@
 //! agent only assumes that the hub does not support the content.
 //! The hub agent then deletes the EndpointSliceImports, and the importing members delete the imported slices.
 
-use super::slice::{Hub, best, exports_of, source, unsupported_slice};
+use super::source::{Hub, best, exports_of, supported_slice, unsupported_slice};
 use super::{exportable, is_undecided};
 use crate::handover;
 use crate::member::View;
@@ -45,7 +45,7 @@ pub(super) fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> 
     if exportable(view, service, hub.now).is_none() && !may_be_exported() {
         return false;
     }
-    view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
+    view.slices_of.get(service).filter_map(|slice| supported_slice(view, slice, hub)).any(|source| {
         let present = best(view, source.slice).map(|export| &export.spec.content);
         handover::replacement_pending(present, &source.content, &removed.spec.content)
     })

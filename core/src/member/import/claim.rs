@@ -208,6 +208,7 @@ pub(super) fn name_in_use(view: &View, import: &ObjectName) -> Option<String> {
 /// `None` if a name is free, or if an undecodable object has one of the names, because it may be the claim.
 fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
+    // fault N1.6: || ~> &&
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }

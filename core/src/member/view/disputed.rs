@@ -35,6 +35,7 @@ impl View {
         let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
         let here = self.disputes.condition(&Key::Export(name.clone()), &export.conditions, component);
         match (here, in_hub) {
+            // fault R15.6: == ~> !=
             (Some(here), _) if here.value().status == ConditionStatus::True => Some(here),
             (_, Some(in_hub)) => {
                 let value = ConditionValue::writes_undone(in_hub.message.to_string());

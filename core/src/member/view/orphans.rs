@@ -26,6 +26,7 @@ impl View {
         let distributed_at = self.in_hub(slice.clone());
         let distributed = self.distributed_slices.get(&distributed_at).is_some()
             || self.undecodable.has(Kind::EndpointSliceImport, &distributed_at);
+        // fault P9.3: complete(&[Kind::EndpointSliceImport]) ~> complete(&[])
         let known = self.watches.complete(&[Kind::EndpointSliceImport]);
         if !present || distributed {
             self.stamps.orphaned.end(slice);

@@ -95,6 +95,8 @@ impl Stamps {
         let changes = self.changes.entry(slice.clone()).or_default();
         let full = changes.len() >= PENDING_CHANGES_MAX;
         match changes.last_mut() {
+            // fault L1.2: full || ~>
+            // fault L1.3: || newest.1 == at ~>
             Some(newest) if full || newest.1 == at => newest.0 = generation,
             _ => changes.push((generation, at)),
         }

@@ -1,0 +1,62 @@
+//! Source slices of a cluster, with their content reduced to the hub's features, and their exports in the hub.
+
+use super::exportable;
+use crate::feature_set::FeatureSet;
+use crate::member::View;
+use crate::model::{EndpointSlice, HubSlice, SliceContent};
+use fleetnet_types::{ObjectName, Timestamp};
+use std::borrow::Cow;
+
+/// Feature set of the hub, and the time of the plan.
+#[derive(Clone, Copy)]
+pub(super) struct Hub {
+    pub(super) features: FeatureSet,
+    pub(super) now: Timestamp,
+}
+
+/// Source slice, with its content reduced to the hub's features.
+pub(super) struct Source<'a> {
+    pub(super) slice: &'a EndpointSlice,
+    pub(super) content: Cow<'a, SliceContent>,
+}
+
+/// Returns the slice with this name, unless it is an imported slice or is being deleted.
+fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
+    // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
+    view.slices.live(slice).filter(|slice| !view.is_imported(slice))
+}
+
+/// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an imported
+/// slice.
+pub(super) fn supported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
+    let slice = own(view, slice)?;
+    // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
+    Some(Source { slice, content: hub.features.slice(&slice.content)? })
+}
+
+/// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's content.
+pub(super) fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
+    let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
+    exportable(view, &View::service_of(slice)?, hub.now)?;
+    Some(slice)
+}
+
+/// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that are being
+/// deleted. Its name does not matter (B1b and B2 in docs/behaviour.md).
+pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
+    exports_of(view, &slice.meta.name)
+        // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
+        // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
+        .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)
+        .max_by(|one, other| {
+            // fault E8.3: export.spec.reference.generation ~> 0
+            let rank = |export: &HubSlice| (export.spec.reference.generation, export.meta.created);
+            // fault E8.2: one).cmp(&rank(other ~> other).cmp(&rank(one
+            rank(one).cmp(&rank(other)).then_with(|| other.meta.name.cmp(&one.meta.name))
+        })
+}
+
+/// Returns the exports of this source slice, whatever their names are.
+pub(super) fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
+    view.slice_exports_of.get(slice).filter_map(|name| view.slice_exports.get(name))
+}
