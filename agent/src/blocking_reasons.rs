@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn a_blocking_reason_is_logged_once_and_again_when_it_changes() {
         let mut blocking_reasons = BlockingReasons::new(&Registry::new()).expect("a new registry");
-        let mut logged_lines = |reasons: &[&str]| {
-            let reasons = reasons.iter().map(|reasons| blocking_reason(Reason::NameHeldByAnother, reasons)).collect();
+        let mut logged_lines = |messages: &[&str]| {
+            let reasons = messages.iter().map(|message| blocking_reason(Reason::NameHeldByAnother, message)).collect();
             blocking_reasons.note(&"key", Kind::ServiceImport, reasons)
         };
         assert_eq!(logged_lines(&["a label"]), 1);

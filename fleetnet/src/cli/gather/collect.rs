@@ -27,6 +27,8 @@ const AT_ONCE: usize = 6;
 const AGENTS: &str = "app.kubernetes.io/part-of=fleetnet";
 /// Name of the port with metrics.
 const METRICS_PORT: &str = "metrics";
+/// Flag of an agent that serves metrics only to authorized callers.
+const SECURE: &str = "--metrics-secure";
 
 /// Kinds of our group.
 const FLEET_KINDS: [(&str, &str); 8] = [
@@ -270,6 +272,14 @@ async fn metrics(cluster: &Cluster, pod: &Pod, collected: &mut Collected) {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
     let Some(port) = ports.find(|port| port.name.as_deref() == Some(METRICS_PORT)) else { return };
+    let arguments =
+        pod.spec.iter().flat_map(|spec| &spec.containers).flat_map(|container| container.args.iter().flatten());
+    if arguments.into_iter().any(|argument| argument == SECURE || argument.strip_prefix(SECURE) == Some("=true")) {
+        // The API server does not pass on the caller's token, so the agent refuses.
+        let why =
+            format!("metrics of pod {name}: {SECURE} serves them only to authorized callers. Read them in Prometheus");
+        return collected.failures.push(why);
+    }
     let path = format!("/api/v1/namespaces/{FLEET_SYSTEM_NAMESPACE}/pods/{name}:{}/proxy/metrics", port.container_port);
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
     let answer = async { cluster.client.request_text(request?).await };
@@ -284,6 +294,82 @@ async fn metrics(cluster: &Cluster, pod: &Pod, collected: &mut Collected) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use kube::{Client, Config};
+    use tower::BoxError;
+
+    /// Returns a cluster with these pods. Each log and the metrics contain the path and query of their request. A pod that is
+    /// called `broken` has no log.
+    fn cluster_with(pods: &Value) -> Cluster {
+        let list = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": pods}).to_string();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let asked = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+            let (code, text) = match asked.as_str() {
+                path if path.contains("/pods/broken/log") => (400, failure("the container is waiting to start")),
+                path if path.contains("/log?") || path.contains("/proxy/") => (200, format!("answer to {path}")),
+                path if path.contains("labelSelector=app.kubernetes.io") => (200, list.clone()),
+                path => (404, failure(path)),
+            };
+            async move { Ok::<_, BoxError>(Response::builder().status(code).body(Body::from(text.into_bytes())).unwrap()) }
+        });
+        Cluster {
+            context: "west".to_owned(),
+            client: Client::new(service, "default"),
+            config: Config::new(http::Uri::from_static("https://west.example")),
+            version: String::new(),
+            request_timeout: Duration::from_secs(60),
+        }
+    }
+
+    fn failure(message: &str) -> String {
+        json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": message, "reason": "BadRequest", "code": 400})
+            .to_string()
+    }
+
+    fn pod(name: &str, restarts: i64, arguments: &[&str]) -> Value {
+        let port = json!({"name": "metrics", "containerPort": 8080});
+        json!({
+            "metadata": {"name": name, "namespace": "fleet-system"},
+            "spec": {"containers": [{"name": "agent", "args": arguments, "ports": [port]}]},
+            "status": {"containerStatuses": [
+                {"name": "agent", "restartCount": restarts, "image": "", "imageID": "", "ready": true},
+            ]},
+        })
+    }
+
+    #[tokio::test]
+    async fn logs_and_metrics_of_each_agent_are_kept_and_the_previous_log_of_a_restarted_one() {
+        let cluster = cluster_with(&json!([pod("one", 0, &["--v=2"]), pod("two", 3, &[])]));
+        let mut collected = Collected::default();
+        agents(&cluster, Some(Duration::from_secs(90)), &mut collected).await;
+        assert_eq!(collected.failures, Vec::<String>::new());
+        let names: Vec<&str> = collected.files.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["logs/one.log", "logs/two.log", "logs/two.previous.log", "metrics/one.txt", "metrics/two.txt"]
+        );
+        let previous = &collected.files["logs/two.previous.log"];
+        for part in ["/namespaces/fleet-system/pods/two/log?", "previous=true", "sinceSeconds=90", "tailLines="] {
+            assert!(previous.contains(part), "{previous} has {part}");
+        }
+        assert!(!collected.files["logs/two.log"].contains("previous"));
+        let metrics = "answer to /api/v1/namespaces/fleet-system/pods/one:8080/proxy/metrics";
+        assert_eq!(collected.files["metrics/one.txt"], metrics);
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_missing_and_metrics_that_are_protected_are_named_and_the_rest_is_kept() {
+        let cluster =
+            cluster_with(&json!([pod("broken", 0, &["--metrics-secure"]), pod("one", 0, &["--metrics-secure=false"])]));
+        let mut collected = Collected::default();
+        agents(&cluster, None, &mut collected).await;
+        let names: Vec<&str> = collected.files.keys().map(String::as_str).collect();
+        assert_eq!(names, ["logs/one.log", "metrics/one.txt"]);
+        let [log, metrics] = &collected.failures[..] else { panic!("{:?}", collected.failures) };
+        assert!(log.starts_with("log of pod broken: ") && log.contains("the container is waiting to start"), "{log}");
+        assert!(metrics.starts_with("metrics of pod broken: --metrics-secure"), "{metrics}");
+    }
 
     #[test]
     fn events_of_fleetnet_are_those_about_its_objects_or_in_its_namespaces() {
