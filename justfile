@@ -30,7 +30,7 @@ sandbox *arguments:
 crds:
     cargo xtask crds
 
-# Writes docs/reference.
+# Writes docs/reference and the dashboards.
 reference:
     cargo xtask reference
 

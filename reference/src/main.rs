@@ -1,6 +1,7 @@
 //! Program `reference`: writes files of the repository from the code. `cargo xtask crds` and `cargo xtask reference` run it.
 
 mod crds;
+mod dashboards;
 mod pages;
 
 use clap::Parser;
@@ -10,13 +11,16 @@ use clap::Parser;
 enum Command {
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Write the reference of flags, metrics, names and custom resources to docs/reference.
+    /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
     Pages,
 }
 
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Crds(arguments) => crds::run(&arguments),
-        Command::Pages => pages::run(),
+        Command::Pages => {
+            pages::run()?;
+            dashboards::run()
+        }
     }
 }

@@ -45,7 +45,7 @@ enum Command {
     Image(image::ImageArgs),
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
-    /// Write the reference of flags, metrics, names and custom resources to docs/reference.
+    /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
     Reference,
     /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest tests.
     Test(test::TestArgs),

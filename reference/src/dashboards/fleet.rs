@@ -1,0 +1,286 @@
+//! Dashboard of the whole fleet, with the hub agent.
+
+use super::agent::{self, Agent};
+use super::model::{Column, Dashboard, GREEN, ORANGE, Panel, RED, Row};
+
+/// Address of the dashboard of the member in a cell.
+const TO_MEMBER: &str = "/d/fleetnet-member/fleetnet-member?var-datasource=${datasource}&var-member=${__value.text}";
+
+pub(super) fn dashboard() -> Dashboard {
+    let mut rows = vec![
+        Row { title: "Members", panels: members() },
+        Row { title: "Agents of all clusters", panels: agents() },
+        Row { title: "Exports and imports", panels: exports_and_imports() },
+        Row { title: "Latency of changes", panels: latency() },
+        Row { title: "Writes of all agents", panels: writes() },
+        Row { title: "Hub agent", panels: agent::pods(Agent::Hub) },
+    ];
+    rows.extend(agent::rows(
+        Agent::Hub,
+        ["Watches of the hub agent", "Queues and writes of the hub agent", "Resources of the hub agent"],
+    ));
+    Dashboard {
+        uid: "fleetnet-fleet",
+        title: "fleetnet / Fleet",
+        description: "Members, agents, exports and imports, and the latency between all clusters.",
+        variables: Vec::new(),
+        rows,
+    }
+}
+
+fn members() -> Vec<Panel> {
+    vec![
+        Panel::number(
+            "Members",
+            "all members that joined and did not leave.",
+            "a member that was never here has not connected: `fleetnet check` says why.",
+        )
+        .query("count(max by (member) (fleetnet_member_last_renewal_age_seconds))", "members"),
+        Panel::number(
+            "Silent members",
+            "0.",
+            "the hub agent has heard nothing from them for 60 s. The table names them. Check their agents and networks.",
+        )
+        .alert("FleetnetMemberSilent")
+        .query("sum(max by (member) (fleetnet_member_last_renewal_age_seconds) > bool 60)", "members")
+        .limit(RED, 1.0),
+        Panel::table(
+            "Members now",
+            "a heartbeat every 10 s, a clock that differs by less than 2 s, the same version everywhere.",
+            "click on a member to see its agent.",
+        )
+        .alert("FleetnetMemberSilent")
+        .query("max by (member) (fleetnet_member_last_renewal_age_seconds)", "")
+        .query("max by (member) (fleetnet_member_clock_offset_seconds)", "")
+        .query(r#"max by (member, version) (fleetnet_build_info{job="member-agent"})"#, "")
+        .column(Column { link: Some(TO_MEMBER), ..Column::text("member", "Member") })
+        .column(Column {
+            unit: "s",
+            thresholds: &[(GREEN, None), (RED, Some(60.0))],
+            ..Column::text("Value #A", "Since the last heartbeat")
+        })
+        .column(Column {
+            unit: "s",
+            thresholds: &[(RED, None), (GREEN, Some(-2.0)), (RED, Some(2.0))],
+            ..Column::text("Value #B", "Clock minus clock of the hub")
+        })
+        .column(Column::text("version", "Version"))
+        .width(16),
+        Panel::lines(
+            "Time since the last heartbeat",
+            "at most 10 s.",
+            "one member: check its agent and its way to the hub. All members: check the hub agent and the API server of the hub.",
+        )
+        .alert("FleetnetMemberSilent")
+        .query("max by (member) (fleetnet_member_last_renewal_age_seconds)", "{{member}}")
+        .unit("s")
+        .limit(RED, 60.0)
+        .width(12),
+        Panel::lines(
+            "Clock of the member minus clock of the hub",
+            "between -0.1 s and 0.1 s. A difference of two clocks is in every latency sample of this pair.",
+            "check NTP on the nodes of the member's agent.",
+        )
+        .alert("FleetnetClockSkew")
+        .query("max by (member) (fleetnet_member_clock_offset_seconds)", "{{member}}")
+        .unit("s")
+        .at_most_plus_or_minus(2.0)
+        .width(12),
+    ]
+}
+
+fn agents() -> Vec<Panel> {
+    vec![
+        Panel::number(
+            "Clusters without an agent",
+            "0.",
+            "Prometheus reaches no pod of an agent. The panel on the right shows which. Look at the pod and its log.",
+        )
+        .alert("FleetnetAgentAbsent")
+        .query(r#"sum(max by (job, member) (up{job=~"hub-agent|member-agent"}) == bool 0)"#, "clusters")
+        .limit(RED, 1.0),
+        Panel::number(
+            "Leases without one leader",
+            "0.",
+            "without a leader, nothing is written. With two leaders, a pod has lost its Lease and did not notice.",
+        )
+        .alert("FleetnetNoLeader")
+        .query("sum(sum by (job, member, lease) (fleetnet_leader) != bool 1)", "Leases")
+        .limit(RED, 1.0),
+        Panel::number(
+            "Incomplete views of all agents",
+            "0.",
+            "an agent cannot read a kind, so it does not act on that kind. The dashboard of the member shows which.",
+        )
+        .alert("FleetnetViewIncomplete")
+        .query(r#"sum(max by (job, member, side, kind) (fleetnet_watch_state{state=~"incomplete|unknown"}))"#, "views")
+        .limit(ORANGE, 1.0),
+        Panel::number(
+            "Undecodable objects, bugs and lost Events",
+            "0 since the start of the agents.",
+            "the log of the agent names the object. A broken invariant is a bug of the agent: report it with the log.",
+        )
+        .alert("FleetnetObjectUnreadable")
+        .query("sum(fleetnet_unreadable_objects_total) or vector(0)", "objects")
+        .query("sum(fleetnet_broken_invariants_total) or vector(0)", "broken invariants")
+        .query("sum(fleetnet_events_dropped_total)", "lost Events")
+        .limit(ORANGE, 1.0)
+        .width(12),
+        Panel::lines(
+            "Pods that Prometheus reaches",
+            "the number of replicas of each agent.",
+            "look at the pod and its log. A NetworkPolicy can also block Prometheus.",
+        )
+        .alert("FleetnetAgentAbsent")
+        .query(r#"sum by (job, member) (up{job=~"hub-agent|member-agent"})"#, "{{job}} {{member}}")
+        .width(12),
+        Panel::table("Versions", "one version.", "an upgrade is not finished. Upgrade the hub agent first.")
+            .alert("FleetnetVersionSkew")
+            .query("count by (job, version, revision) (fleetnet_build_info)", "")
+            .column(Column::text("job", "Agent"))
+            .column(Column::text("version", "Version"))
+            .column(Column::text("revision", "Revision"))
+            .column(Column::text("Value", "Pods")),
+    ]
+}
+
+fn exports_and_imports() -> Vec<Panel> {
+    vec![
+        Panel::lines(
+            "Exports by state",
+            "accepted.",
+            "conflicted: the export has other ports than the accepted exports. Denied: the namespace of the hub forbids it. \
+             `fleetnet explain` names both sides.",
+        )
+        .query("max by (state) (fleetnet_exports)", "{{state}}"),
+        Panel::lines(
+            "Imports by state",
+            "granted.",
+            "pending: the claim waits for an export, for another member's exclusive claim, or for a right. `fleetnet explain` says \
+             for which.",
+        )
+        .query("max by (state) (fleetnet_imports)", "{{state}}"),
+        Panel::lines(
+            "Blocked objects by reason",
+            "none. UnknownServiceImport only says that nobody exports the Service yet.",
+            "docs/events.md explains each reason. The table shows where.",
+        )
+        .alert("FleetnetHindered")
+        .query("sum by (reason) (max by (job, member, kind, reason) (fleetnet_hindrances))", "{{reason}}")
+        .no_value("none"),
+        Panel::table(
+            "Blocked objects now",
+            "none.",
+            "docs/events.md explains each reason. `fleetnet explain` names the Service, the cause and the next step.",
+        )
+        .alert("FleetnetHindered")
+        .query("max by (job, member, kind, reason) (fleetnet_hindrances) > 0", "")
+        .column(Column::text("job", "Agent"))
+        .column(Column { link: Some(TO_MEMBER), ..Column::text("member", "Member") })
+        .column(Column::text("kind", "Kind"))
+        .column(Column::text("reason", "Reason"))
+        .column(Column::text("Value", "Objects"))
+        .no_value("none")
+        .width(24),
+    ]
+}
+
+fn latency() -> Vec<Panel> {
+    const SLOW: &str =
+        "one row or column: look at that member. All: look at the hub agent and the API server of the hub.";
+    vec![
+        Panel::matrix(
+            "p99 from the member in the row to the member in the column",
+            "origin_cluster_id",
+            "destination_cluster_id",
+            "less than 750 ms in the time range.",
+            SLOW,
+        )
+        .alert("FleetnetChangeBudgetBurn")
+        .query(
+            r#"histogram_quantile(0.99, sum by (le, origin_cluster_id, destination_cluster_id) (
+                rate(<latency>_bucket{is_first_import="false"}[$__range])
+            )) > 0"#,
+            "",
+        )
+        .unit("ms")
+        .limit(ORANGE, 500.0)
+        .limit(RED, 750.0),
+        Panel::number(
+            "Error budget left",
+            "more than 0 %. The budget is 1 % of the changes of the time range: so many may take longer than 750 ms.",
+            SLOW,
+        )
+        .alert("FleetnetChangeBudgetBurn")
+        .query(
+            r#"1 - (
+                1 - sum(increase(<latency>_bucket{is_first_import="false",le="750"}[$__range]))
+                / sum(increase(<latency>_count{is_first_import="false"}[$__range]))
+            ) / 0.01 > -Inf"#,
+            "left",
+        )
+        .unit("percentunit")
+        .at_least(0.0)
+        .no_value("no changes"),
+        Panel::lines("Share of changes slower than 750 ms", "less than 1 %.", SLOW)
+            .alert("FleetnetChangeBudgetBurn")
+            .query(
+                r#"1 - sum by (destination_cluster_id) (
+                    rate(<latency>_bucket{is_first_import="false",le="750"}[$__rate_interval])
+                ) / sum by (destination_cluster_id) (
+                    rate(<latency>_count{is_first_import="false"}[$__rate_interval])
+                )"#,
+                "to {{destination_cluster_id}}",
+            )
+            .unit("percentunit")
+            .limit(RED, 0.01)
+            .width(10),
+        Panel::lines(
+            "Changes per second into each member",
+            "as many as the imported Services change.",
+            "with 0 although endpoints change, use `fleetnet explain` for the Service.",
+        )
+        .query(
+            "sum by (destination_cluster_id) (rate(<latency>_count[$__rate_interval]))",
+            "to {{destination_cluster_id}}",
+        )
+        .unit("cps")
+        .width(10),
+    ]
+}
+
+fn writes() -> Vec<Panel> {
+    vec![
+        Panel::lines(
+            "Writes per second of all agents by result",
+            "done. A few conflicts are repeated at once.",
+            "denied: an agent lacks a right. Refused: a server rejects the content. Failed: a server did not answer.",
+        )
+        .alert("FleetnetWritesRefused")
+        .query("sum by (result) (rate(fleetnet_writes_total[$__rate_interval]))", "{{result}}")
+        .unit("wps")
+        .stacked(),
+        Panel::lines(
+            "Share of writes that are not done",
+            "less than 5 %.",
+            "look at the results on the dashboard of the member, and at the log of its agent.",
+        )
+        .alert("FleetnetWritesFailing")
+        .query(
+            r#"1 - sum by (job, member) (rate(fleetnet_writes_total{result="done"}[$__rate_interval]))
+            / sum by (job, member) (rate(fleetnet_writes_total[$__rate_interval]))"#,
+            "{{job}} {{member}}",
+        )
+        .unit("percentunit")
+        .limit(RED, 0.05),
+        Panel::lines(
+            "Age of the oldest write of each agent that is not carried out",
+            "0 to 1 s.",
+            "a write fails again and again, so a change is stuck. The log of the agent names the object and the error.",
+        )
+        .alert("FleetnetChangeStuck")
+        .query("max by (job, member, side) (fleetnet_oldest_unfinished_change_seconds)", "{{job}} {{member}} {{side}}")
+        .unit("s")
+        .limit(RED, 120.0),
+    ]
+}
