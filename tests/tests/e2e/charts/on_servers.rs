@@ -45,7 +45,7 @@ fn a_real_server_accepts_what_the_charts_render() -> anyhow::Result<()> {
         let monitoring: Vec<String> = MONITORING.split("\n---\n").map(str::to_owned).collect();
         cluster.apply_definitions(&monitoring).await?;
         // A dry run creates no namespace for the objects in it.
-        for namespace in [FLEET_SYSTEM, "fleet-member-north", "fleet-member-west"] {
+        for namespace in [FLEET_SYSTEM, "monitoring", "fleet-member-north", "fleet-member-west"] {
             cluster.create_namespace(namespace).await?;
         }
         for chart in Chart::ALL {

@@ -208,6 +208,10 @@ fn the_pods_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::
 
 fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::Result<()> {
     let monitor = &objects[&format!("PodMonitor fleet-system/{agent}")];
+    let mut relabelings = vec![json!({"targetLabel": "cluster", "replacement": "west"})];
+    if agent == "member-agent" {
+        relabelings.insert(0, json!({"targetLabel": "member", "replacement": "west"}));
+    }
     let expected = json!({
         "jobLabel": "app.kubernetes.io/name",
         "selector": {"matchLabels": {"app.kubernetes.io/name": agent}},
@@ -215,7 +219,7 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
             "port": "metrics", "path": "/metrics", "interval": "15s", "scrapeTimeout": "10s", "scheme": "https",
             "tlsConfig": {"serverName": "agents.example.com"},
             "authorization": {"credentials": {"name": "prometheus-token", "key": "token"}},
-            "relabelings": [{"targetLabel": "cluster", "replacement": "west"}],
+            "relabelings": relabelings,
             "metricRelabelings": [{"sourceLabels": ["__name__"], "regex": "process_.*", "action": "drop"}],
         }],
     });
@@ -235,6 +239,45 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
     ensure!(policy["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == agent, "{policy}");
     ensure!(policy["policyTypes"] == json!(["Ingress", "Egress"]), "{policy}");
     Ok(())
+}
+
+#[test]
+fn the_sidecar_of_grafana_gets_each_dashboard_unchanged() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let dashboards = |objects: Objects| -> Objects {
+            objects
+                .into_iter()
+                .filter(|(name, _)| name.contains("/fleetnet-") && name.starts_with("ConfigMap"))
+                .collect()
+        };
+        let off = rendered(&helm, Chart::HubAgent, &[]).await?;
+        ensure!(dashboards(off).is_empty(), "without the value, there are no dashboards");
+        let on = dashboards(rendered(&helm, Chart::HubAgent, &["--set=dashboards.enabled=true"]).await?);
+        let names: Vec<&str> = on.keys().map(String::as_str).collect();
+        let expected = ["fleetnet-fleet", "fleetnet-member", "fleetnet-pair"];
+        ensure!(names == expected.map(|name| format!("ConfigMap fleet-system/{name}")), "{names:?}");
+        for name in expected {
+            let (map, file) = (&on[&format!("ConfigMap fleet-system/{name}")], format!("{name}.json"));
+            ensure!(map["metadata"]["labels"]["grafana_dashboard"] == "1", "{map}");
+            let text = fs::read_to_string(programs::root().join("deploy/observability/dashboards").join(&file))?;
+            ensure!(map["data"] == json!({file: text}), "{name} is not the file: {}", map["data"]);
+            // The API server accepts at most 1 MiB in an object.
+            ensure!(map.to_string().len() < 512 * 1024, "{name} has {} bytes", map.to_string().len());
+        }
+
+        let everything = format!("--values={}/ci/everything-values.yaml", Chart::HubAgent);
+        let on = dashboards(rendered(&helm, Chart::HubAgent, &[&everything]).await?);
+        ensure!(on.len() == expected.len(), "{:?}", on.keys());
+        for (name, map) in &on {
+            ensure!(name.starts_with("ConfigMap monitoring/"), "{name} is not in the namespace of the values");
+            ensure!(map["metadata"]["annotations"] == json!({"grafana_folder": "fleetnet"}), "{map}");
+            let data = map["data"].to_string();
+            ensure!(data.contains("https://example.com/runbook#"), "{name} does not link to the runbook");
+            ensure!(!data.contains("docs/runbook.md"), "{name} has a link that Grafana cannot open");
+        }
+        Ok(())
+    })
 }
 
 #[test]
