@@ -144,11 +144,20 @@ impl Agent {
     /// # Errors
     /// If the agent's log names no port, or the port does not respond.
     pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
-        let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
+        let address = self.address().await?;
         let context =
             || format!("{} does not answer at http://{address}{path}\n{}", self.process.name(), self.log().tail());
         let answer = get(address, path);
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
+    }
+
+    /// Returns the address of the agent's admin port, such as `127.0.0.1:40123`.
+    ///
+    /// # Errors
+    /// If the agent's log names no port in time.
+    pub async fn address(&self) -> anyhow::Result<&str> {
+        let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening));
+        Ok(address.await?.as_str())
     }
 
     /// Returns the address of the agent's protected metrics (`--metrics-secure`), such as `127.0.0.1:40123`.

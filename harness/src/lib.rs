@@ -11,6 +11,7 @@
 //!   └─ deployment (an agent with the settings of its Deployment)
 //! endpoints (a cluster with an agent as EndpointSlice controller; the test writes the pods and Nodes)
 //! kubectl, helm (calls of the real kubectl and Helm)
+//! prometheus (Debian's Prometheus)
 //! eventually (waits on a watch; the error shows the last state) ── watchdog (a time limit for each test)
 //! turn (exclusive use of shared servers, one test at a time)
 //! ```
@@ -30,6 +31,7 @@ pub mod kubectl;
 pub mod limits;
 pub mod log;
 pub mod process;
+pub mod prometheus;
 pub mod proxy;
 pub mod routes;
 pub mod turn;

@@ -56,7 +56,7 @@ const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
 /// Modules of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it
 /// themselves.
-const HELM_TESTS: &[&str] = &["charts::", "first_day::"];
+const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::"];
 /// Modules of the end-to-end tests for which Prometheus is downloaded before.
 const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.

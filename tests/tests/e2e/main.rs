@@ -22,6 +22,7 @@ mod kubectl;
 mod main_job;
 mod make_before_break;
 mod metrics_secure;
+mod observability;
 mod old_definitions;
 mod process;
 mod proxies;

@@ -1,0 +1,129 @@
+//! Test of the dashboards in `deploy/observability`: Debian's Prometheus scrapes real agents, with the labels that the charts
+//! give, and each query of a dashboard must have series.
+
+mod activity;
+mod dashboards;
+mod scrape;
+
+use activity::Activity;
+use anyhow::{Context as _, ensure};
+use dashboards::Dashboard;
+use harness::agent::Agent;
+use harness::eventually::Deadline;
+use harness::fleet::{FLEET_SYSTEM, Fleet, manifests};
+use harness::kubectl::Kubectl;
+use harness::prometheus::Prometheus;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+
+/// Secret with the member agent's token for the hub.
+const SECRET: &str = "fleetnet-hub";
+
+/// Fault that a panel needs to have series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// An object is blocked until a user acts. The test makes one at its end.
+    BlockedObject,
+    /// A watch fails.
+    FailedWatch,
+}
+
+/// Panels without series in a healthy fleet: dashboard, title, and what they need. Other panels must have series.
+const EXCEPTIONS: [(&str, &str, Fault); 5] = [
+    ("fleetnet-fleet", "Blocked objects by reason", Fault::BlockedObject),
+    ("fleetnet-fleet", "Blocked objects now", Fault::BlockedObject),
+    ("fleetnet-fleet", "Watches that failed", Fault::FailedWatch),
+    ("fleetnet-member", "Blocked objects now", Fault::BlockedObject),
+    ("fleetnet-member", "Watches that failed", Fault::FailedWatch),
+];
+
+/// Agents of a fleet: of the hub, then of each member. The first member also makes its EndpointSlices, and renews its token.
+async fn agents(fleet: &Fleet) -> anyhow::Result<Vec<Agent>> {
+    let mut agents = vec![fleet.hub_agent().await?.start_ready().await?];
+    let (first, others) = fleet.members.split_first().context("there are members")?;
+    manifests::apply(&first.control_plane, manifests::ENDPOINT_SLICES).await?;
+    let secrets: Api<Secret> = Api::namespaced(first.control_plane.admin(), FLEET_SYSTEM);
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(SECRET.to_owned());
+    let token = fleet.hub.access(&first.hub_user).await?.token;
+    secret.data = Some([("token".to_owned(), ByteString(token.into_bytes()))].into());
+    secrets.create(&PostParams::default(), &secret).await?;
+    let spec = fleet.member_agent(first).await?.flag("--endpointslices", "on");
+    let spec = spec.flag("--hub-token-secret", format!("{FLEET_SYSTEM}/{SECRET}"));
+    agents.push(spec.start_ready().await?);
+    for member in others {
+        // As deploy/member-agent.yaml does, because the agent has no rights to the pods.
+        agents.push(fleet.member_agent(member).await?.flag("--endpointslices", "off").start_ready().await?);
+    }
+    Ok(agents)
+}
+
+/// Removes what other tests of the shared fleet must not find.
+async fn remove(fleet: &Fleet) -> anyhow::Result<()> {
+    let first = &fleet.members[0].control_plane;
+    let secrets: Api<Secret> = Api::namespaced(first.admin(), FLEET_SYSTEM);
+    secrets.delete(SECRET, &DeleteParams::default()).await?;
+    let kubectl = Kubectl::with(first.admin_kubeconfig()?).await?;
+    kubectl.script("kubectl delete -f deploy/endpointslices.yaml").await.map(drop)
+}
+
+/// Changes objects until each query of the dashboards has series, if the fleet has these faults. Other panels of [`EXCEPTIONS`]
+/// must have none.
+async fn have_series(
+    prometheus: &Prometheus,
+    dashboards: &[Dashboard],
+    activity: &mut Activity,
+    present: &[Fault],
+) -> anyhow::Result<()> {
+    let deadline = Deadline::start();
+    loop {
+        activity.go_on().await?;
+        let mut wrong = Vec::new();
+        for dashboard in dashboards {
+            for panel in &dashboard.panels {
+                let (uid, title) = (dashboard.uid.as_str(), panel.title.as_str());
+                let exception = EXCEPTIONS.iter().find(|it| (it.0, it.1) == (uid, title));
+                let missing = exception.filter(|it| !present.contains(&it.2));
+                let found = panel.faults(prometheus).await?;
+                match missing {
+                    None => wrong.extend(found.iter().map(|it| format!("{uid} {title}: {it}"))),
+                    Some(_) if !found.is_empty() => {}
+                    Some((_, _, fault)) => {
+                        wrong.push(format!("{uid} {title}: it has series without the fault {fault:?} of EXCEPTIONS"));
+                    }
+                }
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        deadline.check().with_context(|| format!("with {present:?}:\n{}", wrong.join("\n")))?;
+    }
+}
+
+#[test]
+fn each_query_of_the_dashboards_has_series_of_running_agents() -> anyhow::Result<()> {
+    harness::run(async {
+        let fleet = Fleet::take(2).await?;
+        let agents = agents(&fleet).await?;
+        let configuration = json!({
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "scrape_configs": scrape::configurations(&fleet, &agents).await?,
+        });
+        let prometheus = Prometheus::start(&configuration).await?;
+        let dashboards = dashboards::all()?;
+        for (uid, title, _) in EXCEPTIONS {
+            let has = |it: &Dashboard| it.uid == uid && it.panels.iter().any(|panel| panel.title == title);
+            ensure!(dashboards.iter().any(has), "there is no panel {title} in {uid}");
+        }
+        let mut activity = Activity::begin(&fleet).await?;
+        have_series(&prometheus, &dashboards, &mut activity, &[]).await?;
+        activity.import_twice().await?;
+        have_series(&prometheus, &dashboards, &mut activity, &[Fault::BlockedObject]).await?;
+        drop(agents);
+        remove(&fleet).await
+    })
+}
