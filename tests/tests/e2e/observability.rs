@@ -1,8 +1,9 @@
-//! Test of the dashboards in `deploy/observability`: Debian's Prometheus scrapes real agents, with the labels that the charts
-//! give, and each query of a dashboard must have series.
+//! Test of the dashboards and rules for Prometheus: Debian's Prometheus scrapes real agents, with the labels that the charts give.
+//! Each query of a dashboard must have series, and no alert may be active in a healthy fleet.
 
 mod activity;
 mod dashboards;
+mod rules;
 mod scrape;
 
 use activity::Activity;
@@ -71,7 +72,7 @@ async fn remove(fleet: &Fleet) -> anyhow::Result<()> {
 }
 
 /// Changes objects until each query of the dashboards has series, if the fleet has these faults. Other panels of [`EXCEPTIONS`]
-/// must have none.
+/// must have none, and no alert may be active.
 async fn have_series(
     prometheus: &Prometheus,
     dashboards: &[Dashboard],
@@ -81,7 +82,7 @@ async fn have_series(
     let deadline = Deadline::start();
     loop {
         activity.go_on().await?;
-        let mut wrong = Vec::new();
+        let mut wrong = rules::faults(prometheus).await?;
         for dashboard in dashboards {
             for panel in &dashboard.panels {
                 let (uid, title) = (dashboard.uid.as_str(), panel.title.as_str());
@@ -105,12 +106,13 @@ async fn have_series(
 }
 
 #[test]
-fn each_query_of_the_dashboards_has_series_of_running_agents() -> anyhow::Result<()> {
+fn each_query_of_the_dashboards_has_series_and_no_alert_is_active_in_a_healthy_fleet() -> anyhow::Result<()> {
     harness::run(async {
         let fleet = Fleet::take(2).await?;
         let agents = agents(&fleet).await?;
         let configuration = json!({
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": rules::files(),
             "scrape_configs": scrape::configurations(&fleet, &agents).await?,
         });
         let prometheus = Prometheus::start(&configuration).await?;
