@@ -181,7 +181,15 @@ fn exports_and_imports() -> Vec<Panel> {
         .column(Column::text("reason", "Reason"))
         .column(Column::text("Value", "Objects"))
         .no_value("none")
-        .width(24),
+        .width(20),
+        Panel::number(
+            "Conflicted exports",
+            "0.",
+            "the export has other ports than the accepted exports of this Service, so nobody imports from it. `fleetnet explain` \
+             names both.",
+        )
+        .query(r#"max(fleetnet_exports{state="conflicted"})"#, "exports")
+        .limit(ORANGE, 1.0),
     ]
 }
 
