@@ -98,7 +98,7 @@ fn watches(agent: Agent) -> Vec<Panel> {
     .alert("FleetnetViewIncomplete");
     let age = Panel::lines(
         "Time since the server sent anything on a watch",
-        "at most 65 s, because servers send bookmarks.",
+        "at most 65 s, because each watch ends after 30 s to 60 s, and begins again.",
         "the connection to the server is broken, and the agent acts on outdated objects. Check network, proxy and API server.",
     )
     .alert("FleetnetWatchStale")
@@ -108,7 +108,8 @@ fn watches(agent: Agent) -> Vec<Panel> {
     let restarts = Panel::lines(
         "Watches that failed",
         "none. A watch that ends in time, after 30 s to 60 s, does not count.",
-        "the connection breaks, or the server rejects the watch. The reason says which, and the log has the error.",
+        "the log has the error. Reason `not_served`: the server does not have the kind, or denies it. Reason `cut`: a proxy or \
+         the network ends connections.",
     )
     .width(12)
     .no_value("none");

@@ -94,7 +94,7 @@ fn agents() -> Vec<Panel> {
         Panel::number(
             "Clusters without an agent",
             "0.",
-            "Prometheus reaches no pod of an agent. The panel on the right shows which. Look at the pod and its log.",
+            "Prometheus reaches no pod of an agent. The panel about pods shows which. Look at the pod and its log.",
         )
         .alert("FleetnetAgentAbsent")
         .query(r#"sum(max by (job, member) (up{job=~"hub-agent|member-agent"}) == bool 0)"#, "clusters")
@@ -162,7 +162,7 @@ fn exports_and_imports() -> Vec<Panel> {
         .query("max by (state) (fleetnet_imports)", "{{state}}"),
         Panel::lines(
             "Blocked objects by reason",
-            "none. UnknownServiceImport only says that nobody exports the Service yet.",
+            "none.",
             "docs/events.md explains each reason. The table shows where.",
         )
         .alert("FleetnetHindered")

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 /// Version of the JSON that Grafana 10.4 writes. Newer versions of Grafana read it too.
 const SCHEMA_VERSION: u32 = 39;
+/// Version of the panels' options.
+const PLUGIN_VERSION: &str = "10.4.0";
 /// Number of columns of a dashboard in Grafana.
 const COLUMNS: u32 = 24;
 /// Prometheus that a user selects at the top of a dashboard.
@@ -208,6 +210,8 @@ impl Panel {
         let mut panel = json!({
             "id": id,
             "type": self.kind.name(),
+            // Without a version, Grafana treats the options of some panels as those of its first versions.
+            "pluginVersion": PLUGIN_VERSION,
             "title": self.title,
             "description": self.description,
             "datasource": data_source(),
