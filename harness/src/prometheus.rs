@@ -6,10 +6,33 @@ use crate::watchdog;
 use anyhow::{Context as _, ensure};
 use http::Request;
 use kube::Client;
+use programs::prometheus::Prometheus as Programs;
 use serde_json::Value;
 use std::fs;
+use std::process::Stdio;
 use tempfile::TempDir;
+use tokio::process::Command;
 use tokio::time::timeout;
+
+/// Finds Prometheus. The first call downloads it, and the clock of the test stops for that time.
+async fn locate() -> anyhow::Result<Programs> {
+    let _pause = watchdog::pause();
+    tokio::task::spawn_blocking(Programs::locate).await?
+}
+
+/// Runs promtool in the root of the work tree.
+///
+/// # Errors
+/// If promtool fails. The error has its output.
+pub async fn promtool(words: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new(locate().await?.promtool);
+    command.args(words).current_dir(programs::root()).stdin(Stdio::null()).kill_on_drop(true);
+    let output = timeout(PROCESS, command.output()).await;
+    let output = output.with_context(|| format!("promtool {words:?} does not end"))??;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "promtool {words:?}: {out}{err}");
+    Ok(())
+}
 
 /// Running Prometheus on a free port. Its process is killed when this value is dropped, or when the test process ends in any way.
 pub struct Prometheus {
@@ -24,10 +47,7 @@ impl Prometheus {
     /// # Errors
     /// If Prometheus cannot be found, or rejects its configuration.
     pub async fn start(configuration: &Value) -> anyhow::Result<Self> {
-        let programs = {
-            let _pause = watchdog::pause();
-            tokio::task::spawn_blocking(programs::prometheus::Prometheus::locate).await??
-        };
+        let programs = locate().await?;
         let folder = TempDir::with_prefix("fleetnet-prometheus-")?.keep();
         let path = folder.join("prometheus.yaml");
         // JSON is YAML.

@@ -34,6 +34,7 @@ use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_runtime::client::{ClientError, Cluster};
 use fleetnet_runtime::lease;
+use fleetnet_runtime::token::TokenMetrics;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -68,7 +69,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
             None => None,
         };
         if let Some(hub) = &hub {
-            hub.show_token_expiry(metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?);
+            hub.show_token(TokenMetrics {
+                expiry: metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?,
+                life: metrics::HUB_TOKEN_LIFE.gauges(&registry)?,
+            });
         }
         let leader_task = match (&settings.token_secret, &hub) {
             (Some(secret), Some(hub)) => Some(token::renew(secret, hub, &member, &process_identity, &registry)?),

@@ -35,6 +35,13 @@ pub(crate) const HUB_TOKEN_EXPIRY: Definition = Definition {
     help: "Time at which the token for the hub expires, in seconds since 1970. 0 if the token has no expiry or is no JSON Web \
            Token. Absent without a token file.",
 };
+pub(crate) const HUB_TOKEN_LIFE: Definition = Definition {
+    name: "fleetnet_hub_token_life_seconds",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "Time from the issue of the token for the hub to its expiry. 0 if the token has no expiry or does not say when it was \
+           issued. Absent without a token file.",
+};
 pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
     name: "fleetnet_endpointslices_serving",
     kind: Kind::Gauge,
@@ -62,6 +69,7 @@ pub const ALL: &[Definition] = &[
     LATENCY_SAMPLES,
     ENDPOINTSLICES_SERVING,
     HUB_TOKEN_EXPIRY,
+    HUB_TOKEN_LIFE,
     TOKEN_RENEWALS,
     TOKEN_RENEWAL_FAILING,
 ];

@@ -1,8 +1,10 @@
 //! Program `reference`: writes files of the repository from the code. `cargo xtask crds` and `cargo xtask reference` run it.
 
+mod alerts;
 mod crds;
 mod dashboards;
 mod pages;
+mod runbook;
 
 use clap::Parser;
 
@@ -11,7 +13,7 @@ use clap::Parser;
 enum Command {
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
+    /// Write docs/reference (flags, metrics, names, custom resources), docs/runbook.md, the dashboards, and the rules for Prometheus.
     Pages,
 }
 
@@ -20,7 +22,9 @@ fn main() -> anyhow::Result<()> {
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Pages => {
             pages::run()?;
-            dashboards::run()
+            dashboards::run()?;
+            alerts::run(&programs::root())?;
+            runbook::run(&programs::root())
         }
     }
 }

@@ -30,7 +30,6 @@ use kube::{
     client::{Body, ConfigExt as _},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use prometheus::IntGaugeVec;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tower::{BoxError, ServiceBuilder};
 
@@ -39,7 +38,7 @@ use proxy::Tcp;
 
 use crate::{
     limits::{CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT, REQUEST_TIMEOUT, TCP_KEEPALIVE, TCP_KEEPALIVE_PROBES},
-    token::{TokenFile, TokenLayer},
+    token::{TokenFile, TokenLayer, TokenMetrics},
 };
 
 /// Headers that this crate sets in every request. [`parse_header_block`] rejects them, because a user's value would replace the
@@ -217,11 +216,11 @@ impl Cluster {
         Self { name: name.to_owned(), watches, requests, field_manager: String::new(), token: None }
     }
 
-    /// Shows the expiry of the token in this metric without labels, in seconds since 1970 and 0 for none. The metric has no
-    /// series before the first request, and none if the connection has no token file.
-    pub fn show_token_expiry(&self, metric: IntGaugeVec) {
+    /// Shows expiry and life of the token in these metrics. They have no series before the first request, and none if the
+    /// connection has no token file.
+    pub fn show_token(&self, metrics: TokenMetrics) {
         if let Some(token) = &self.token {
-            token.show_expiry(metric);
+            token.show(metrics);
         }
     }
 

@@ -44,13 +44,22 @@ const SCHEME: &[u8] = b"Bearer ";
 #[derive(Clone, Debug)]
 pub(crate) struct TokenFile(Arc<Shared>);
 
+/// Metrics of a token, without labels, in seconds. Both are 0 for a token that does not expire.
+#[derive(Clone, Debug)]
+pub struct TokenMetrics {
+    /// Time at which the token expires, since 1970.
+    pub expiry: IntGaugeVec,
+    /// Time from issue to expiry.
+    pub life: IntGaugeVec,
+}
+
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
     /// Last token that was read. Locked while the file is read, so that many requests at once cost one read.
     held: Mutex<Option<Held>>,
-    /// Metric without labels that shows the expiry of the token, 0 for none. Without series until a token was read.
-    expiry: OnceLock<IntGaugeVec>,
+    /// Metrics of the token. Without series until a token was read.
+    metrics: OnceLock<TokenMetrics>,
 }
 
 #[derive(Clone, Debug)]
@@ -63,20 +72,22 @@ struct Held {
 impl TokenFile {
     /// Returns a token that is read from this file when first used. The file need not exist yet.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Shared { path, held: Mutex::new(None), expiry: OnceLock::new() }))
+        Self(Arc::new(Shared { path, held: Mutex::new(None), metrics: OnceLock::new() }))
     }
 
-    /// Shows the expiry of the token in this metric, from the next read of the file on. Only the first call has an effect.
-    pub(crate) fn show_expiry(&self, metric: IntGaugeVec) {
+    /// Shows the token in these metrics, from the next read of the file on. Only the first call has an effect.
+    pub(crate) fn show(&self, metrics: TokenMetrics) {
         // Fails at a second call, which has no effect.
-        let _ = self.0.expiry.set(metric);
+        let _ = self.0.metrics.set(metrics);
     }
 
     /// Returns the content of the file as a header, with the time of this read.
     async fn read(&self) -> Result<Held, TokenError> {
         let header = read_token(&self.0.path).await?;
-        if let Some(metric) = self.0.expiry.get() {
-            metric.with_label_values::<&str>(&[]).set(shown_expiry(&header));
+        if let Some(metrics) = self.0.metrics.get() {
+            let (expiry, life) = shown(&header);
+            metrics.expiry.with_label_values::<&str>(&[]).set(expiry);
+            metrics.life.with_label_values::<&str>(&[]).set(life);
         }
         Ok(Held { header, read_at: Instant::now() })
     }
@@ -124,11 +135,14 @@ impl TokenFile {
     }
 }
 
-/// Returns the expiry of the token in a header for the metric: seconds since 1970, and 0 for none. An expiry before 1970 is shown
-/// as 1, because the token has expired as well.
-fn shown_expiry(header: &HeaderValue) -> i64 {
+/// Returns expiry and life of the token in a header for the metrics, and 0 for what the token does not say. An expiry before 1970
+/// is shown as 1, because the token has expired as well.
+fn shown(header: &HeaderValue) -> (i64, i64) {
     let token = header.as_bytes().strip_prefix(SCHEME).and_then(|token| std::str::from_utf8(token).ok());
-    token.and_then(Claims::of).and_then(|claims| claims.expires_at).map_or(0, |at| at.max(1))
+    let claims = token.and_then(Claims::of);
+    let expiry = claims.as_ref().and_then(|claims| claims.expires_at).map_or(0, |at| at.max(1));
+    let life = claims.and_then(|claims| claims.life()).and_then(|life| i64::try_from(life.as_secs()).ok());
+    (expiry, life.unwrap_or(0))
 }
 
 async fn read_token(path: &Path) -> Result<HeaderValue, TokenError> {
@@ -400,54 +414,58 @@ mod tests {
     }
 
     #[test]
-    fn the_shown_expiry_of_a_token_is_its_claim_exp_and_0_for_none() {
-        let service_account = r#"{"aud":["k"],"exp":1800000000,"iat":1,"sub":"system:serviceaccount:a:b"}"#;
+    fn the_shown_expiry_and_life_of_a_token_are_those_of_its_claims_and_0_for_none() {
+        let service_account = r#"{"aud":["k"],"exp":1800000000,"iat":1797408000,"sub":"system:serviceaccount:a:b"}"#;
         let table = [
-            (service_account, 1_800_000_000),
-            (r#"{"exp":0}"#, 1),
-            (r#"{"exp":-9223372036854775808}"#, 1),
-            (r#"{"sub":"system:serviceaccount:a:b"}"#, 0),
-            (r#"{"exp":null}"#, 0),
-            (r#"{"exp":"soon"}"#, 0),
-            (r#"{"exp":1e999}"#, 0),
-            ("{", 0),
-            ("", 0),
+            (service_account, (1_800_000_000, 2_592_000)),
+            (r#"{"exp":1800000000}"#, (1_800_000_000, 0)),
+            (r#"{"exp":0}"#, (1, 0)),
+            (r#"{"exp":100,"iat":200}"#, (100, 0)),
+            (r#"{"exp":-9223372036854775808,"iat":1}"#, (1, 0)),
+            (r#"{"sub":"system:serviceaccount:a:b"}"#, (0, 0)),
+            (r#"{"exp":null}"#, (0, 0)),
+            (r#"{"exp":"soon"}"#, (0, 0)),
+            (r#"{"exp":1e999}"#, (0, 0)),
+            ("{", (0, 0)),
+            ("", (0, 0)),
         ];
         for (payload, expected) in table {
             let header = parse_token(claims::tests::token(payload).as_bytes()).unwrap();
-            assert_eq!(shown_expiry(&header), expected, "{payload}");
+            assert_eq!(shown(&header), expected, "{payload}");
         }
         let deep = claims::tests::token(&"[".repeat(40_000));
         for text in ["opaque", "a.b", "a.!!!.c", "a.\u{e9}.c", deep.as_str()] {
-            assert_eq!(shown_expiry(&parse_token(text.as_bytes()).unwrap()), 0, "{text:.20}");
+            assert_eq!(shown(&parse_token(text.as_bytes()).unwrap()), (0, 0), "{text:.20}");
         }
-        assert_eq!(shown_expiry(&HeaderValue::from_bytes(b"Bearer a.\xff.c").unwrap()), 0);
+        assert_eq!(shown(&HeaderValue::from_bytes(b"Bearer a.\xff.c").unwrap()), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_metric_shows_the_expiry_of_the_token_that_was_read_last() {
+    async fn the_metrics_show_expiry_and_life_of_the_token_that_was_read_last() {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::default();
         let token = TokenFile::new(folder.path().join("token"));
-        let metric = IntGaugeVec::new(prometheus::Opts::new("expiry", "Expiry."), &[]).unwrap();
-        token.show_expiry(metric.clone());
+        let gauge = |name: &str| IntGaugeVec::new(prometheus::Opts::new(name, "Help."), &[]).unwrap();
+        let metrics = TokenMetrics { expiry: gauge("expiry"), life: gauge("life") };
+        token.show(metrics.clone());
         let shown = || {
-            let families = prometheus::core::Collector::collect(&metric);
-            families[0].get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect::<Vec<_>>()
+            let mut families = prometheus::core::Collector::collect(&metrics.expiry);
+            families.extend(prometheus::core::Collector::collect(&metrics.life));
+            let samples = families.iter().flat_map(|family| family.get_metric());
+            samples.map(|metric| metric.get_gauge().get_value()).collect::<Vec<_>>()
         };
         let client = server.client(&token);
         post(&client).await.unwrap_err();
         assert_eq!(shown(), [0.0; 0], "no token was read");
-        // The payloads are {"exp":1800000000}, {"exp":1900000000} and a token that is no JSON Web Token.
         for (content, expected) in [
-            ("e30.eyJleHAiOjE4MDAwMDAwMDB9.c2ln\n", 1_800_000_000.0),
-            ("e30.eyJleHAiOjE5MDAwMDAwMDB9.c2ln\n", 1_900_000_000.0),
-            ("opaque", 0.0),
+            (claims::tests::token(r#"{"iat":1799996400,"exp":1800000000}"#), [1_800_000_000.0, 3_600.0]),
+            (claims::tests::token(r#"{"exp":1900000000}"#), [1_900_000_000.0, 0.0]),
+            ("opaque".to_owned(), [0.0, 0.0]),
         ] {
-            write(&folder, content);
+            write(&folder, &content);
             tokio::time::advance(TOKEN_REREAD_AFTER).await;
             post(&client).await.unwrap();
-            assert_eq!(shown(), [expected], "{content}");
+            assert_eq!(shown(), expected, "{content}");
         }
     }
 

@@ -189,3 +189,17 @@ fn queries_use_metrics_and_labels_that_the_agents_export() {
         }
     }
 }
+
+#[test]
+fn each_alert_in_a_description_exists() {
+    let known: BTreeSet<&str> = crate::alerts::table().map(|alert| alert.name).collect();
+    let mut found = 0;
+    for (name, file) in files() {
+        for alert in file.split("Alert Fleetnet").skip(1) {
+            let alert = format!("Fleetnet{}", alert.split(':').next().expect("a name"));
+            assert!(known.contains(&*alert), "{name}: there is no alert {alert}");
+            found += 1;
+        }
+    }
+    assert!(found > 20, "descriptions name alerts, for example {found}");
+}

@@ -1,5 +1,6 @@
 //! End-to-end tests, in one program, so that they share their control planes.
 
+mod alerts;
 mod bad_answers;
 mod bench_smoke;
 mod charts;

@@ -1,0 +1,207 @@
+//! Alerts and recording rules for Prometheus: the one table from which `deploy/observability/rules.yaml`, the rules of the charts
+//! and the sections of `docs/runbook.md` come.
+//!
+//! | file | content |
+//! |---|---|
+//! | `fleet.rs` | alerts about agents, members and their clusters |
+//! | `work.rs` | alerts about watches, writes and the objects that they carry |
+//! | `latency.rs` | recording rules and alerts about the latency of changes |
+//! | `rules.rs` | writes the rules as YAML |
+
+mod fleet;
+mod latency;
+mod rules;
+mod work;
+
+use fleetnet_diagnosis::codes::Code;
+
+pub(crate) use rules::run;
+
+/// Agent whose metrics an alert reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Agent {
+    Hub,
+    Member,
+}
+
+impl Agent {
+    pub(crate) const ALL: [Self; 2] = [Self::Hub, Self::Member];
+
+    /// Returns the name of the program, which is also the label `job` of its metrics.
+    pub(crate) const fn job(self) -> &'static str {
+        match self {
+            Self::Hub => "hub-agent",
+            Self::Member => "member-agent",
+        }
+    }
+
+    /// Returns the agent in words.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Hub => "hub agent",
+            Self::Member => "member agent",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// Somebody must act now.
+    Critical,
+    /// Somebody must act on the same day.
+    Warning,
+    /// Somebody should know.
+    Info,
+}
+
+impl Severity {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// Expressions of an alert. In an expression, `JOB` stands for the selector of the agent's job, such as `job="hub-agent"`.
+///
+/// Each expression aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell the clusters
+/// apart. Series without one of the labels have the same empty value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expressions {
+    Hub(&'static str),
+    Member(&'static str),
+    /// The same expression for both agents.
+    Each(&'static str),
+    /// One expression for the hub agent, and one for the member agent.
+    Both(&'static str, &'static str),
+}
+
+impl Expressions {
+    /// Returns the expression for this agent.
+    pub(crate) fn of(self, agent: Agent) -> Option<String> {
+        let expression = match (self, agent) {
+            (Self::Hub(it), Agent::Hub) | (Self::Member(it), Agent::Member) | (Self::Each(it), _) => it,
+            (Self::Both(hub, _), Agent::Hub) => hub,
+            (Self::Both(_, member), Agent::Member) => member,
+            (Self::Hub(_), Agent::Member) | (Self::Member(_), Agent::Hub) => return None,
+        };
+        Some(expression.replace("JOB", &format!("job=\"{}\"", agent.job())))
+    }
+}
+
+/// Row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alert {
+    pub(crate) name: &'static str,
+    /// Value of the label `window`, which tells alerts of one name apart. Empty for an alert whose name is unique.
+    pub(crate) window: &'static str,
+    pub(crate) expressions: Expressions,
+    /// Time for which the expression must be true before the alert fires.
+    pub(crate) after: &'static str,
+    /// Time for which the alert still fires when the expression is no longer true. Empty for none.
+    pub(crate) keep: &'static str,
+    pub(crate) severity: Severity,
+    /// One sentence without templates. `AGENT` stands for the agent in words.
+    pub(crate) summary: &'static str,
+    /// Sentences with Prometheus' templates for labels and value. `AGENT` stands for the agent in words.
+    pub(crate) description: &'static str,
+    /// Fault codes that usually cause the alert.
+    pub(crate) codes: &'static [Code],
+    /// What the alert means for users, for the runbook.
+    pub(crate) meaning: &'static str,
+    /// What to do, for the runbook: one step each, in order.
+    pub(crate) steps: &'static [&'static str],
+}
+
+impl Alert {
+    /// Returns the text for this agent.
+    fn text(text: &str, agent: Agent) -> String {
+        text.replace("AGENT", agent.title())
+    }
+
+    /// Returns the anchor of the alert's section in the runbook. GitHub makes it from the heading, which is the name.
+    pub(crate) fn anchor(&self) -> String {
+        self.name.to_lowercase()
+    }
+}
+
+/// Returns all alerts, in the order of the runbook.
+pub(crate) fn table() -> impl Iterator<Item = &'static Alert> {
+    fleet::ALERTS.iter().chain(work::ALERTS).chain(latency::ALERTS)
+}
+
+/// Returns one alert of each name. The alerts of one name have one section in the runbook, with the texts of the first.
+pub(crate) fn sections() -> impl Iterator<Item = &'static Alert> {
+    let mut names = std::collections::BTreeSet::new();
+    table().filter(move |alert| names.insert(alert.name))
+}
+
+/// Rule that records an expression under a new name.
+#[derive(Clone, Debug)]
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) expression: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_alert_has_a_name_of_its_own_and_complete_texts() {
+        let names: BTreeSet<_> = table().map(|alert| (alert.name, alert.window)).collect();
+        assert_eq!(names.len(), table().count());
+        assert!(
+            sections().all(|alert| alert.window.is_empty() || table().filter(|it| it.name == alert.name).count() > 1)
+        );
+        for alert in table() {
+            let name = alert.name;
+            assert!(name.starts_with("Fleetnet") && name.chars().all(char::is_alphanumeric), "{name}");
+            assert!(!alert.steps.is_empty(), "{name} has no steps");
+            for text in [alert.summary, alert.description, alert.meaning].iter().chain(alert.steps) {
+                assert!(text.ends_with('.') && !text.contains("  ") && !text.contains('\n'), "{name}: {text:?}");
+            }
+            assert!(!alert.summary.contains("{{") && !alert.meaning.contains("{{"), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_expression_reads_the_job_of_its_agent_and_keeps_clusters_apart() {
+        for alert in table() {
+            for expression in Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)) {
+                assert!(!expression.contains("JOB"), "{}: {expression}", alert.name);
+                let is_recorded = expression.contains("destination:");
+                assert!(expression.contains("job=") || is_recorded, "{}: {expression}", alert.name);
+                assert!(
+                    expression.contains("cluster") || alert.name == "FleetnetVersionSkew",
+                    "{}: {expression}",
+                    alert.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_metrics_that_the_agents_export_are_read() {
+        let definitions = fleetnet_runtime::metrics::ALL
+            .iter()
+            .chain(fleetnet_agent::metrics::ALL)
+            .chain(hub_agent::metrics::ALL)
+            .chain(member_agent::metrics::ALL);
+        let known: BTreeSet<&str> = definitions.map(|definition| definition.name).collect();
+        let expressions =
+            table().flat_map(|alert| Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)));
+        let recorded = latency::recordings().into_iter().map(|recording| recording.expression);
+        for expression in expressions.chain(recorded) {
+            let words = expression.split(|it: char| !(it.is_alphanumeric() || it == '_' || it == ':'));
+            for word in words.filter(|word| word.starts_with("fleet")) {
+                let metric =
+                    ["_bucket", "_count", "_sum"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+                assert!(known.contains(metric), "{metric} in {expression}");
+            }
+        }
+    }
+}
