@@ -17,8 +17,8 @@ use tokio::time::timeout;
 #[derive(Debug)]
 pub struct Kubectl {
     program: Invocation,
-    /// Helm, if scripts may call it.
-    helm: Option<PathBuf>,
+    /// Further programs that scripts may call, by name.
+    others: Vec<(&'static str, PathBuf)>,
     kubeconfig: PathBuf,
     /// Home directory of kubectl, for its caches.
     home: TempDir,
@@ -36,13 +36,20 @@ impl Kubectl {
     /// Finds the kubectl program. Its calls use the kubeconfig at this path; the file may be created later.
     pub async fn with(kubeconfig: PathBuf) -> anyhow::Result<Self> {
         let program = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
-        Ok(Self { program, helm: None, kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
+        Ok(Self { program, others: Vec::new(), kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
     }
 
     /// Lets scripts call Helm too.
     #[must_use]
     pub fn and_helm(self, helm: &Helm) -> Self {
-        Self { helm: Some(helm.program().to_owned()), ..self }
+        self.and("helm", helm.program().to_owned())
+    }
+
+    /// Lets scripts call this program by this name.
+    #[must_use]
+    pub fn and(mut self, name: &'static str, program: PathBuf) -> Self {
+        self.others.push((name, program));
+        self
     }
 
     /// Runs kubectl with these arguments and this standard input.
@@ -76,8 +83,8 @@ impl Kubectl {
         let programs = self.home.path().join("programs");
         fs::create_dir_all(&programs)?;
         let kubectl = (self.program.file.as_path(), self.program.first_argument.unwrap_or_default());
-        let helm = self.helm.as_deref().map(|file| ("helm", (file, "")));
-        for (name, (file, first_argument)) in [("kubectl", kubectl)].into_iter().chain(helm) {
+        let others = self.others.iter().map(|(name, file)| (*name, (file.as_path(), "")));
+        for (name, (file, first_argument)) in [("kubectl", kubectl)].into_iter().chain(others) {
             let script = programs.join(name);
             fs::write(&script, format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", file.display()))?;
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;

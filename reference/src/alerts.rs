@@ -109,9 +109,9 @@ pub(crate) struct Alert {
     pub(crate) description: &'static str,
     /// Fault codes that usually cause the alert.
     pub(crate) codes: &'static [Code],
-    /// What the alert means for users, for the runbook.
+    /// Consequences for users, for the runbook.
     pub(crate) meaning: &'static str,
-    /// What to do, for the runbook: one step each, in order.
+    /// Steps to take, in order, for the runbook.
     pub(crate) steps: &'static [&'static str],
 }
 

@@ -1,18 +1,19 @@
-//! Test of the commands in docs/cli.md: it runs each block of commands with its marker, in order, on a real fleet.
+//! Test of the commands in docs/cli.md and docs/runbook.md: it runs each block of commands with its marker, in order, on a real fleet.
 
 use crate::fleet::Fleet;
 use crate::hub::folder;
 use crate::program::{run_for_in, run_in};
 use std::time::Duration;
 
-const PAGE: &str = include_str!("../../../docs/cli.md");
+/// Pages. The commands of the last one take a member out.
+const PAGES: [&str; 2] = [include_str!("../../../docs/runbook.md"), include_str!("../../../docs/cli.md")];
 const MARKER: &str = "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->";
-/// Names in the page, and the names of the same clusters in the sandbox.
-const NAMES: [(&str, &str); 2] = [("west", "member-2"), ("east", "member-1")];
+/// Names in the pages, and the names of the same clusters and Services in the sandbox.
+const NAMES: [(&str, &str); 3] = [("west", "member-2"), ("east", "member-1"), ("shop/web", "work/app")];
 
 /// Returns the commands of the blocks with the marker.
 fn commands() -> Vec<Vec<String>> {
-    let blocks = PAGE.split(MARKER).skip(1);
+    let blocks = PAGES.into_iter().flat_map(|page| page.split(MARKER).skip(1)).filter(|rest| rest.starts_with('\n'));
     let blocks = blocks.map(|rest| rest.trim_start().strip_prefix("```sh\n").unwrap().split("```").next().unwrap());
     let words = |line: &str| {
         let words = line.split_whitespace().map(|word| {
@@ -21,7 +22,7 @@ fn commands() -> Vec<Vec<String>> {
         });
         words.collect::<Vec<_>>()
     };
-    blocks.flat_map(str::lines).map(words).collect()
+    blocks.flat_map(str::lines).map(words).filter(|words| !words.is_empty()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +38,7 @@ async fn the_commands_of_the_page_work_on_a_real_fleet() {
     let kubeconfigs = std::env::join_paths(kubeconfigs).unwrap();
     let variables = [("KUBECONFIG", kubeconfigs.to_str().unwrap())];
     let commands = commands();
-    assert!(commands.len() >= 11, "{commands:?}");
+    assert!(commands.len() >= 15, "{commands:?}");
     for command in commands {
         let (program, arguments) = command.split_first().unwrap();
         assert_eq!(program, "fleetnet", "{command:?}");

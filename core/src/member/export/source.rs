@@ -56,7 +56,7 @@ pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubS
         })
 }
 
-/// Returns the exports of this source slice, whatever their names are.
+/// Returns the exports of this source slice. Their names do not matter.
 pub(super) fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
     view.slice_exports_of.get(slice).filter_map(|name| view.slice_exports.get(name))
 }
