@@ -222,7 +222,7 @@ fn latency() -> Vec<Panel> {
         .alert("FleetnetChangeBudgetBurn")
         .query(
             r#"1 - (
-                1 - sum(increase(<latency>_bucket{is_first_import="false",le="750"}[$__range]))
+                1 - sum(increase(<latency>_bucket{is_first_import="false",<target>}[$__range]))
                 / sum(increase(<latency>_count{is_first_import="false"}[$__range]))
             ) / 0.01 > -Inf"#,
             "left",
@@ -234,7 +234,7 @@ fn latency() -> Vec<Panel> {
             .alert("FleetnetChangeBudgetBurn")
             .query(
                 r#"1 - sum by (destination_cluster_id) (
-                    rate(<latency>_bucket{is_first_import="false",le="750"}[$__rate_interval])
+                    rate(<latency>_bucket{is_first_import="false",<target>}[$__rate_interval])
                 ) / sum by (destination_cluster_id) (
                     rate(<latency>_count{is_first_import="false"}[$__rate_interval])
                 )"#,

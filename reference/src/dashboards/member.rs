@@ -45,16 +45,16 @@ fn of_hub() -> Vec<Panel> {
         .at_most_plus_or_minus(2.0),
         Panel::number(
             "Until the token for the hub expires",
-            "more than 15 days, because the agent renews the token every 8 hours.",
+            "more than half of its life, which is 30 days, because the agent renews the token every 8 hours.",
             "read the agent's log about the renewal. If the token has expired, `fleetnet join` with --apply repairs the member.",
         )
-        .alert("FleetnetHubTokenExpires")
+        .alert("FleetnetHubTokenExpiresSoon")
         .query(
             r#"min(fleetnet_hub_token_expiry_timestamp_seconds{job="member-agent",member=~"$member"} > 0) - time()"#,
             "",
         )
         .unit("s")
-        .at_least(15.0 * 86400.0)
+        .at_least(86400.0)
         .no_value("never"),
         Panel::number(
             "Last renewal of the token failed",

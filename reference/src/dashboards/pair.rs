@@ -78,7 +78,7 @@ fn numbers() -> Vec<Panel> {
         )
         .query(
             &of_pair(
-                r#"1 - sum(increase(<latency>_bucket{<changes>,le="750"}[$__range]))
+                r#"1 - sum(increase(<latency>_bucket{<changes>,<target>}[$__range]))
                 / sum(increase(<latency>_count{<changes>}[$__range])) >= 0"#,
             ),
             "",
