@@ -11,7 +11,7 @@ const MARKER: &str = "<!-- run by guide::the_commands_of_the_page_work_on_a_real
 /// Names in the pages, and the names of the same clusters and Services in the sandbox.
 const NAMES: [(&str, &str); 3] = [("west", "member-2"), ("east", "member-1"), ("shop/web", "work/app")];
 
-/// Returns the commands of the blocks with the marker.
+/// Returns the commands of the blocks with the marker, each once.
 fn commands() -> Vec<Vec<String>> {
     let blocks = PAGES.into_iter().flat_map(|page| page.split(MARKER).skip(1)).filter(|rest| rest.starts_with('\n'));
     let blocks = blocks.map(|rest| rest.trim_start().strip_prefix("```sh\n").unwrap().split("```").next().unwrap());
@@ -22,7 +22,13 @@ fn commands() -> Vec<Vec<String>> {
         });
         words.collect::<Vec<_>>()
     };
-    blocks.flat_map(str::lines).map(words).filter(|words| !words.is_empty()).collect()
+    let mut commands: Vec<Vec<String>> = Vec::new();
+    for command in blocks.flat_map(str::lines).map(words).filter(|words| !words.is_empty()) {
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    commands
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,8 +43,14 @@ async fn the_commands_of_the_page_work_on_a_real_fleet() {
     });
     let kubeconfigs = std::env::join_paths(kubeconfigs).unwrap();
     let variables = [("KUBECONFIG", kubeconfigs.to_str().unwrap())];
+    // A user reads the pages when the fleet has been running for a while.
+    for view in ["status", "services", "explain", "check"] {
+        let arguments = [view, "work/app", "--wait"].into_iter().filter(|it| *it != "work/app" || view == "explain");
+        let ended = run_in(folder.path(), &variables, arguments.map(str::to_owned)).await;
+        assert_eq!(ended.code, 0, "{view}: {ended:?}");
+    }
     let commands = commands();
-    assert!(commands.len() >= 15, "{commands:?}");
+    assert!(commands.len() >= 13, "{commands:?}");
     for command in commands {
         let (program, arguments) = command.split_first().unwrap();
         assert_eq!(program, "fleetnet", "{command:?}");
