@@ -8,6 +8,7 @@
 
 pub(crate) mod manifests;
 pub(crate) mod secret;
+mod target;
 mod text;
 mod token;
 mod wait;
@@ -81,6 +82,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m",
           requires = "apply", value_parser = duration)]
     wait: Option<Duration>,
+
+    /// The hub's cluster is also the member: --context may lead to the hub. Needs --apply.
+    #[arg(long, requires = "apply")]
+    hub_is_member: bool,
 
     #[command(flatten)]
     clusters: ClusterFlags,
@@ -176,6 +181,10 @@ async fn apply(options: &Options) -> Result<Exit, Stop> {
         Some(context) => Some(Cluster::connect(&contexts, context, limit).await?),
         None => None,
     };
+    if let Some(member) = member.as_ref().filter(|_| !options.hub_is_member) {
+        progress.step(&format!("comparing {} with {}", member.context, hub.context));
+        target::is_not_the_hub(&hub, member).await?;
+    }
     let mut done = Vec::new();
     let life = options.token_ttl.unwrap_or(DEFAULT_LIFE);
     for object in manifests::of_member(&options.member, life.kind()) {

@@ -250,3 +250,35 @@ async fn wait_ends_when_the_hub_hears_from_the_agent() {
     };
     assert!(ended.output.contains("created"), "{ended:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_of_the_member_that_leads_to_the_hub_is_refused_unless_the_hub_is_a_member() {
+    let pair = Pair::start().await;
+    pair.publish_authority().await;
+    let refused = |ended: &Ended, context: &str| {
+        let expected =
+            format!("context admin@hub of the hub and context {context} of the member lead to one cluster (");
+        ended.errors.contains(&expected) && ended.errors.contains("--hub-context") && ended.output.is_empty()
+    };
+    // Another context of the hub, which has another name of the same server.
+    let other = pair.hub.kubeconfig.with_file_name("other");
+    let config = std::fs::read_to_string(&pair.hub.kubeconfig).unwrap();
+    std::fs::write(&other, config.replace("admin@hub", "west").replace("127.0.0.1", "localhost")).unwrap();
+    let flag = format!("--kubeconfig={}", other.display());
+    for (context, flags) in [("admin@hub", &[][..]), ("west", &[flag.as_str()])] {
+        let ended = pair.join(&[&["--apply", "--context", context], flags].concat()).await.expect(2);
+        assert!(refused(&ended, context) && ended.errors.contains("(its UID is "), "{ended:?}");
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(pair.hub.client(), "fleet-member-west");
+    assert!(accounts.get_opt("member-agent").await.unwrap().is_none(), "nothing was written");
+
+    pair.join(&["--apply", "--context", "admin@hub", "--hub-is-member"]).await.expect(0);
+    assert!(pair.hub.secret("fleet-system", "fleetnet-hub").await.is_some());
+
+    // Without the right to read kube-system, the URLs decide.
+    let policy = |call: &Call| &*call.target.name != "kube-system";
+    pair.hub.server.memkube().set_policy(Arc::new(policy));
+    let ended = pair.join(&["--apply", "--context", "admin@hub"]).await.expect(2);
+    assert!(refused(&ended, "admin@hub") && ended.errors.contains("(its URL is http://127.0.0.1:"), "{ended:?}");
+    pair.join(&["--apply", "--context", "admin@west"]).await.expect(0);
+}

@@ -2,7 +2,10 @@
 
 use crate::hub::{Cluster, folder};
 use crate::program::run;
+use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use tokio::process::Command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_of_this_program_needs_no_cluster() {
@@ -66,4 +69,28 @@ async fn completion_prints_a_script_for_each_shell() {
         assert!(ended.output.contains(word) && ended.output.contains("join"), "{ended:?}");
     }
     run(["completion", "tcsh"]).await.expect(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_completes_commands_flags_and_values_with_the_script_for_kubectl() {
+    let folder = folder();
+    let script = folder.path().join("kubectl_complete-fleetnet");
+    fs::write(&script, run(["completion", "kubectl"]).await.expect(0).output).unwrap();
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    // kubectl passes the words after `kubectl fleetnet`. The last one is to be completed.
+    for (words, expected) in [
+        (&["stat"][..], "status\n:4\n"),
+        (&["serv"], "services\n:4\n"),
+        (&["join", "west", "--hub-is"], "--hub-is-member\n:4\n"),
+        (&["status", "-o", "ya"], "yaml\n:4\n"),
+        (&["completion", "kube"], "kubectl\n:4\n"),
+        (&["nonsense"], ":4\n"),
+    ] {
+        let output = Command::new(&script).args(words).output().await.unwrap();
+        let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!((out.as_str(), err.as_str()), (expected, ""), "{words:?}");
+    }
+    let all = Command::new(&script).arg("").output().await.unwrap().stdout;
+    let all = String::from_utf8(all).unwrap();
+    assert!(["explain\n", "join\n", "version\n"].iter().all(|command| all.contains(command)), "{all}");
 }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DEPLOYMENT: &str = "member-agent";
 const ID_VARIABLE: &str = "MEMBER_CLUSTER_NAME";
 /// Namespace whose UID identifies a cluster.
-pub(crate) const IDENTITY: &str = "kube-system";
+const IDENTITY: &str = "kube-system";
 /// Number of contexts that are asked at the same time.
 // no limit: a kubeconfig has some dozens of contexts
 const AT_ONCE: usize = 16;
@@ -97,6 +97,15 @@ pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Know
     members
 }
 
+/// Returns the UID of a cluster: that of its namespace kube-system.
+///
+/// # Errors
+/// If the cluster does not answer, or this user may not read the namespace.
+pub(crate) async fn uid(cluster: &Cluster) -> Result<String, Failure> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    Ok(cluster.ask(namespaces.get(IDENTITY)).await?.uid().unwrap_or_default())
+}
+
 fn list(ids: &BTreeSet<String>) -> String {
     if ids.is_empty() { "none".to_owned() } else { ids.iter().cloned().collect::<Vec<_>>().join(", ") }
 }
@@ -104,8 +113,7 @@ fn list(ids: &BTreeSet<String>) -> String {
 /// Returns the id of a cluster in the fleet; `None` if it is no member. The UID decides, because an agent with the id may not
 /// own the id. A cluster that the hub has never heard of is recognized by its Deployment.
 async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failure> {
-    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-    let uid = cluster.ask(namespaces.get(IDENTITY)).await.map(|namespace| namespace.uid().unwrap_or_default());
+    let uid = uid(cluster).await;
     if let Ok(uid) = &uid
         && let Some(id) = known.by_uid.get(uid)
     {

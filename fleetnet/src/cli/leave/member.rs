@@ -2,7 +2,8 @@
 
 use super::Log;
 use crate::cli::contexts::connect::Cluster;
-use crate::cli::contexts::failure::{Class, Failure};
+use crate::cli::contexts::failure::Class;
+use crate::cli::contexts::members::uid;
 use crate::cli::contexts::{ClusterFlags, Contexts};
 use crate::cli::exit::Stop;
 use crate::cli::join::secret;
@@ -12,16 +13,13 @@ use fleetnet_api::crd::{MemberAgent, MultiClusterService, ServiceExport, Service
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
 use futures::future::join_all;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use tokio::time::Instant;
-
-/// Namespace whose UID identifies a cluster.
-const IDENTITY: &str = "kube-system";
 
 /// Finds the context of a member: the one that the user names, or the one whose cluster has the UID in the MemberAgent.
 pub(super) async fn connect(
@@ -56,12 +54,6 @@ pub(super) async fn connect(
     });
     let found = join_all(candidates).await.into_iter().flatten().find(|(_, uid)| *uid == owner);
     found.map(|(cluster, _)| cluster).ok_or_else(|| missing("no context leads to the member's cluster"))
-}
-
-/// UID of a cluster: that of its namespace kube-system.
-async fn uid(cluster: &Cluster) -> Result<String, Failure> {
-    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-    Ok(cluster.ask(namespaces.get(IDENTITY)).await?.uid().unwrap_or_default())
 }
 
 /// Deletes the exports and imports of the member, and waits until its agent has removed what it made for them.
