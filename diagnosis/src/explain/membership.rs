@@ -7,7 +7,7 @@ use super::walk::{Walk, age, in_namespace, member_agent, need, older_than, optio
 use super::{Found, Rule, Site, Stop, worst};
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
-use crate::snapshot::{HubSecret, Member, Snapshot, TokenClaims};
+use crate::snapshot::{HubSecret, Listing, Member, Snapshot, TokenClaims};
 use fleetnet_api::crd::MemberAgent;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -64,7 +64,7 @@ pub(crate) fn token(snapshot: &Snapshot, member: &Member) -> Found {
     if is_heard(snapshot, member) {
         return Ok(());
     }
-    let secret = secret(member)?;
+    let secret = secret_of_unheard(snapshot, member)?;
     let Some(claims) = &secret.token else { return Err(Stop::Skipped("the token is no JWT".to_owned())) };
     let site = Site::Member(member);
     if let (Some(expires), Some(now)) = (claims.expires, snapshot.now())
@@ -90,7 +90,7 @@ pub(crate) fn address_of_hub(snapshot: &Snapshot, member: &Member) -> Found {
     if is_heard(snapshot, member) || stopped(snapshot, member)?.is_some() {
         return Ok(());
     }
-    let (secret, site, hub) = (secret(member)?, Site::Member(member), &snapshot.hub.connection);
+    let (secret, site, hub) = (secret_of_unheard(snapshot, member)?, Site::Member(member), &snapshot.hub.connection);
     let plain = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
     if !hub.server_url.is_empty() && plain(&secret.url) != plain(&hub.server_url) {
         return Err(broken_secret(site, secret, "data.url", &format!("{}, the hub is {}", secret.url, hub.server_url)));
@@ -329,6 +329,15 @@ fn holder(lease: &Lease) -> Option<&str> {
 
 fn claims(member: &Member) -> Option<&TokenClaims> {
     secret(member).ok()?.token.as_ref()
+}
+
+/// Returns the Secret of a member that the hub does not hear. A viewer may not read Secrets, so it is not known if the Secret is
+/// the cause.
+fn secret_of_unheard<'a>(snapshot: &Snapshot, member: &'a Member) -> Result<&'a HubSecret, Stop> {
+    if matches!(member.hub_secret, Listing::Denied(_)) && stopped(snapshot, member)?.is_none() {
+        return Err(Stop::Unknown(format!("{}: this user may not read Secrets", member.id)));
+    }
+    secret(member)
 }
 
 fn secret(member: &Member) -> Result<&HubSecret, Stop> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::fixture::{app, at, built_in, conditions, healthy, meta, object};
 use crate::snapshot::{Connection, Listing, Reached, Undecodable};
 use Code::*;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use kube::ResourceExt as _;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -225,6 +225,45 @@ fn what_was_not_read_is_unknown_and_no_later_fault_is_certain() {
     });
     assert_eq!(codes(&explanation), BTreeSet::from([FN605]), "the fault is shown");
     assert_eq!(explanation.verdict, Verdict::NotKnown, "an earlier step may be the cause");
+}
+
+/// Takes away what the role of deploy/viewer.yaml does not grant.
+fn as_viewer(snapshot: &mut Snapshot) {
+    let denied = || "forbidden".to_owned();
+    snapshot.hub.agent.missing_rights = Listing::Denied(denied());
+    for member in &mut snapshot.members {
+        member.hub_secret = Listing::Denied(denied());
+        member.agent.missing_rights = Listing::Denied(denied());
+        member.missing_hub_rights = Listing::Denied(denied());
+    }
+}
+
+#[test]
+fn without_secrets_and_rights_a_viewer_sees_a_healthy_fleet_and_certain_faults() {
+    let healthy = altered(as_viewer);
+    assert_eq!(healthy.verdict, Verdict::Healthy);
+    assert_eq!([FN110, FN203, FN204].map(|code| outcome(&healthy, code)), [Outcome::Skipped, Outcome::Ok, Outcome::Ok]);
+    let fault = altered(|it| {
+        as_viewer(it);
+        export_is(it, "Valid", "False", "ServiceExportInvalidWeightAnnotation");
+    });
+    assert_eq!((codes(&fault), fault.verdict), (BTreeSet::from([FN305]), Verdict::Fault));
+    let silent = altered(|it| {
+        as_viewer(it);
+        it.hub.member_agents.objects_mut().expect(KNOWN).retain(|agent| agent.name_any() != "west");
+        no_internal_export(it);
+        it.hub.slice_exports = Listing::of(Vec::new());
+    });
+    assert_eq!([FN203, FN204].map(|code| outcome(&silent, code)), [Outcome::Unknown; 2]);
+    assert_eq!(codes(&silent), BTreeSet::from([FN205]), "the fault is shown");
+    assert_eq!(silent.verdict, Verdict::NotKnown, "the token may be the cause");
+    let stopped = altered(|it| {
+        as_viewer(it);
+        it.hub.member_agents.objects_mut().expect(KNOWN)[WEST].spec.planned_stop_time =
+            Some(MicroTime(at("2027-01-15T12:09:00Z")));
+    });
+    assert_eq!(codes(&stopped), BTreeSet::from([FN207]));
+    assert_eq!(stopped.verdict, Verdict::Fault, "the stop is the cause, whatever the token is");
 }
 
 #[test]

@@ -316,7 +316,11 @@ pub(crate) fn need<'a, K>(listing: &'a Listing<K>, kind: &str, site: Site<'_>) -
 
 /// Returns the objects of a listing that a step can do without. The step is skipped without them.
 pub(crate) fn optional<'a, K>(listing: &'a Listing<K>, kind: &str) -> Result<&'a [K], Stop> {
-    listing.known().ok_or_else(|| Stop::Skipped(format!("{kind} were not read")))
+    let why = match listing {
+        Listing::Denied(_) => format!("this user may not read {kind}"),
+        _ => format!("{kind} were not read"),
+    };
+    listing.known().ok_or(Stop::Skipped(why))
 }
 
 /// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped: the
