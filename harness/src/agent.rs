@@ -10,6 +10,8 @@ use crate::turn::Turn;
 use anyhow::{Context as _, bail};
 use parking_lot::Mutex;
 use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -27,14 +29,18 @@ pub struct AgentSpec {
     environment: Vec<(String, OsString)>,
     proxies: Vec<Arc<Proxy>>,
     turn: Option<Turn>,
+    root: Option<PathBuf>,
 }
+
+/// User of the agents in their images.
+const IMAGE_USER: &str = "65532";
 
 impl AgentSpec {
     /// Returns settings for the binary `hub-agent` or `member-agent`. `name` appears in messages.
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
         let (flags, environment, proxies) = (Vec::new(), Vec::new(), Vec::new());
-        Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None }
+        Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None, root: None }
     }
 
     /// Adds a command-line flag, as `--name=value`.
@@ -69,15 +75,45 @@ impl AgentSpec {
         self
     }
 
+    /// Starts the agent from the image that is unpacked in this folder, with the folder as its root, as the user of the image.
+    /// Files that flags name are copied to the same place below the root. Needs user namespaces, and no root.
+    #[must_use]
+    pub fn in_root(mut self, root: PathBuf) -> Self {
+        self.root = Some(root);
+        self
+    }
+
+    /// Returns the file to execute, and its arguments.
+    async fn command(&self) -> anyhow::Result<(PathBuf, Vec<OsString>)> {
+        let Some(root) = &self.root else { return Ok((binaries::find(self.binary).await?, self.flags.clone())) };
+        for flag in &self.flags {
+            let value = flag.to_str().and_then(|flag| flag.split_once('=')).map(|(_, value)| Path::new(value));
+            if let Some(file) = value.filter(|value| value.is_absolute() && value.is_file()) {
+                let copy = root.join(file.strip_prefix("/")?);
+                fs::create_dir_all(copy.parent().context("a file has a folder")?)?;
+                fs::copy(file, copy)?;
+            }
+        }
+        let mut arguments: Vec<OsString> = vec!["--user".into(), "--wd=/".into()];
+        arguments.extend(["--map-user=", "--map-group="].map(|map| format!("{map}{IMAGE_USER}").into()));
+        let mut at = OsString::from("--root=");
+        at.push(root);
+        arguments.extend([at, format!("/{}", self.binary).into()]);
+        arguments.extend(self.flags.iter().cloned());
+        // Part of util-linux.
+        Ok(("unshare".into(), arguments))
+    }
+
     /// Starts the agent's process, which may not be ready yet.
     ///
     /// # Errors
     /// If the binary cannot be built or started.
     pub async fn start(&self) -> anyhow::Result<Agent> {
+        let (file, arguments) = self.command().await?;
         let process = Process::start(Spec {
             name: self.name.clone(),
-            file: binaries::find(self.binary).await?,
-            arguments: self.flags.clone(),
+            file,
+            arguments,
             environment: self.environment.clone(),
             scratch: None,
         });

@@ -11,9 +11,14 @@ use kube::Api;
 use std::fs;
 use std::path::Path;
 
-/// Starts an agent with the arguments, environment, files and service account of its Deployment in [`FLEET_SYSTEM`], and waits
-/// until it is ready. `folder` is for the files.
+/// Starts an agent with the settings of its Deployment, and waits until it is ready. `folder` is for the files.
 pub async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
+    settings(control_plane, name, folder).await?.start_ready().await
+}
+
+/// Returns the arguments, environment, files and service account of the Deployment of an agent in [`FLEET_SYSTEM`]. `folder` is
+/// for the files.
+pub async fn settings(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<AgentSpec> {
     let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
     let template = deployments.get(name).await?.spec.template;
     let pod = template.spec.context("a template has a spec")?;
@@ -35,7 +40,7 @@ pub async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Pa
         let value = if mounted { format!("{}{value}", folder.display()) } else { value };
         spec = spec.variable(&variable.name, value);
     }
-    spec.start_ready().await
+    Ok(spec)
 }
 
 /// Writes the files that the pod would mount. `folder` replaces the root folder of the container.

@@ -17,7 +17,7 @@ use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
 use layout::{Image, Layout};
 use programs::root;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Programs that have an image.
 const PROGRAMS: [&str; 3] = ["hub-agent", "member-agent", "fleetnet"];
@@ -37,6 +37,13 @@ pub(crate) struct ImageArgs {
     /// Profile of Cargo. The tests use a profile that builds faster.
     #[arg(long, value_name = "NAME", default_value = "dist")]
     profile: String,
+}
+
+impl ImageArgs {
+    /// Returns the arguments for all images of a release.
+    pub(crate) fn for_release(out: &Path) -> Self {
+        Self { programs: Vec::new(), arch: Architecture::Amd64, out: Some(out.to_owned()), profile: "dist".to_owned() }
+    }
 }
 
 /// Architecture of an image, as OCI names it.
@@ -61,6 +68,14 @@ impl Architecture {
             Self::Arm64 => "aarch64-unknown-linux-gnu",
         }
     }
+}
+
+/// Profile of Cargo for [`build_for_tests`].
+const TEST_PROFILE: &str = "image-test";
+
+/// Builds the executable of the image that an end-to-end test unpacks, so that the test does not wait for the build.
+pub(crate) fn build_for_tests() -> anyhow::Result<()> {
+    build::programs(&["hub-agent"], Architecture::Amd64, TEST_PROFILE).map(drop)
 }
 
 /// Builds the programs and writes their images.

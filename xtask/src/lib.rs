@@ -10,6 +10,7 @@ mod mutants;
 #[cfg(test)]
 mod package;
 pub mod reasons;
+mod release;
 mod stopwatch;
 mod test;
 mod tidy;
@@ -43,6 +44,8 @@ enum Command {
     Prometheus,
     /// Build static executables, and write a container image of each as an OCI layout, with a list of its crates (SPDX).
     Image(image::ImageArgs),
+    /// Prepare a release, and list what the repository lacks for it.
+    Release(release::ReleaseArgs),
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
     /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
@@ -61,6 +64,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::Helm => helm::run(),
         Command::Prometheus => prometheus::run(),
         Command::Image(arguments) => image::run(&arguments),
+        Command::Release(arguments) => release::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Reference => reference("pages", &[]),
         Command::Test(arguments) => test::run(&arguments),

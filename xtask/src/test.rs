@@ -12,7 +12,7 @@ mod test_program;
 mod times;
 
 use crate::stopwatch::human;
-use crate::{limited, tidy};
+use crate::{image, limited, tidy};
 use anyhow::{Context as _, ensure};
 use play::Manner;
 use programs::cargo;
@@ -56,9 +56,11 @@ const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
 /// Modules of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it
 /// themselves.
-const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::"];
+const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::", "release::"];
 /// Modules of the end-to-end tests for which Prometheus is downloaded before.
 const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
+/// Modules of the end-to-end tests for which the static executable of an image is built before.
+const IMAGE_TESTS: &[&str] = &["image::"];
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 
@@ -113,6 +115,9 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     }
     if selected(PROMETHEUS_TESTS) {
         times.measure("Prometheus", || Prometheus::locate().map(drop))?;
+    }
+    if selected(IMAGE_TESTS) {
+        times.measure("image", image::build_for_tests)?;
     }
     // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;

@@ -6,6 +6,9 @@ use programs::{cargo, root};
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Flags for executables that need no file of the system. By default, the crate getrandom looks up the function of the C library
+/// by name, which a static executable cannot, and then reads /dev/urandom. With the second flag, it calls the kernel.
+const RUSTFLAGS: &str = "-C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"";
 /// Linker for arm64, in Debian's package gcc-aarch64-linux-gnu.
 const ARM64_LINKER: &str = "aarch64-linux-gnu-gcc";
 
@@ -23,7 +26,7 @@ pub(super) fn programs<'a>(
     let folder = crate::test::target_folder()?.join("static");
     let mut command = cargo::command(&arguments);
     command.env("CARGO_TARGET_DIR", &folder).env("FLEETNET_REVISION", revision());
-    command.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    command.env("RUSTFLAGS", RUSTFLAGS);
     if architecture == Architecture::Arm64 {
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", ARM64_LINKER);
         command.env("CC_aarch64_unknown_linux_gnu", ARM64_LINKER);
