@@ -109,6 +109,9 @@ pub(crate) struct Alert {
     pub(crate) description: &'static str,
     /// Fault codes that usually cause the alert.
     pub(crate) codes: &'static [Code],
+    /// Commands that confirm the alert, for the runbook. `CLUSTER`, `HUB`, `MEMBER`, `AGENT` and other words in capitals stand for
+    /// values that the runbook explains.
+    pub(crate) confirm: &'static [&'static str],
     /// Consequences for users, for the runbook.
     pub(crate) meaning: &'static str,
     /// Steps to take, in order, for the runbook.
@@ -116,9 +119,18 @@ pub(crate) struct Alert {
 }
 
 impl Alert {
-    /// Returns the text for this agent.
-    fn text(text: &str, agent: Agent) -> String {
-        text.replace("AGENT", agent.title())
+    /// Returns the summary for this agent.
+    fn summary(&self, agent: Agent) -> String {
+        self.summary.replace("AGENT", agent.title())
+    }
+
+    /// Returns the description for this agent. With several clusters in one Prometheus, it names the member of the agent.
+    fn description(&self, agent: Agent) -> String {
+        let named = match agent {
+            Agent::Hub => agent.title().to_owned(),
+            Agent::Member => format!("{}{{{{ with $labels.member }}}} of {{{{ . }}}}{{{{ end }}}}", agent.title()),
+        };
+        self.description.replace("AGENT", &named)
     }
 
     /// Returns the anchor of the alert's section in the runbook. GitHub makes it from the heading, which is the name.
@@ -148,6 +160,8 @@ pub(crate) struct Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fleetnet_core::reasons::Reason;
+    use fleetnet_runtime::metrics::{Definition, Kind};
     use std::collections::BTreeSet;
 
     #[test]
@@ -160,7 +174,7 @@ mod tests {
         for alert in table() {
             let name = alert.name;
             assert!(name.starts_with("Fleetnet") && name.chars().all(char::is_alphanumeric), "{name}");
-            assert!(!alert.steps.is_empty(), "{name} has no steps");
+            assert!(!alert.steps.is_empty() && !alert.confirm.is_empty(), "{name} has no steps or commands");
             for text in [alert.summary, alert.description, alert.meaning].iter().chain(alert.steps) {
                 assert!(text.ends_with('.') && !text.contains("  ") && !text.contains('\n'), "{name}: {text:?}");
             }
@@ -184,23 +198,119 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_metrics_that_the_agents_export_are_read() {
-        let definitions = fleetnet_runtime::metrics::ALL
+    /// Returns all metrics of the agents.
+    fn definitions() -> impl Iterator<Item = &'static Definition> {
+        fleetnet_runtime::metrics::ALL
             .iter()
             .chain(fleetnet_agent::metrics::ALL)
             .chain(hub_agent::metrics::ALL)
-            .chain(member_agent::metrics::ALL);
-        let known: BTreeSet<&str> = definitions.map(|definition| definition.name).collect();
-        let expressions =
-            table().flat_map(|alert| Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)));
-        let recorded = latency::recordings().into_iter().map(|recording| recording.expression);
-        for expression in expressions.chain(recorded) {
+            .chain(member_agent::metrics::ALL)
+    }
+
+    /// Returns all expressions of alerts and recording rules.
+    fn expressions() -> impl Iterator<Item = String> {
+        let alerts = table().flat_map(|alert| Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)));
+        alerts.chain(latency::recordings().into_iter().map(|recording| recording.expression))
+    }
+
+    fn metric(word: &str) -> &str {
+        ["_bucket", "_count", "_sum"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word)
+    }
+
+    #[test]
+    fn selectors_use_labels_and_values_that_the_metrics_have() {
+        // A misspelt label or value selects nothing, so the alert would never fire.
+        let sources = [
+            include_str!("../../runtime/src/metrics.rs"),
+            include_str!("../../types/src/watch.rs"),
+            include_str!("../../runtime/src/turns.rs"),
+            include_str!("../../runtime/src/writer.rs"),
+            include_str!("../../member-agent/src/latency.rs"),
+        ];
+        let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+        let mut checked = 0;
+        for expression in expressions() {
+            for (before, selector) in expression.split('{').zip(expression.split('{').skip(1)) {
+                let name = before.rsplit(|it: char| !(it.is_alphanumeric() || it == '_')).next().expect("a name");
+                let Some(definition) = definitions().find(|it| it.name == metric(name)) else {
+                    assert!(["up", "process_start_time_seconds"].contains(&name), "{name} in {expression}");
+                    continue;
+                };
+                let selector = selector.split('}').next().expect("the end of a selector");
+                for part in selector.split(',').filter(|part| !part.starts_with("job=")) {
+                    let (label, values) = part.split_once(['=', '!']).expect("a comparison");
+                    let is_bound = label == "le" && matches!(definition.kind, Kind::Histogram(_));
+                    assert!(definition.labels.contains(&label) || is_bound, "{name} has no label {label}");
+                    for value in values.trim_start_matches(['=', '~']).trim_matches('"').split('|') {
+                        let is_known = match (label, definition.kind) {
+                            ("le", Kind::Histogram(bounds)) => value.parse().is_ok_and(|value| bounds.contains(&value)),
+                            ("reason", _) => reasons.contains(&value),
+                            ("is_first_import", _) => value == "false",
+                            ("kind", _) => value == "Lease",
+                            _ => sources.iter().any(|source| source.contains(&format!("\"{value}\""))),
+                        };
+                        assert!(is_known, "{name} has no {label}={value}");
+                        checked += 1;
+                    }
+                }
+            }
+        }
+        assert!(checked > 40, "selectors have values, for example {checked}");
+    }
+
+    #[test]
+    fn the_labels_of_a_description_and_of_a_grouping_exist() {
+        for alert in table() {
+            let expressions: Vec<String> =
+                Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)).collect();
+            let mut grouped = BTreeSet::new();
+            for list in expressions.iter().flat_map(|it| it.split("by (").skip(1)) {
+                let (list, rest) = list.split_once(')').expect("the end of a list");
+                let labels: BTreeSet<&str> = list.split(", ").collect();
+                let metrics: Vec<&Definition> = definitions().filter(|it| rest.contains(it.name)).collect();
+                for label in &labels {
+                    let of_target = ["cluster", "member", "pod", "namespace"].contains(label);
+                    let of_metric = metrics.iter().any(|it| it.labels.contains(label));
+                    assert!(of_target || of_metric, "{}: no metric has the label {label}", alert.name);
+                }
+                grouped.extend(labels);
+            }
+            for label in alert.description.split("$labels.").skip(1) {
+                let label = label.split(|it: char| !(it.is_alphanumeric() || it == '_')).next().expect("a label");
+                let recorded = expressions.iter().any(|it| it.contains("destination:")) && label.starts_with("dest");
+                assert!(grouped.contains(label) || recorded, "{}: no result has the label {label}", alert.name);
+            }
+        }
+    }
+
+    #[test]
+    fn alerts_that_the_docs_name_exist() {
+        let names: BTreeSet<&str> = table().map(|alert| alert.name).collect();
+        let mut found = 0;
+        for page in [
+            "docs/monitoring.md",
+            "docs/runbook.md",
+            "docs/install.md",
+            "docs/cli.md",
+            "deploy/observability/rules_test.yaml",
+        ] {
+            let text = std::fs::read_to_string(programs::root().join(page)).expect(page);
+            for word in text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|it| it.starts_with("Fleetnet")) {
+                // `Fleetnet` alone begins a pattern that matches all alerts.
+                assert!(word == "Fleetnet" || names.contains(word), "{page}: there is no alert {word}");
+                found += 1;
+            }
+        }
+        assert!(found > 100, "pages name alerts, for example {found}");
+    }
+
+    #[test]
+    fn only_metrics_that_the_agents_export_are_read() {
+        let known: BTreeSet<&str> = definitions().map(|definition| definition.name).collect();
+        for expression in expressions() {
             let words = expression.split(|it: char| !(it.is_alphanumeric() || it == '_' || it == ':'));
             for word in words.filter(|word| word.starts_with("fleet")) {
-                let metric =
-                    ["_bucket", "_count", "_sum"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
-                assert!(known.contains(metric), "{metric} in {expression}");
+                assert!(known.contains(metric(word)), "{word} in {expression}");
             }
         }
     }

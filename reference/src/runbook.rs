@@ -1,6 +1,6 @@
 //! Page `docs/runbook.md`: one section for each alert and each fault code, from their tables.
 
-use crate::alerts::{self, Agent, Alert};
+use crate::alerts::{self, Agent, Alert, Expressions};
 use anyhow::Context as _;
 use fleetnet_diagnosis::codes::{Code, Entry, Group, table};
 use std::fmt::Write as _;
@@ -13,7 +13,12 @@ const GENERATED: &str = "<!-- The rest of this page is generated. Do not edit it
 const NOT_RUN: &str =
     "<!-- not run: HUB, EXPORTER, IMPORTER and MEMBER stand for contexts of a fleet that has the fault -->";
 
-/// The same for a command within a sentence.
+/// Tests that run the commands of alerts, by program.
+const RUN_BY: [(&str, &str); 2] = [
+    ("fleetnet ", "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->"),
+    ("kubectl ", "<!-- run by alerts::the_commands_of_the_runbook_work_on_real_api_servers -->"),
+];
+/// Reason for which tests do not run a command within a sentence.
 const NOT_RUN_INLINE: &str = "<!-- not run: it needs a fleet with the fault -->";
 
 /// Writes the page.
@@ -73,18 +78,96 @@ fn severities(name: &str) -> String {
 }
 
 fn of_alert(alert: &Alert) -> String {
-    let mut text =
-        format!("### {}\n\n**{}** {}\n\n", alert.name, alert.summary.replace("AGENT", "agent"), alert.meaning);
+    let own = alert.name;
+    let mut text = format!(
+        "### {own}\n\n**{}** {}\n\n{}Confirm it with:\n\n{}To do:\n\n",
+        alert.summary.replace("AGENT", "agent"),
+        linked(alert.meaning, own),
+        fires_when(alert),
+        commands(alert),
+    );
     for (number, step) in alert.steps.iter().enumerate() {
-        let _ = writeln!(text, "{}. {step}", number + 1);
+        let _ = writeln!(text, "{}. {}", number + 1, linked(step, own));
     }
     if !alert.codes.is_empty() {
         let _ = write!(text, "\nUsual codes: {}.\n", links(alert.codes.iter().copied()));
     }
-    if alert.name == "FleetnetHindered" {
+    if own == "FleetnetHindered" {
         let _ = write!(text, "\n{}", reasons());
     }
     text + "\n"
+}
+
+/// Returns the expression of an alert, to look at its values in Prometheus.
+fn fires_when(alert: &Alert) -> String {
+    let expressions = match alert.expressions {
+        Expressions::Hub(it) | Expressions::Member(it) | Expressions::Each(it) => vec![it],
+        Expressions::Both(hub, member) => vec![hub, member],
+    };
+    let job = match alert.expressions {
+        Expressions::Hub(_) => Agent::Hub.job(),
+        Expressions::Member(_) => Agent::Member.job(),
+        Expressions::Each(_) | Expressions::Both(..) => "AGENT",
+    };
+    let after = if alert.after == "0m" { String::new() } else { format!(" for {}", alert.after) };
+    let windows: Vec<&str> =
+        alerts::table().filter(|it| it.name == alert.name && !it.window.is_empty()).map(|it| it.window).collect();
+    let windows = match windows.as_slice() {
+        [] => String::new(),
+        [first, rest @ ..] => format!(" (window {first}; `deploy/observability/rules.yaml` has {})", rest.join(", ")),
+    };
+    let expressions: String = expressions
+        .into_iter()
+        .map(|it| format!("```promql\n{}\n```\n\n", it.replace("JOB", &format!("job=\"{job}\""))))
+        .collect();
+    format!("Fires when this has a value{after}{windows}:\n\n{expressions}")
+}
+
+/// Returns the commands that confirm an alert: one block for each program, because different tests run them.
+fn commands(alert: &Alert) -> String {
+    let blocks = RUN_BY.into_iter().filter_map(|(program, marker)| {
+        let lines: Vec<&str> = alert.confirm.iter().copied().filter(|it| it.starts_with(program)).collect();
+        (!lines.is_empty()).then(|| format!("{marker}\n```sh\n{}\n```\n\n", lines.join("\n")))
+    });
+    blocks.collect()
+}
+
+/// Returns the text with links for names of alerts, fault codes and pages, but not for `own` and not within backquotes.
+fn linked(text: &str, own: &str) -> String {
+    let parts = text
+        .split('`')
+        .enumerate()
+        .map(|(number, part)| if number % 2 == 1 { part.to_owned() } else { pages(&sections_linked(part, own)) });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+fn sections_linked(text: &str, own: &str) -> String {
+    let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric()).map(|piece| {
+        let word = piece.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        let is_section =
+            alerts::sections().any(|alert| alert.name == word) || Code::ALL.iter().any(|code| code.id() == word);
+        if is_section && word != own {
+            format!("[{word}](#{}){}", word.to_lowercase(), &piece[word.len()..])
+        } else {
+            piece.to_owned()
+        }
+    });
+    words.collect()
+}
+
+/// Returns the text with links for pages of `docs/`.
+fn pages(text: &str) -> String {
+    let mut parts = text.split("docs/");
+    let mut linked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(".md") {
+            Some((name, after)) if name.chars().all(|it| it.is_ascii_lowercase() || it == '-') => {
+                let _ = write!(linked, "[{name}.md]({name}.md){after}");
+            }
+            _ => linked.extend(["docs/", part]),
+        }
+    }
+    linked
 }
 
 /// Returns the table of the reasons with their codes.
@@ -116,6 +199,7 @@ fn of_group(group: Group) -> String {
 
 fn of_code(entry: &Entry) -> String {
     let Entry { code, title, meaning, evidence, confirm, remedy, reasons, is_notice } = entry;
+    let (meaning, remedy) = (linked(meaning, code.id()), linked(remedy, code.id()));
     let mut text = format!("#### {code}\n\n**{title}.** {meaning}\n\n");
     if *is_notice {
         text += "This is a notice: it is never the only cause of missing endpoints.\n\n";
@@ -172,6 +256,39 @@ mod tests {
                 "Set `x`. Run `fleetnet leave <member>`{NOT_RUN_INLINE}. Run `fleetnet status`<!-- run by a test -->.\n```sh\nkubectl get x\n```\n"
             )
         );
+    }
+
+    #[test]
+    fn alerts_codes_and_pages_in_a_text_become_links() {
+        for (text, expected) in [
+            ("See FN107, or FleetnetNoLeader.", "See [FN107](#fn107), or [FleetnetNoLeader](#fleetnetnoleader)."),
+            ("FleetnetHubTokenExpiresSoon", "[FleetnetHubTokenExpiresSoon](#fleetnethubtokenexpiressoon)"),
+            ("`FN107` in FN101 and FN999", "`FN107` in FN101 and FN999"),
+            ("(docs/install.md), docs/Other", "([install.md](install.md)), docs/Other"),
+        ] {
+            assert_eq!(linked(text, "FN101"), expected);
+        }
+    }
+
+    #[test]
+    fn each_section_of_an_alert_says_when_it_fires_how_to_confirm_it_and_what_to_do() {
+        for alert in alerts::table() {
+            let section = of_alert(alert);
+            for part in ["Fires when", "```promql\n", "Confirm it with:\n\n<!-- run by ", "To do:\n\n1. "] {
+                assert!(section.contains(part), "{} has no {part:?}", alert.name);
+            }
+            assert!(!section.contains("JOB"), "{section}");
+            for command in alert.confirm {
+                assert!(section.contains(command), "{}: {command} is of no known program", alert.name);
+            }
+        }
+        for code in table() {
+            let section = of_code(code);
+            for text in [code.evidence, code.confirm, code.title] {
+                assert!(!text.is_empty() && section.contains(text), "{}", code.code);
+            }
+            assert!(!code.meaning.is_empty() && !code.remedy.is_empty(), "{}", code.code);
+        }
     }
 
     /// Returns the anchor that GitHub makes of a heading: lower case, without punctuation, with hyphens in place of spaces.

@@ -9,7 +9,13 @@ use std::time::Duration;
 const PAGES: [&str; 2] = [include_str!("../../../docs/runbook.md"), include_str!("../../../docs/cli.md")];
 const MARKER: &str = "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->";
 /// Names in the pages, and the names of the same clusters and Services in the sandbox.
-const NAMES: [(&str, &str); 3] = [("west", "member-2"), ("east", "member-1"), ("shop/web", "work/app")];
+const NAMES: [(&str, &str); 5] = [
+    ("west", "member-2"),
+    ("east", "member-1"),
+    ("shop/web", "work/app"),
+    ("HUB", "hub"),
+    ("NAMESPACE/NAME", "work/app"),
+];
 
 /// Returns the commands of the blocks with the marker, each once.
 fn commands() -> Vec<Vec<String>> {
@@ -50,7 +56,7 @@ async fn the_commands_of_the_page_work_on_a_real_fleet() {
         assert_eq!(ended.code, 0, "{view}: {ended:?}");
     }
     let commands = commands();
-    assert!(commands.len() >= 13, "{commands:?}");
+    assert!(commands.len() >= 17, "{commands:?}");
     for command in commands {
         let (program, arguments) = command.split_first().unwrap();
         assert_eq!(program, "fleetnet", "{command:?}");

@@ -8,13 +8,17 @@ pub(super) const ALERTS: &[Alert] = &[
     Alert {
         name: "FleetnetAgentAbsent",
         window: "",
-        expressions: Each("sum by (cluster, member) (up{JOB}) == 0 or absent(up{JOB} == 1)"),
+        expressions: Each("sum by (cluster, member) (up{JOB}) == 0 or absent(up{JOB})"),
         after: "5m",
         keep: "",
         severity: Severity::Critical,
         summary: "No AGENT runs.",
         description: "Prometheus has reached no pod of the AGENT for 5 minutes.",
         codes: &[Code::FN107],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system get deployments,pods -l app.kubernetes.io/name=AGENT -o wide",
+            "kubectl --context CLUSTER -n fleet-system logs -l app.kubernetes.io/name=AGENT --tail=20",
+        ],
         meaning: "Prometheus scrapes no pod of the agent. Imported slices stay as they were, so traffic continues, but no change of endpoints \
                   arrives any more. With one Prometheus for several clusters, a cluster without any pod of the agent is only seen by FleetnetMemberSilent.",
         steps: &[
@@ -34,6 +38,9 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "The AGENT has no leader.",
         description: "No replica of the AGENT leads with the Lease {{ $labels.lease }}, so nothing is written.",
         codes: &[Code::FN109],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system get leases -o custom-columns=NAME:.metadata.name,HOLDER:.spec.holderIdentity,RENEWED:.spec.renewTime",
+        ],
         meaning: "Replicas run, but none holds the Lease. Nothing is written until one does.",
         steps: &[
             "Look at `spec.holderIdentity` and `spec.renewTime` of the Lease in `fleet-system`. A holder that is none of the pods of this agent is \
@@ -52,6 +59,9 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "Two replicas of the AGENT lead.",
         description: "{{ $value }} replicas of the AGENT lead with the Lease {{ $labels.lease }}.",
         codes: &[Code::FN109],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system get leases -o custom-columns=NAME:.metadata.name,HOLDER:.spec.holderIdentity,RENEWED:.spec.renewTime",
+        ],
         meaning: "Two processes believe that they hold the Lease. Each write has a precondition, so they do no harm to one another, but they may undo \
                   each other's work. With one Prometheus for several clusters and without the label cluster on their metrics, this alert is false.",
         steps: &[
@@ -70,6 +80,10 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "A pod of the AGENT restarts again and again.",
         description: "Pod {{ $labels.pod }} of the AGENT restarted {{ $value }} times within an hour.",
         codes: &[Code::FN107],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system get deployments,pods -l app.kubernetes.io/name=AGENT -o wide",
+            "kubectl --context CLUSTER -n fleet-system logs -l app.kubernetes.io/name=AGENT --previous --tail=20",
+        ],
         meaning: "An agent ends when it loses its Lease, when a setting is wrong, or when the node ends it for its memory.",
         steps: &[
             "Read the end of the log of the previous container: `kubectl logs --previous`. An agent that ends by itself says why in its last line.",
@@ -90,6 +104,9 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "The AGENT dropped a plan that breaks an invariant.",
         description: "The AGENT dropped plans that break the invariant {{ $labels.invariant }}. This is a bug in fleetnet.",
         codes: &[],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system logs -l app.kubernetes.io/name=AGENT --tail=-1 | grep 'bug in this agent'",
+        ],
         meaning: "The agent found an error in its own plan and did not carry it out. The object that the log names does not change until the cause is gone; \
                   all other objects do.",
         steps: &[
@@ -108,6 +125,10 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "A member does not send heartbeats.",
         description: "The hub agent has seen no heartbeat of member {{ $labels.member }} for {{ $value | humanizeDuration }}.",
         codes: &[Code::FN206, Code::FN703],
+        confirm: &[
+            "fleetnet status --hub-context HUB",
+            "kubectl --context HUB -n fleet-member-MEMBER get memberagents -o custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime,STOPPED:.spec.plannedStopTime",
+        ],
         meaning: "Changes of endpoints in this member do not reach the hub. Other members still route to the endpoints that it exported last. \
                   An agent that was stopped on purpose announces its stop, and causes no alert.",
         steps: &[
@@ -131,6 +152,7 @@ pub(super) const ALERTS: &[Alert] = &[
         description: "The clock of {{ $labels.member }}{{ $labels.origin_cluster_id }} differs from the clocks of other clusters, so measured latencies \
                       are wrong.",
         codes: &[Code::FN212],
+        confirm: &["fleetnet status --hub-context HUB"],
         meaning: "No decision of an agent depends on the clock of another cluster, so endpoints are right. Latencies are wrong by the difference of the clocks, \
                   and token checks by a server can fail.",
         steps: &[
@@ -148,6 +170,7 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "Agents of different versions run.",
         description: "{{ $value }} versions of the agents run for more than a day.",
         codes: &[Code::FN210],
+        confirm: &["fleetnet status --hub-context HUB"],
         meaning: "An upgrade is not finished. Agents of neighbouring versions work together, but only with what both support.",
         steps: &[
             "Look at the column VERSION of `fleetnet status`.",
@@ -168,6 +191,10 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "The token for the hub is not renewed.",
         description: "The last renewal of the token for the hub failed, and the token expires in {{ $value | humanizeDuration }}.",
         codes: &[Code::FN203],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system logs -l app.kubernetes.io/name=AGENT --tail=-1 | grep 'the token was not renewed'",
+            "kubectl --context HUB -n fleet-member-MEMBER get serviceaccounts,roles,rolebindings",
+        ],
         meaning: "The member agent renews its token long before the end, and the last attempt failed. When the token expires, the member is cut off from the hub: \
                   imported slices stay, and no change arrives.",
         steps: &[
@@ -183,12 +210,16 @@ pub(super) const ALERTS: &[Alert] = &[
             "min by (cluster, member) (fleetnet_hub_token_expiry_timestamp_seconds{JOB} > 0) - time() \
              < clamp_max(max by (cluster, member) (fleetnet_hub_token_life_seconds{JOB}) / 8, 86400)",
         ),
-        after: "10m",
+        // An eighth of an hour, the shortest life that hubs grant, is 7 minutes.
+        after: "1m",
         keep: "",
         severity: Severity::Critical,
         summary: "The token for the hub expires soon.",
         description: "The token for the hub expires in {{ $value | humanizeDuration }}.",
         codes: &[Code::FN203],
+        confirm: &[
+            "kubectl --context CLUSTER -n fleet-system get deployments -l app.kubernetes.io/name=member-agent -o yaml | grep hub-token-secret",
+        ],
         meaning: "Less than a day of the token's life is left, or less than an eighth if the hub grants short lives. Either the renewal fails \
                   (FleetnetHubTokenExpires), or nobody renews the token: the agent runs without `--hub-token-secret`.",
         steps: &[
@@ -206,6 +237,7 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "Two agents make the EndpointSlices of one cluster.",
         description: "{{ $value }} agents in namespace {{ $labels.namespace }} make the EndpointSlices of the cluster.",
         codes: &[Code::FN318],
+        confirm: &["kubectl --context CLUSTER get pods -A -l app.kubernetes.io/name=member-agent -o wide"],
         meaning: "Two EndpointSlice controllers of fleetnet are active in one cluster, and may undo each other's slices.",
         steps: &[
             "Check that the metrics of different clusters have different values of the label cluster. If not, this alert is false.",
@@ -222,6 +254,9 @@ pub(super) const ALERTS: &[Alert] = &[
         summary: "The EndpointSlice controller of the cluster changes again and again.",
         description: "Pod {{ $labels.pod }} began or ended to make the EndpointSlices of the cluster {{ $value }} times within an hour.",
         codes: &[Code::FN318],
+        confirm: &[
+            "kubectl --context CLUSTER -n kube-system get leases -o custom-columns=NAME:.metadata.name,HOLDER:.spec.holderIdentity,RENEWED:.spec.renewTime",
+        ],
         meaning: "With `--endpointslices=auto`, the agent makes EndpointSlices while kube-controller-manager does not. The two alternate.",
         steps: &[
             "Look at the Lease `kube-controller-manager` in `kube-system`: its holder or its renewals come and go.",

@@ -67,6 +67,7 @@ macro_rules! burn {
                 $long, " took longer than 750 ms. The target is 1 %."
             ),
             codes: &[Code::FN705, Code::FN706],
+            confirm: &["fleetnet latency --hub-context HUB"],
             meaning: "The target is that 99 % of all changes are imported within 750 ms. The label window names the time in which too many changes \
                       were slow. If it goes on, in 30 days more than the allowed 1 % will be slow: with window 1h after 2 days, 6h after 5 days, 1d \
                       after 10 days.",

@@ -62,8 +62,8 @@ fn rule(alert: &Alert, agent: Agent) -> Option<String> {
         alert.after,
         alert.severity.as_str(),
         agent.job(),
-        quoted(&Alert::text(alert.summary, agent)),
-        quoted(&Alert::text(alert.description, agent)),
+        quoted(&alert.summary(agent)),
+        quoted(&alert.description(agent)),
         alert.anchor(),
     ))
 }

@@ -4,12 +4,14 @@
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
+use fleetnet_api::names::GROUP;
 use harness::agent::Agent;
 use harness::control_plane::{ADMIN, ControlPlane, Options};
-use harness::eventually;
+use harness::eventually::{self, Deadline};
 use harness::fleet::FLEET_SYSTEM;
 use harness::helm::Helm;
 use harness::kubectl::Kubectl;
+use harness::limits::POLL;
 use harness::process::{Ended, Process, Spec};
 use harness::turn::Turn;
 use harness::user::User;
@@ -23,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 const PAGE: &str = "first-day.md";
 const CLUSTERS: &str = "first_day::the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves";
@@ -57,6 +60,23 @@ async fn summary(hub: &ControlPlane, importer: &str) -> anyhow::Result<()> {
     eventually::objects(&agents, &WatchParams::default(), "a summary of latencies from west", has_summary)
         .await
         .map(drop)
+}
+
+/// Waits until no object in the hub names a member that has left.
+async fn no_object_names(kubectl: &Kubectl, member: &str) -> anyhow::Result<()> {
+    let fleet = ["serviceimports", "internalserviceexports", "internalserviceimports", "endpointsliceexports"];
+    let fleet = fleet.into_iter().chain(["endpointsliceimports", "memberagents"]);
+    let mut kinds: Vec<String> = fleet.map(|kind| format!("{kind}.{GROUP}")).collect();
+    kinds.extend(["namespaces", "rolebindings", "clusterrolebindings"].map(str::to_owned));
+    let deadline = Deadline::start();
+    loop {
+        let objects = kubectl.print(&format!("--context hub get {} -A -o json", kinds.join(","))).await?;
+        if !objects.contains(member) {
+            return Ok(());
+        }
+        deadline.check().with_context(|| format!("objects in the hub name {member}: {objects}"))?;
+        sleep(POLL).await;
+    }
 }
 
 #[test]
@@ -119,6 +139,7 @@ fn the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves() -
         ensure!(!shown.lines().any(|line| line.starts_with("west ")), "{shown}");
         ensure!(shown.lines().any(|line| line.starts_with("east") && line.contains("Ready")), "{shown}");
         eventually::gone(&Api::<Namespace>::all(hub.admin()), "fleet-member-west").await?;
+        no_object_names(&kubectl, "west").await?;
         importer.sees_no_slice(WEB).await?;
         west_agent.kill().await?;
         for agent in [east_agent, hub_agent] {
