@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! texts of the repository ──> problems (all of them)
-//! charts, images, program, notes ──> target/releases/<version>/ ──> SHA256SUMS
+//! charts, images, notes ──> target/releases/<version>/ ──> SHA256SUMS
 //! ```
 //!
 //! Nothing leaves the machine. The publisher runs the commands that it prints.
@@ -31,7 +31,7 @@ pub(crate) struct ReleaseArgs {
     /// Folder of the release. Default: target/releases/<version>.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out images and the program, whose builds take minutes. Such a folder is no release.
+    /// Leave out the images, whose builds take minutes. Such a folder is no release.
     #[arg(long)]
     without_images: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &ReleaseArgs) -> anyhow::Result<()> {
     let problems = problems(version)?;
     charts(&out)?;
     if arguments.without_images {
-        println!("IMAGES AND PROGRAM ARE LEFT OUT (--without-images): this folder is no release");
+        println!("THE IMAGES ARE LEFT OUT (--without-images): this folder is no release");
     } else {
         image::run(&ImageArgs::for_release(&out.join("images")))?;
     }
