@@ -9,10 +9,10 @@ use crate::hub;
 use crate::limits::RENEW_MICROS;
 use crate::member;
 use crate::member::identity::Ownership;
-use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
+use crate::model::{Announcement, Kind, MemberAgent, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Sample, Write};
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Timestamp};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
 /// works.
@@ -87,15 +87,15 @@ const COUNTED: [Kind; 4] =
 
 /// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
 /// the counted objects does not. So the counts cost at most one write for each renewal.
-pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
+pub fn plan_member(view: hub::Reader<'_>, cluster: &ClusterId) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
-    if !view.watches.complete(&[Kind::MemberAgent]) {
+    if !view.complete(&[Kind::MemberAgent]) {
         return Plan::default(); // the MemberAgents are not listed yet, or the hub does not have this kind
     }
-    let Some(present) = view.member_agents.live(&name) else { return Plan::default() };
-    let announcement = &view.announces;
-    let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(present.counts);
+    let Some(present) = view.member_agents().live(&name) else { return Plan::default() };
+    let announcement = view.announces();
+    let counts = view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.counts);
     // fault U4.2: && ~> ||
     let is_current = present.hub == *announcement && present.counts == counts;
     // fault U4.1: is_current || ~>
@@ -104,18 +104,4 @@ pub fn plan_member(view: &hub::View, cluster: &ClusterId) -> Plan {
     }
     let patch = Patch::MemberAgentStatus { announcement: announcement.clone(), counts };
     Plan::one(Write::patch(&present.meta, patch))
-}
-
-fn counts(view: &hub::View, namespace: &Text) -> MemberCounts {
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let slices = || view.slice_exports.in_namespace(namespace);
-    let claims = view.claims.in_namespace(namespace);
-    MemberCounts {
-        exported_services: number(view.internal_exports.in_namespace(namespace).count()),
-        exported_slices: number(slices().count()),
-        exported_endpoints: number(slices().map(|slice| slice.spec.content.endpoints.len()).sum()),
-        // fault U4.3: !claim ~> claim
-        imported_services: number(claims.filter(|claim| !claim.status.clusters.is_empty()).count()),
-        imported_slices: number(view.distributed_slices.in_namespace(namespace).count()),
-    }
 }

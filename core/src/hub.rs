@@ -14,5 +14,8 @@ pub mod distribute;
 pub mod rights;
 pub mod view;
 
-pub use view::{Key, View};
-pub(crate) use view::{Source, live};
+pub(crate) use view::Rank;
+pub use view::reader::Reader;
+pub(crate) use view::reader::live;
+pub(crate) use view::value::Source;
+pub use view::{Key, ReadValues, View};

@@ -146,6 +146,13 @@ impl<K: Ord + Clone> Index<K> {
         self.0.get(key).into_iter().flatten().inspect(|_| work::step())
     }
 
+    /// Returns the names of one namespace in a key's set, in order.
+    pub fn get_in<'a>(&'a self, key: &K, namespace: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
+        let (first, namespace) = (ObjectName::new(namespace.clone(), ""), namespace.clone());
+        let names = self.0.get(key).into_iter().flat_map(move |names| names.range(first.clone()..));
+        names.inspect(|_| work::step()).take_while(move |name| name.namespace == namespace)
+    }
+
     /// True if the key's set contains the name.
     pub fn holds(&self, key: &K, name: &ObjectName) -> bool {
         work::step();

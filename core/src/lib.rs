@@ -39,6 +39,7 @@ pub mod model;
 pub mod names;
 pub mod plan;
 pub mod ranges;
+mod reads;
 pub mod reasons;
 pub mod undecodable;
 pub mod watches;

@@ -13,7 +13,7 @@ use crate::support::build::{
     distributed_slice, endpoint, found, in_hub_of, internal_export, mcs, named, namespace, resolved, seconds, service,
     service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, hub_view, member_view};
+use crate::support::view::{NOW, hub_view, member_view, observe_and_plan};
 use std::cell::Cell;
 
 thread_local! {
@@ -47,9 +47,7 @@ fn assert_constant(what: &str, mut work: impl FnMut(usize) -> usize) {
 }
 
 fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
-    let mut requeue = Vec::new();
-    view.observe(change, seconds(20), &mut requeue);
-    requeue
+    observe_and_plan(view, change, seconds(20))
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {

@@ -7,7 +7,7 @@ use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::rights::{NOT_ENFORCED, NamespacePolicy};
-use fleetnet_core::hub::{Key, View};
+use fleetnet_core::hub::{Key, ReadValues, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::plan::BlockingReason;
 use fleetnet_core::reasons::Reason;
@@ -24,6 +24,13 @@ pub struct Hub {
     blocking_reasons: BlockingReasons<Key>,
     heartbeats: Heartbeats,
     states: States,
+}
+
+/// Effect of a plan on the hub agent.
+#[derive(Debug)]
+pub struct Effect {
+    reads: ReadValues,
+    blocking_reasons: Vec<BlockingReason>,
 }
 
 impl Hub {
@@ -48,7 +55,7 @@ impl Hub {
                 let (kind, meta) = self.view.import_or_export_of(service)?;
                 Some((kind, meta.name.clone(), meta.uid.clone()))
             }
-            Key::Slice(name) => {
+            Key::Slice(name) | Key::Copy { slice: name, .. } => {
                 let export = self.view.slice_export_named(name)?;
                 Some((Kind::EndpointSliceExport, export.meta.name.clone(), export.meta.uid.clone()))
             }
@@ -62,6 +69,7 @@ fn planned_kind(key: &Key) -> Kind {
     match key {
         Key::Service(_) => Kind::ServiceImport,
         Key::Slice(_) => Kind::EndpointSliceExport,
+        Key::Copy { .. } => Kind::EndpointSliceImport,
         Key::Member(_) => Kind::MemberAgent,
     }
 }
@@ -71,7 +79,7 @@ impl Logic for Hub {
     type Object = Object;
     type Key = Key;
     type Receipt = Receipt;
-    type Effect = Vec<BlockingReason>;
+    type Effect = Effect;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match &change {
@@ -116,13 +124,15 @@ impl Logic for Hub {
         self.heartbeats.clock_set(microseconds);
     }
 
-    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Vec<BlockingReason>> {
-        let mut plan = self.view.plan(key, now);
+    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Effect> {
+        let (mut plan, reads) = self.view.plan_and_reads(key, now);
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
-        Plan { effect: Some(blocking_reasons), ..convert::plan(plan) }
+        Plan { effect: Some(Effect { reads, blocking_reasons }), ..convert::plan(plan) }
     }
 
-    fn planned(&mut self, key: &Key, blocking_reasons: Vec<BlockingReason>, _at: Timestamp) {
+    fn planned(&mut self, key: &Key, effect: Effect, _at: Timestamp) {
+        let Effect { reads, blocking_reasons } = effect;
+        self.view.planned(key, reads);
         self.blocking_reasons.note(key, planned_kind(key), blocking_reasons);
     }
 
@@ -131,7 +141,7 @@ impl Logic for Hub {
     fn flow(&self, key: &Key) -> FlowId {
         match key {
             Key::Service(service) => FlowId::of(&service.namespace),
-            Key::Slice(name) => self
+            Key::Slice(name) | Key::Copy { slice: name, .. } => self
                 .view
                 .slice_export_named(name)
                 .map_or(FlowId::default(), |export| FlowId::of(&export.meta.name.namespace)),
@@ -154,7 +164,9 @@ impl Logic for Hub {
     fn fight(&mut self, key: &Key, fight: &Fight<Kind>, requeue: &mut Vec<Key>) -> Vec<Event<Kind>> {
         let service = match key {
             Key::Service(service) => Some(service.clone()),
-            Key::Slice(name) => self.view.slice_export_named(name).map(|export| export.spec.owner.clone()),
+            Key::Slice(name) | Key::Copy { slice: name, .. } => {
+                self.view.slice_export_named(name).map(|export| export.spec.owner.clone())
+            }
             Key::Member(_) => None,
         };
         let over = (fight.source, fight.name.clone());
@@ -170,7 +182,7 @@ impl Logic for Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockingReason, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp};
+    use super::{BlockingReason, Effect, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp};
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
@@ -276,7 +288,8 @@ mod tests {
         };
         assert_eq!(counted(), None);
         let blocked = BlockingReason { reason: Reason::NameHeldByAnother, message: "another has the name".to_owned() };
-        hub.planned(&key, vec![blocked], now);
+        let Some(effect) = plan.effect else { panic!("a plan has the values that it read") };
+        hub.planned(&key, Effect { blocking_reasons: vec![blocked], ..effect }, now);
         assert_eq!(counted(), Some(1), "the effect of a plan is counted once it is applied");
     }
 

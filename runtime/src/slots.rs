@@ -160,6 +160,20 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         reserved
     }
 
+    /// True if a write to any cluster could begin now.
+    pub(crate) fn can_begin(&self, now: Instant) -> bool {
+        self.clusters
+            .iter()
+            .any(|cluster| !cluster.reserved.is_empty() || cluster.free() > 0 && !cluster.is_paused(now))
+    }
+
+    /// Returns the earliest time at which a cluster with a free slot may be written to again. `None` if no such cluster must
+    /// wait.
+    pub(crate) fn next_free(&self, now: Instant) -> Option<Instant> {
+        let free = self.clusters.iter().filter(|cluster| cluster.free() > 0);
+        free.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
+    }
+
     /// True if [`Slots::reserve_waiting`] would return a key.
     pub(crate) fn can_reserve_waiting(&self, now: Instant) -> bool {
         self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))

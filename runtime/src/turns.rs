@@ -58,7 +58,9 @@ impl<L: Logic> Engine<L> {
             }
             let demand_changed = self.follow_demand();
             self.report();
-            if demand_changed || !self.queue.is_empty() || leads && self.slots.can_reserve_waiting(Instant::now()) {
+            let now = Instant::now();
+            let can_plan = !self.queue.is_empty() && (!leads || self.slots.can_begin(now));
+            if demand_changed || can_plan || leads && self.slots.can_reserve_waiting(now) {
                 // Let the tasks of writes and watches run before the next pass of this loop. On a single thread, they would not
                 // run otherwise.
                 yield_now().await;
@@ -104,6 +106,11 @@ impl<L: Logic> Engine<L> {
         let reserved = self.slots.reserve_waiting(now);
         self.requeue(reserved);
         for _ in 0..PLANS_PER_TURN {
+            // Without a free slot, no write of a plan could begin, and the key would be planned again later.
+            // fault Q9.6 (fan_out_on_memkube::many_changes_for_many_importers_cost_two_plans_for_each_write): !self.slots.can_begin(now) ~> false
+            if !self.slots.can_begin(now) {
+                break;
+            }
             let Some(key) = self.queue.pop() else { break };
             self.plan(&key);
         }
@@ -143,10 +150,9 @@ impl<L: Logic> Engine<L> {
         if !leads {
             return longest;
         }
-        [self.again.next(), self.retries.next(), self.slots.next_resume(Instant::now())]
-            .into_iter()
-            .flatten()
-            .fold(longest, Instant::min)
+        let now = Instant::now();
+        let resume = if self.queue.is_empty() { self.slots.next_resume(now) } else { self.slots.next_free(now) };
+        [self.again.next(), self.retries.next(), resume].into_iter().flatten().fold(longest, Instant::min)
     }
 
     fn on_joined(&mut self, joined: Result<Ended<L>, JoinError>) {

@@ -8,7 +8,7 @@
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::hub::rights::{self, Right};
-use crate::hub::{View, live};
+use crate::hub::{Reader, live};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Patch, Plan, Write};
@@ -46,9 +46,9 @@ impl Grants {
 /// - Claims of a headless Service are granted only to members that support headless Services: other members would create a load
 ///   balancer for the Service.
 /// - While the agent only assumes that a member lacks this support, the member keeps a granted claim and gets no new grant.
-pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grants {
-    let recorded = view.hub_imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
-    let headless = view.hub_imports.live(service).is_some_and(|import| import.status.is_headless());
+pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Grants {
+    let recorded = view.hub_imports().get(service).map(|import| &import.claims).filter(|claims| claims.present);
+    let headless = view.hub_imports().live(service).is_some_and(|import| import.status.is_headless());
     let supports_service = |claim: &&InternalServiceImport| {
         let features = view.features_of(&claim.meta.name.namespace, now);
         // fault U13.3: || features.is_assumed() && holds(recorded, claim) ~>
@@ -73,7 +73,7 @@ pub(crate) fn grants(view: &View, service: &ObjectName, now: Timestamp) -> Grant
             }
         }
     };
-    let claims = || live(&view.claims, view.claims_of.get(service));
+    let claims = || live(view.claims(), view.claims_of(service));
     // fault F8.2: .filter(supports_service) ~> ; let _ = supports_service
     let claimers = || claims().filter(may_claim).filter(supports_service);
     let exclusive =
@@ -162,8 +162,8 @@ fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeS
 }
 
 /// Returns the member namespaces that have a shared claim of a Service.
-fn shared<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
-    let claims = live(&view.claims, view.claims_of.get(service));
+fn shared<'a>(view: Reader<'a>, service: &ObjectName) -> BTreeSet<&'a Text> {
+    let claims = live(view.claims(), view.claims_of(service));
     claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
 }
 
@@ -173,30 +173,25 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
 
 /// Returns the right of the member with this member namespace to import a Service. The right is denied if the namespace is no
 /// member namespace.
-pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
+pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> Right {
     // fault T2.2: Denied ~> Granted
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
 /// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no decodable
 /// claim of this Service.
-pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
-    view.undecodable.any_in(Kind::InternalServiceImport, namespace)
-        && view.claims_of.get(service).all(|claim| claim.namespace != *namespace)
+pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
+    view.has_undecodable(Kind::InternalServiceImport, namespace) && view.claims_in(service, namespace).next().is_none()
 }
 
-/// Returns the recorded importers that have a claim, or may have an undecodable claim, and are not denied the right to import.
-/// A recorded importer without a claim does not count, and is removed from the record: any client with access can edit the
-/// record.
-pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
-    let claims = live(&view.claims, view.claims_of.get(service));
-    let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
-    // fault T34.3: || may_be(view, service, namespace) ~>
-    let is_claimed = |namespace: &&Text| claims.contains(namespace) || may_be(view, service, namespace);
-    let may_import =
-        // fault T34.2: names::is_member_namespace(namespace) && ~>
-        |namespace: &&Text| names::is_member_namespace(namespace) && right(view, service, namespace) != Right::Denied;
-    recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
+/// True if a recorded importer has a claim, or may have an undecodable claim, and is not denied the right to import. A recorded
+/// importer without a claim does not count, and is removed from the record: any client with access can edit the record.
+pub(crate) fn is_claiming(view: Reader<'_>, service: &ObjectName, importer: &Text) -> bool {
+    let is_claimed = || live(view.claims(), view.claims_in(service, importer)).next().is_some();
+    // fault T34.3: || may_be(view, service, importer) ~>
+    let is_claimed = || is_claimed() || may_be(view, service, importer);
+    // fault T34.2: names::is_member_namespace(importer) && ~>
+    names::is_member_namespace(importer) && right(view, service, importer) != Right::Denied && is_claimed()
 }
 
 /// State of the exports of a Service. `Some` means that an export takes part in conflict resolution, or may do so because the
@@ -212,19 +207,19 @@ pub(crate) enum Exports {
 ///
 /// The ServiceImport of an exported Service can be missing, for example because its namespace was deleted. Until the
 /// ServiceImport exists again, claims stay unchanged, except those that are being deleted.
-pub(crate) fn plan(view: &View, service: &ObjectName, exports: Exports, beside: &Plan, now: Timestamp) -> Plan {
+pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
         return Plan::default(); // the features of the members decide the status of a claim, and are not known yet
     }
-    let import = view.hub_imports.get(service);
+    let import = view.hub_imports().get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
     let grants = if alive { grants(view, service, now) } else { Grants::default() };
     let shared = shared(view, service);
     let mut plan = Plan::default();
     let mut recorded = Grants::default();
-    let names = view.claims_of.get(service);
-    for claim in names.filter_map(|name| view.claims.get(name)) {
+    let names = view.claims_of(service);
+    for claim in names.filter_map(|name| view.claims().get(name)) {
         let namespace = &claim.meta.name.namespace;
         let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &shared));
         match grants.cluster_of(claim).filter(|_| !claim.meta.deleting) {
@@ -344,7 +339,7 @@ fn deny(claim: &InternalServiceImport) -> Plan {
 /// Returns the blocking reason of a claim that is not granted: another member has the exclusive claim, or the Service is
 /// headless and the claiming member does not support headless Services.
 fn waiting(
-    view: &View,
+    view: Reader<'_>,
     claim: &InternalServiceImport,
     import: Option<&ServiceImport>,
     grants: &Grants,

@@ -9,7 +9,7 @@ mod outcome;
 use crate::conditions::{self, CONFLICT};
 use crate::hub::claims::{self, Exports};
 use crate::hub::rights::{self, Right};
-use crate::hub::{View, live};
+use crate::hub::{Reader, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
     Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport, ServicePort,
@@ -26,14 +26,14 @@ const IMPORT_COMPONENT: &str = "serviceimport-controller";
 const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
-pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     // While the ServiceImport is undecodable, nothing is planned: only the ServiceImport records which exports and claims were
     // accepted.
-    let unknown = view.undecodable.has(Kind::ServiceImport, service);
-    if unknown || !view.watches.complete(&REQUIRED) {
+    let unknown = view.is_undecodable(Kind::ServiceImport, service);
+    if unknown || !view.complete(&REQUIRED) {
         return Plan::default();
     }
-    let import = view.hub_imports.get(service);
+    let import = view.hub_imports().get(service);
     let resolution = resolution(view, service);
     let undecided = exports_with_right(view, service, Right::Unknown).next().is_some();
     let mut plan = stamp(view, service, now);
@@ -96,7 +96,7 @@ impl Resolution {
 type Candidate<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 
 /// Resolves conflicts between the exports that have our finalizer. `None` if there is no such export.
-pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
+pub(crate) fn resolution(view: Reader<'_>, service: &ObjectName) -> Option<Resolution> {
     let mut candidates: Vec<Candidate<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
         .filter(|(_, export)| export.meta.finalizers.ours)
@@ -110,7 +110,7 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     candidates.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let undecodable = accepted_undecodable(view, service);
     if !undecodable.is_empty() {
-        return view.hub_imports.live(service).map(|import| resolution_beside(import, &undecodable, &candidates));
+        return view.hub_imports().live(service).map(|import| resolution_beside(import, &undecodable, &candidates));
     }
     let winner = candidates.first()?.2;
     let of_winner = fingerprint(winner);
@@ -133,14 +133,14 @@ fn fingerprint(export: &InternalServiceExport) -> Text {
 
 /// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export, and has no decodable
 /// export of this Service.
-fn accepted_undecodable(view: &View, service: &ObjectName) -> Vec<ClusterId> {
-    let accepted = view.hub_imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
+fn accepted_undecodable(view: Reader<'_>, service: &ObjectName) -> Vec<ClusterId> {
+    let accepted = view.hub_imports().live(service).into_iter().flat_map(|import| &import.status.clusters);
     let undecodable = |cluster: &&ClusterId| {
         let namespace = names::member_namespace(cluster);
-        view.undecodable.any_in(Kind::InternalServiceExport, &namespace)
+        view.has_undecodable(Kind::InternalServiceExport, &namespace)
             // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Denied ~>
             && rights::of_exporter(view, service, cluster) != Right::Denied
-            && view.internal_exports_of.get(service).all(|export| export.namespace != namespace)
+            && view.internal_exports_of(service).all(|export| export.namespace != namespace)
     };
     accepted.filter(undecodable).cloned().collect()
 }
@@ -169,7 +169,7 @@ fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidat
 
 /// Returns the exports of a Service that are not being deleted and whose cluster has the right to export, with their clusters.
 fn exports<'a>(
-    view: &'a View,
+    view: Reader<'a>,
     service: &'a ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
     exports_with_right(view, service, Right::Granted)
@@ -178,7 +178,7 @@ fn exports<'a>(
 /// Returns the exports of a Service that are not being deleted and whose cluster has this right to export (granted, denied or
 /// unknown), with their clusters.
 fn exports_with_right<'a>(
-    view: &'a View,
+    view: Reader<'a>,
     service: &'a ObjectName,
     right: Right,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
@@ -190,11 +190,11 @@ fn exports_with_right<'a>(
 /// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
 /// Service, only the first counts.
 fn all_exports<'a>(
-    view: &'a View,
+    view: Reader<'a>,
     service: &ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
     let mut seen: Option<ClusterId> = None;
-    live(&view.internal_exports, view.internal_exports_of.get(service)).filter_map(move |export| {
+    live(view.internal_exports(), view.internal_exports_of(service)).filter_map(move |export| {
         // fault H11.1: namespace)?; ~> namespace).map(|_| export.reference.cluster.clone())?;
         let cluster = names::cluster_of(&export.meta.name.namespace)?;
         // fault H11.2: seen ~> false && seen
@@ -221,7 +221,7 @@ fn current_stamp(export: &InternalServiceExport) -> Option<&PortSetStamp> {
 ///   creationTimestamp decides.
 /// - The start time is never before the creationTimestamp, because a member can forge the stamp.
 fn port_set_since(
-    view: &View,
+    view: Reader<'_>,
     service: &ObjectName,
     cluster: &ClusterId,
     export: &InternalServiceExport,
@@ -236,13 +236,13 @@ fn port_set_since(
 /// True if a Go hub agent accepted the present ports of an export. Then the ServiceImport lists these ports and the cluster,
 /// but the export has no stamp (start time of the port set) for these ports. Our hub agent writes the stamp before it accepts
 /// an export.
-fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
+fn accepted_by_go(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
     let is_false = |condition: &Condition| condition.status == ConditionStatus::False;
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
     // fault H7.4: is_accepted()) & ~> is_accepted() && false) &
     // fault H7.5: is_accepted( ~> (is_accepted() || true
     (export.stamp.is_none() || current_stamp(export).is_none() && is_accepted())
-        && view.hub_imports.live(service).is_some_and(|import| {
+        && view.hub_imports().live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
                 && names::export_fingerprint(&import.status.ports, import.status.import_type.unwrap_or_default())
                     == fingerprint(export)
@@ -252,7 +252,7 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &ClusterId, export
 /// True if an update of the ServiceImport would drop a cluster that a Go hub agent accepted. Until this export has a stamp
 /// (start time of its port set), only the ServiceImport shows that it was accepted. Exports without our finalizer do not count:
 /// otherwise a member could block every update by removing the finalizer and the stamp.
-fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
+fn loses_place(view: Reader<'_>, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
         .filter(|(_, it)| it.meta.finalizers.ours)
@@ -260,7 +260,7 @@ fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bo
 }
 
 /// Adds our finalizer and the stamp (start time of the port set) to exports that are new or have new ports.
-fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+fn stamp(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports(view, service) {
         if export.meta.finalizers.ours && current_stamp(export).is_some() {
@@ -292,7 +292,7 @@ fn unnameable(service: &ObjectName) -> String {
 
 /// Deletes the ServiceImport of a Service that no cluster exports any more. An export counts even if it does not take part in
 /// conflict resolution yet. It does not count if its cluster is denied the right to export.
-fn remove_unless_exported(view: &View, import: &ServiceImport) -> Plan {
+fn remove_unless_exported(view: Reader<'_>, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
     let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Denied;
@@ -304,7 +304,7 @@ fn remove_unless_exported(view: &View, import: &ServiceImport) -> Plan {
     Plan::one(Write::delete(Kind::ServiceImport, &import.meta).with_events([event]))
 }
 
-fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan {
+fn update(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> Plan {
     let status = resolution.status();
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
@@ -333,11 +333,11 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
 
 /// Removes our finalizer from exports that are being deleted. While the ServiceImport lists the cluster, the finalizer stays,
 /// unless the cluster has a new export of the Service.
-fn release(view: &View, service: &ObjectName) -> Plan {
-    let import = view.hub_imports.live(service);
+fn release(view: Reader<'_>, service: &ObjectName) -> Plan {
+    let import = view.hub_imports().live(service);
     let mut plan = Plan::default();
-    let names = view.internal_exports_of.get(service);
-    for export in names.filter_map(|name| view.internal_exports.get(name)) {
+    let names = view.internal_exports_of(service);
+    for export in names.filter_map(|name| view.internal_exports().get(name)) {
         if !export.meta.deleting || !export.meta.finalizers.ours {
             continue;
         }

@@ -14,83 +14,98 @@ use crate::feature_set::FeatureSet;
 use crate::handover;
 use crate::hub::claims;
 use crate::hub::rights::{self, Right};
-use crate::hub::{View, live};
-use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
+use crate::hub::{Reader, live};
+use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
-use holder::{exports, holder};
-pub(crate) use holder::{holder_of_name, is_among};
+pub(crate) use holder::place_of;
+use holder::{exports, holder, is_among};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
 
-/// Plans the distributed slices with this name, also after their export is gone.
-pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
-    if !view.watches.complete(&REQUIRED) || !view.knows_features() {
+/// Plans the exports with this name: their finalizers, and the Events of those that are not distributed.
+pub fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
+    if !view.complete(&REQUIRED) || !view.knows_features() {
         return Plan::default();
     }
     let holder = holder(view, name);
     let plan = match holder {
-        // fault D4.2: withdraw_all(view, name), ~> { let _ = withdraw_all(view, name); Plan::default() }
-        None => withdraw_all(view, name),
-        Some(export) if export.meta.deleting => withdraw(view, export, now),
-        Some(export) => distribute(view, export, now),
+        None => Plan::default(),
+        Some(export) if export.meta.deleting => unmark_withdrawn(view, export),
+        Some(export) => mark(view, export, now),
     };
-    let mut plan = holder::add_undistributed(view, name, holder, plan);
-    // fault D13.1: plan.join(leaving::release(view, name) ~> let _ = leaving::release(view, name
-    plan.join(leaving::release(view, name));
+    holder::add_undistributed(view, name, holder, plan)
+}
+
+/// Plans the slice with this name that is distributed to the member namespace `importer`, also after its export is gone.
+pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp) -> Plan {
+    if !view.complete(&REQUIRED) || !view.knows_features() {
+        return Plan::default();
+    }
+    let at = ObjectName { namespace: importer.clone(), name: name.clone() };
+    let copy = view.distributed_slices().get(&at);
+    let holder = holder(view, name);
+    let mut plan = match (holder, copy) {
+        // fault D4.2: withdraw(view, copy), ~> { let _ = withdraw(view, copy); Plan::default() }
+        (None, Some(copy)) => withdraw(view, copy),
+        (None, None) => Plan::default(),
+        (Some(export), Some(copy)) if export.meta.deleting => {
+            if replacement_pending(view, export, copy, now) {
+                Plan::default()
+            } else {
+                withdraw(view, copy)
+            }
+        }
+        (Some(export), None) if export.meta.deleting => Plan::default(),
+        (Some(export), copy) => distribute(view, export, &at, copy, now),
+    };
+    if let Some(copy) = copy {
+        holder::announce_loss(view, copy, holder, &mut plan);
+        // fault D13.1: plan.join(leaving::release(view, copy) ~> let _ = leaving::release(view, copy
+        plan.join(leaving::release(view, copy));
+    }
     plan
 }
 
-fn withdraw_all(view: &View, name: &Text) -> Plan {
-    let mut plan = Plan::default();
-    for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
-        plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
+/// Deletes a distributed slice, unless it was made from an undecodable export.
+fn withdraw(view: Reader<'_>, copy: &HubSlice) -> Plan {
+    if copy.meta.deleting || is_of_undecodable(view, copy) {
+        return Plan::default();
     }
-    plan
+    Plan::one(Write::delete(Kind::EndpointSliceImport, &copy.meta))
 }
 
-/// Removes the distributed slices of an export that is being deleted, then the export's finalizer.
-fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
-    let name = &export.meta.name.name;
-    // fault D4.1: !is_distributed(view, name) && ~>
-    if !is_distributed(view, name) && export.meta.finalizers.ours {
-        return Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta));
+/// Removes the finalizer of an export that is being deleted, once no distributed slice is left.
+fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
+    // fault D4.1: is_distributed(view, &export.meta.name.name) || ~>
+    if is_distributed(view, &export.meta.name.name) || !export.meta.finalizers.ours {
+        return Plan::default();
     }
-    let mut plan = Plan::default();
-    for slice in distributed_slices(view, name)
-        .filter(|slice| !slice.meta.deleting && !replacement_pending(view, export, slice, now))
-    {
-        plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
-    }
-    plan
+    Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
 }
 
 /// True if the distributed slice `removed` must stay until the importer has its replacement: another slice of the same
 /// Service and exporter. False if the importer has no granted claim.
-fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
+fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
     let importer = &removed.meta.name.namespace;
-    let import = view.hub_imports.get(&export.spec.owner);
-    let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
-    let may_claim = || view.undecodable.has(Kind::ServiceImport, &export.spec.owner);
-    // fault D10.3: if !import ~> if false && !import
-    if !import.map_or_else(may_claim, claims) {
+    let exporters = view.exporters(&export.spec.owner);
+    let is_recorded = |_| view.is_recorded(&export.spec.owner, importer);
+    let may_claim = || view.is_undecodable(Kind::ServiceImport, &export.spec.owner);
+    // fault D10.3: if !exporters ~> if false && !exporters
+    if !exporters.map_or_else(may_claim, is_recorded) {
         return false;
     }
     // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
     // already has can be the replacement.
-    let gets_new_slices = import.is_none_or(|import| {
-        let exporters = &import.status.clusters;
-        exporters.is_empty() || is_among(exporters, export)
-    });
+    let gets_new_slices = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
     let of_member = |other: &&ObjectName| other.namespace == export.meta.name.namespace;
-    let others = view.slice_exports_of.get(&export.spec.owner).filter(of_member);
-    others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
+    let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
+    others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let slice = view.distributed_slices.live(&at).map(|slice| &slice.spec.content);
+        let slice = view.distributed_slices().live(&at).map(|slice| &slice.spec.content);
         let desired = view.features_of(importer, now).slice(&other.spec.content);
         // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
@@ -99,100 +114,109 @@ fn replacement_pending(view: &View, export: &HubSlice, removed: &HubSlice, now: 
     })
 }
 
-fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
-    let name = &export.meta.name.name;
-    let owner = &export.spec.owner;
-    // fault D6.1: without_import(view, export ~> withdraw_all(view, name
-    // fault D11.1: return without_import(view, export ~> let _ = without_import(view, export); return Plan::default(
-    let Some(import) = view.hub_imports.get(owner) else { return without_import(view, export) };
+/// Returns the exporting cluster if new slices of this export may be distributed: the cluster has the right to export, and its
+/// export is accepted. Otherwise only existing distributed slices are updated, for example while the export is in conflict, or
+/// after the ServiceImport was created again.
+fn is_granted(view: Reader<'_>, owner: &ObjectName, exporters: &[ClusterId], cluster: &ClusterId) -> bool {
+    // fault T32.1: && exporters.contains(cluster) ~>
+    rights::of_exporter(view, owner, cluster) == Right::Granted && exporters.contains(cluster)
+}
+
+/// Adds the finalizer to an export before it is distributed, and removes the finalizer when nobody imports the slice any more.
+fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
+    let (name, owner) = (&export.meta.name.name, &export.spec.owner);
+    let (Some(exporters), Some(claims)) = (view.exporters(owner), view.recorded(owner)) else { return Plan::default() };
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
     };
-    // New distributed slices are created only if the exporter has the right to export and its export is accepted. Otherwise
-    // only existing distributed slices are updated, for example while the export is in conflict, or after the ServiceImport
-    // was created again.
-    let is_granted =
-        // fault T32.1: && import.status.clusters.contains(&cluster) ~>
-        rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
-    let claiming = claims::claiming(view, owner, &import.claims);
-    let mut plan = Plan::default();
-    let mut receivers: BTreeMap<&Text, DesiredSlice<'_>> = BTreeMap::new();
-    // Importers that keep their distributed slice although they seem not to support it: the hub agent only assumes this.
-    let mut keepers: BTreeSet<&Text> = BTreeSet::new();
-    // fault T34.1: &claiming ~> import.claims.importers.keys()
-    for importer in &claiming {
+    let mut again = None;
+    let receives = |importer: &&Text| {
         let features = view.features_of(importer, now);
-        // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
-        let content = features.slice(&export.spec.content);
-        let slice = view.distributed_slices.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
-        // fault U7.4: plan.plan_again_at(features.again(slice.filter(|slice| Some(&slice.spec.content) != content.as_deref()))) ~> let _ = slice
-        plan.plan_again_at(features.again(slice.filter(|slice| Some(&slice.spec.content) != content.as_deref())));
-        if let Some(content) = content {
-            receivers.insert(importer, DesiredSlice { cluster: &cluster, export: &export.spec, features, content });
-        } else if features.keeps(&export.spec.content) {
-            keepers.insert(importer);
+        again = again.into_iter().chain(features.again(None::<()>)).min();
+        claims::is_claiming(view, owner, importer) && features.slice(&export.spec.content).is_some()
+    };
+    // fault D2.1: .find(receives ~> .next(
+    let receiver = claims.importers.keys().find(receives);
+    let is_distributed = || is_distributed(view, name);
+    let mut plan = match (receiver, export.meta.finalizers.ours) {
+        // fault D1.1: (Some(_), false) if ~> (Some(_), false) if false &&
+        // fault W2.1: is_granted(view, owner, exporters, &cluster) || is_distributed() ~> true
+        (Some(_), false) if is_granted(view, owner, exporters, &cluster) || is_distributed() => {
+            Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
-    }
-    // fault D1.1: !receivers.is_empty() ~> false
-    // fault D2.1: !receivers.is_empty() && ~>
-    // fault W2.1: !receivers.is_empty() && (is_granted || is_distributed(view, name)) && ~>
-    if !receivers.is_empty() && (is_granted || is_distributed(view, name)) && !export.meta.finalizers.ours {
-        return Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta));
-    }
-    // fault D1.2: &receivers ~> receivers.iter().take(1)
-    for (namespace, desired) in &receivers {
-        let at = ObjectName { namespace: (*namespace).clone(), name: name.clone() };
-        // fault T15.3: is_granted || view ~> true || view
-        if is_granted || view.distributed_slices.get(&at).is_some() {
-            // fault D7.1: plan.join(write_to_importer(view, export, desired, at, now)); ~> if plan.writes.is_empty() { plan.join(write_to_importer(view, export, desired, at, now)); }
-            plan.join(write_to_importer(view, export, desired, at, now));
+        // fault D3.2, W9.1: !is_distributed() ~> false
+        (None, true) if !is_distributed() => {
+            Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
-    }
-    // A ServiceImport that was created again records no claims yet. An importer keeps its distributed slices if its claim will
-    // be granted again.
-    let granted = claims::grants(view, owner, now).importers;
-    for slice in distributed_slices(view, name).filter(|slice| !slice.meta.deleting) {
-        let namespace = &slice.meta.name.namespace;
-        let may_be_undecodable =
-            // fault T18.3: && claims::right(view, owner, namespace) != Right::Denied ~>
-            || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Denied;
-        let regains = granted.contains_key(namespace) || may_be_undecodable();
-        // An importer in the record keeps its distributed slices even without a claim, until the record is updated.
-        let recorded = import.claims.importers.contains_key(namespace);
-        // fault U13.1: || keepers.contains(namespace) ~>
-        let has_it = receivers.contains_key(namespace) || keepers.contains(namespace);
-        // fault T34.4: (recorded || regains) ~> !recorded && regains
-        let stays = has_it || !claiming.contains(namespace) && (recorded || regains);
-        // fault D3.1: stays { plan ~> stays && claiming.contains(namespace) { plan
-        if !stays {
-            plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
-        }
-    }
-    // fault D3.2: plan.writes.is_empty() ~> false
-    // fault W9.1: receivers.is_empty() && export.meta.finalizers.ours && !is_distributed(view, name) ~> false
-    if plan.writes.is_empty() && receivers.is_empty() && export.meta.finalizers.ours && !is_distributed(view, name) {
-        plan.push(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta));
-    }
+        _ => Plan::default(),
+    };
+    plan.plan_again_at(again);
     plan
 }
 
-/// Plans the distributed slices of a Service without a ServiceImport. Only the ServiceImport records which claims are
-/// granted. So all importers with a claim keep their distributed slices until the record exists again.
+fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option<&HubSlice>, now: Timestamp) -> Plan {
+    let (owner, importer) = (&export.spec.owner, &at.namespace);
+    let Some(exporters) = view.exporters(owner) else {
+        // fault D6.1: without_import(view, export, copy ~> withdraw(view, copy
+        // fault D11.1: |copy| without_import(view, export, copy) ~> |_| Plan::default()
+        return copy.map_or_else(Plan::default, |copy| without_import(view, export, copy));
+    };
+    let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
+        return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
+    };
+    let recorded = view.is_recorded(owner, importer);
+    // fault T34.1: && claims::is_claiming(view, owner, importer) ~>
+    let is_claiming = recorded && claims::is_claiming(view, owner, importer);
+    let mut plan = Plan::default();
+    if is_claiming {
+        let features = view.features_of(importer, now);
+        // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
+        let content = features.slice(&export.spec.content);
+        let live = copy.filter(|copy| !copy.meta.deleting);
+        // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&slice.spec.content) != content.as_deref()))) ~> let _ = live
+        plan.plan_again_at(features.again(live.filter(|slice| Some(&slice.spec.content) != content.as_deref())));
+        if let Some(content) = content {
+            // fault T15.3: is_granted(view, owner, exporters, &cluster) ~> true
+            if export.meta.finalizers.ours && (copy.is_some() || is_granted(view, owner, exporters, &cluster)) {
+                let desired = DesiredSlice { cluster: &cluster, export: &export.spec, features, content };
+                plan.join(write_to_importer(view, export, &desired, at.clone(), now));
+            }
+            return plan;
+        }
+        // fault U13.1: features.keeps(&export.spec.content) ~> false
+        if features.keeps(&export.spec.content) {
+            return plan; // the hub agent only assumes that the importer does not support the slice
+        }
+    }
+    let Some(copy) = copy else { return plan };
+    // A ServiceImport that was created again records no claims yet. An importer keeps its distributed slice if its claim will be
+    // granted again. An importer in the record keeps it even without a claim, until the record is updated.
+    let may_be_undecodable =
+        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
+        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
+    let regains = || claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable();
+    // fault T34.4: (recorded || regains()) ~> !recorded && regains()
+    // fault D3.1: !is_claiming && ( ~> (
+    if !is_claiming && (recorded || regains()) {
+        return plan;
+    }
+    plan.join(withdraw(view, copy));
+    plan
+}
+
+/// Plans a distributed slice of a Service without a ServiceImport. Only the ServiceImport records which claims are granted. So
+/// all importers with a claim keep their distributed slices until the record exists again.
 ///
 /// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting member
 /// repairs the export.
-fn without_import(view: &View, export: &HubSlice) -> Plan {
-    let (name, owner) = (&export.meta.name.name, &export.spec.owner);
-    let claims = live(&view.claims, view.claims_of.get(owner));
-    let claiming: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
-    let claims = |namespace: &Text| claiming.contains(namespace) || claims::may_be(view, owner, namespace);
-    let mut plan = Plan::default();
-    // fault D11.2: && slice.spec.owner == *owner ~>
-    let slices = distributed_slices(view, name).filter(|slice| !slice.meta.deleting && slice.spec.owner == *owner);
-    for slice in slices.filter(|slice| !claims(&slice.meta.name.namespace)) {
-        plan.push(Write::delete(Kind::EndpointSliceImport, &slice.meta));
+fn without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) -> Plan {
+    let (owner, importer) = (&export.spec.owner, &copy.meta.name.namespace);
+    let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
+    // fault D11.2: copy.spec.owner != *owner || ~>
+    if copy.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer) {
+        return Plan::default();
     }
-    plan
+    withdraw(view, copy)
 }
 
 /// Desired content of a distributed slice for one importer.
@@ -232,14 +256,14 @@ impl DesiredSlice<'_> {
 }
 
 fn write_to_importer(
-    view: &View,
+    view: Reader<'_>,
     export: &HubSlice,
     desired: &DesiredSlice<'_>,
     at: ObjectName,
     now: Timestamp,
 ) -> Plan {
-    match view.distributed_slices.get(&at) {
-        None if view.undecodable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
+    match view.distributed_slices().get(&at) {
+        None if view.is_undecodable(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
         None => {
             let desired = Desired::EndpointSliceImport(desired.spec());
             // fault N1.5, T28.2: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
@@ -264,27 +288,26 @@ fn write_to_importer(
     }
 }
 
-fn is_distributed(view: &View, name: &Text) -> bool {
-    distributed_slices(view, name).any(|slice| !slice.meta.deleting)
+/// True if slices with this name are distributed. Distributed slices that were made from an undecodable export do not count.
+fn is_distributed(view: Reader<'_>, name: &Text) -> bool {
+    // Nearly always, no export with this name is undecodable. Then one value tells it, whatever the number of importers.
+    if view.undecodable_named(Kind::EndpointSliceExport, name).next().is_none() {
+        return view.has_copies(name);
+    }
+    distributed_slices(view, name).any(|slice| !slice.meta.deleting && !is_of_undecodable(view, slice))
 }
 
-/// Returns the distributed slices with this name, without those that were made from an undecodable export.
-fn distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    all_distributed_slices(view, name).filter(|slice| !is_of_undecodable(view, slice))
-}
-
-/// Returns all distributed slices with this name, including those that were made from an undecodable export.
-fn all_distributed_slices<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.distributed_slices_named.get(name).filter_map(|slice| view.distributed_slices.get(slice))
+/// Returns all distributed slices with this name.
+fn distributed_slices<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.distributed_slices_named(name).filter_map(move |slice| view.distributed_slices().get(slice))
 }
 
 /// True if a distributed slice was made from an undecodable export with the same name. If there is also a decodable export with
 /// this name, the slice must be from the undecodable export's cluster. Otherwise a member could block the slices of another
 /// cluster with an undecodable object.
-fn is_of_undecodable(view: &View, slice: &HubSlice) -> bool {
+fn is_of_undecodable(view: Reader<'_>, slice: &HubSlice) -> bool {
     let (name, cluster) = (&slice.meta.name.name, &slice.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();
-    view.undecodable
-        .named(Kind::EndpointSliceExport, name)
+    view.undecodable_named(Kind::EndpointSliceExport, name)
         .any(|export| names::cluster_of(&export.namespace).as_ref() == Some(cluster) || alone())
 }

@@ -4,7 +4,7 @@
 //! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
 //! An operator can turn off these rules ([`NamespacePolicy::Off`]).
 
-use crate::hub::View;
+use crate::hub::Reader;
 use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::{self, Event};
@@ -39,12 +39,12 @@ pub(crate) enum Right {
 
 /// Returns the right of a cluster to export a Service: granted, denied or unknown. While the policy of the namespace is
 /// unknown, exporters that are already accepted keep the right.
-pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
+pub(crate) fn of_exporter(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
         Policy::Open => Right::Granted,
         Policy::Unknown => {
-            let accepted = view.hub_imports.get(service).is_some_and(|import| import.status.clusters.contains(cluster));
+            let accepted = view.exporters(service).is_some_and(|exporters| exporters.contains(cluster));
             // fault T15.2: if accepted { Right::Granted } else { ~> { let _ = accepted;
             if accepted { Right::Granted } else { Right::Unknown }
         }
@@ -52,7 +52,7 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &ClusterId
 }
 
 /// Returns the right of a cluster to import a Service: granted, denied or unknown.
-pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &ClusterId) -> Right {
+pub(crate) fn of_importer(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.importers.as_ref(), cluster),
         Policy::Open => Right::Granted,
@@ -70,15 +70,15 @@ enum Policy<'a> {
     Unknown,
 }
 
-fn policy<'a>(view: &'a View, namespace: &Text) -> Policy<'a> {
-    // fault T16.1: if view.namespace_policy == NamespacePolicy::Off { return Policy::Open; } ~>
-    if view.namespace_policy == NamespacePolicy::Off {
+fn policy<'a>(view: Reader<'a>, namespace: &Text) -> Policy<'a> {
+    // fault T16.1: if view.namespace_policy() == NamespacePolicy::Off { return Policy::Open; } ~>
+    if view.namespace_policy() == NamespacePolicy::Off {
         return Policy::Open;
     }
     let name = ObjectName::new("", namespace.clone());
-    let is_known = view.watches.complete(&[Kind::Namespace]) && !view.undecodable.has(Kind::Namespace, &name);
+    let is_known = view.complete(&[Kind::Namespace]) && !view.is_undecodable(Kind::Namespace, &name);
     // fault T15.1: Policy::Unknown ~> Policy::Open
-    if is_known { view.namespaces.get(&name).map_or(Policy::Open, Policy::Of) } else { Policy::Unknown }
+    if is_known { view.lists_of(namespace).map_or(Policy::Open, Policy::Of) } else { Policy::Unknown }
 }
 
 fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {

@@ -6,7 +6,7 @@ use crate::support::build::{
     distributed_slice, endpoint, finalizers_of, internal_export, member_agent, named, namespace, no_conflict, resolved,
     seconds, service, service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, hub_view, member_view, observe_change, observe_removal, planned, writes};
+use crate::support::view::{NOW, hub_view, member_view, observe_change, observe_removal, planned, planned_at, writes};
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
@@ -382,13 +382,13 @@ fn a_vanished_announcement_applies_for_a_minute_and_a_withdrawn_one_no_longer() 
     assert!(requeue.contains(&key), "{requeue:?}");
     let end = seconds(80);
     let waits = Plan { again: Some(end), ..Plan::default() };
-    assert_eq!(view.plan(&key, end.plus_micros(-1)), waits);
-    assert_eq!(carried(&view.plan(&key, end).writes), from_ref(&plain.content));
+    assert_eq!(planned_at(&view, &key, end.plus_micros(-1)), waits);
+    assert_eq!(carried(&planned_at(&view, &key, end).writes), from_ref(&plain.content));
     view.applied(agent, seconds(70), &mut Vec::new());
-    assert_eq!(view.plan(&key, end), Plan::default(), "it was made anew in time");
+    assert_eq!(planned_at(&view, &key, end), Plan::default(), "it was made anew in time");
     let silent = member_agent("member-2", Features::NONE, Features::ALL).version(2).object();
     view.applied(silent, seconds(71), &mut Vec::new());
-    assert_eq!(carried(&view.plan(&key, seconds(71)).writes), [plain.content]);
+    assert_eq!(carried(&planned_at(&view, &key, seconds(71)).writes), [plain.content]);
 }
 
 #[test]

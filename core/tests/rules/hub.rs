@@ -585,12 +585,12 @@ fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
 #[test]
 fn a_created_namespace_requeues_what_waits_for_it() {
     let export = slice_export("member-1", &slice("work/app-1"));
-    let mut view = hub_view([
-        export_of("member-1", &http()).port_set_since(seconds(2)).object(),
-        Object::EndpointSliceExport(export.clone()),
-        claim_of("member-2").object(),
-    ]);
+    let mut view = hub_view([export_of("member-1", &http()).port_set_since(seconds(2)).object()]);
     assert_eq!(observe_change(&mut view, namespace("work").object()), [app()]);
+
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let mut view = claimed_hub_view([Object::EndpointSliceExport(export.clone().marked()), import.object()]);
+    assert_eq!(observe_change(&mut view, namespace("work").object()), [], "the ServiceImport exists");
     assert_eq!(observe_change(&mut view, namespace("fleet-member-member-2").object()), [slice_key(&export)]);
     assert_eq!(observe_change(&mut view, namespace("other").object()), []);
 }

@@ -286,7 +286,9 @@ fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text
         let lost = distributed(before).into_iter().find(|copy| &*copy.1 == "member-2" && !after.contains(copy));
         lost.map(|(name, _)| format!("the copy {name} of the holder is lost"))
     };
-    let keys = names.map(Key::Slice).into();
+    let importers = ["member-2", "member-3"].map(fleetnet_core::names::member_namespace);
+    let copies = |slice: &Text| importers.clone().map(|importer| Key::Copy { slice: slice.clone(), importer });
+    let keys = names.iter().flat_map(copies).chain(names.iter().cloned().map(Key::Slice)).collect();
     let (ends, states) = Exploration { start: exported_twice(), keys, changes, in_order, wrong: loses }.run();
     assert!(states > 20, "only {states} states were reached");
     let mut ends: Vec<_> = ends.iter().map(distributed).collect();

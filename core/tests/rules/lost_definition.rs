@@ -7,7 +7,7 @@ use crate::support::build::{
     service, service_import, slice, slice_export,
 };
 use crate::support::view::{
-    blocking_reasons, events, hub_view, member_view, observe_change, observe_removal, planned, writes,
+    blocking_reasons, events, hub_view, member_view, observe_change, observe_removal, planned, planned_at, writes,
 };
 use fleetnet_core::features::Features;
 use fleetnet_core::hub;
@@ -87,9 +87,9 @@ fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     let export = slice_export("member-1", &changed()).marked();
     let copy = distributed_slice("member-2", &slice_export("member-1", &rich()));
     let view = hub_without(&export, Some(&copy), true);
-    let in_time = view.plan(&key_of(&export), seconds(79));
+    let in_time = planned_at(&view, &key_of(&export), seconds(79));
     assert_eq!((carried(&in_time.writes), in_time.again), (vec![changed().content], Some(seconds(80))));
-    let later = view.plan(&key_of(&export), seconds(80));
+    let later = planned_at(&view, &key_of(&export), seconds(80));
     assert_eq!((carried(&later.writes), later.again), (addresses(&["10.0.0.1", "10.0.0.3"]), None));
     let never_there = hub_without(&export, Some(&copy), false);
     assert_eq!(carried(&writes(&never_there, &key_of(&export))), addresses(&["10.0.0.1", "10.0.0.3"]));
@@ -115,12 +115,12 @@ fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
     let copy = distributed_slice("member-2", &slice_export("member-1", &six("fd00::1")));
     for was_there in [true, false] {
         let mut view = hub_without(&export, Some(&copy), was_there);
-        assert_eq!(view.plan(&key_of(&export), seconds(900)), Plan::default(), "{was_there}");
+        assert_eq!(planned_at(&view, &key_of(&export), seconds(900)), Plan::default(), "{was_there}");
         let none = hub_without(&export, None, was_there);
-        assert_eq!(none.plan(&key_of(&export), seconds(900)).writes.len(), 1, "it is marked for nobody");
+        assert_eq!(planned_at(&none, &key_of(&export), seconds(900)).writes.len(), 1, "it is marked for nobody");
         let withdrawn = Write::delete(Kind::EndpointSliceImport, &copy.meta);
         observe_removal(&mut view, &Object::EndpointSliceExport(export.clone()));
-        assert_eq!(view.plan(&key_of(&export), seconds(900)).writes, [withdrawn], "its source goes");
+        assert_eq!(planned_at(&view, &key_of(&export), seconds(900)).writes, [withdrawn], "its source goes");
     }
 }
 
@@ -131,15 +131,15 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     let mut view = hub_without(&export, Some(&copy), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     let waits = Plan { again: Some(seconds(460)), ..Plan::default() };
-    assert_eq!(view.plan(&key_of(&export), seconds(459)), waits, "the definition is there");
+    assert_eq!(planned_at(&view, &key_of(&export), seconds(459)), waits, "the definition is there");
     let mut set = view.clone();
     set.clock_set(10_000_000);
     let waits = Plan { again: Some(seconds(470)), ..Plan::default() };
-    assert_eq!(set.plan(&key_of(&export), seconds(469)), waits, "the wall clock was set forward by 10 s");
+    assert_eq!(planned_at(&set, &key_of(&export), seconds(469)), waits, "the wall clock was set forward by 10 s");
     let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
-    assert_eq!(view.plan(&key_of(&export), seconds(460)).writes, withdrawn, "and it announces nothing");
+    assert_eq!(planned_at(&view, &key_of(&export), seconds(460)).writes, withdrawn, "and it announces nothing");
     observe_change(&mut view, member_agent("member-2", Features::ALL, Features::ALL).object());
-    assert_eq!(view.plan(&key_of(&export), seconds(460)), Plan::default(), "it announces them again");
+    assert_eq!(planned_at(&view, &key_of(&export), seconds(460)), Plan::default(), "it announces them again");
 }
 
 /// Returns the hub agent's writes for a Service that member-1 exports and member-2 claims, while the CRD of MemberAgent is

@@ -282,8 +282,7 @@ fn however_many_exports_claim_a_source_slice_each_is_requeued_once() {
     };
     let mut view = hub_view(standing().into_iter().chain((0..50).map(empty)));
     for (change, keys) in [(empty(50), 1), (shared().version(2).object(), 3 * 52)] {
-        let mut requeue = Vec::new();
-        view.applied(change, seconds(20), &mut requeue);
+        let requeue = observe_change(&mut view, change);
         assert!(requeue.len() <= keys, "{}", requeue.len());
     }
 }

@@ -206,7 +206,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     use Kind::*;
     match key {
         hub::Key::Service(_) => &[InternalServiceExport, InternalServiceImport, ServiceImport],
-        hub::Key::Slice(_) => {
+        hub::Key::Slice(_) | hub::Key::Copy { .. } => {
             &[EndpointSliceExport, EndpointSliceImport, ServiceImport, InternalServiceImport, MemberAgent]
         }
         hub::Key::Member(_) => &[MemberAgent],
@@ -309,6 +309,7 @@ fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     for kind in V::KINDS {
         blind.watched(*kind, WatchState::Complete, now, &mut Vec::new());
     }
+    blind.every_key().iter().for_each(|key| drop(blind.decide_and_record(key, now)));
     blind
 }
 

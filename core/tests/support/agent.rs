@@ -42,7 +42,17 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     fn observe(&mut self, change: KindChange, at: Timestamp, requeue: &mut Vec<Self::Key>);
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>);
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
+    /// Plans a key and records what the plan read, as the engine does.
+    fn decide_and_record(&mut self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
+    /// Returns the keys that a test of single plans plans together with this key.
+    fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {
+        vec![key.clone()]
+    }
+    /// Returns the key that a test of single plans names instead of this key.
+    fn whole(key: Self::Key) -> Self::Key {
+        key
+    }
     fn watches(&self) -> &Watches;
     fn objects(&self) -> Vec<Object>;
     /// Returns the objects in the view that have conditions.
@@ -73,6 +83,9 @@ impl View for member::View {
         self.watch_state(kind, state, at, requeue);
     }
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
+        self.plan(key, now)
+    }
+    fn decide_and_record(&mut self, key: &Self::Key, now: Timestamp) -> Plan {
         self.plan(key, now)
     }
     fn every_key(&self) -> Vec<Self::Key> {
@@ -128,10 +141,28 @@ impl View for hub::View {
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
         self.plan(key, now)
     }
+    fn decide_and_record(&mut self, key: &Self::Key, now: Timestamp) -> Plan {
+        let (plan, reads) = self.plan_and_reads(key, now);
+        self.planned(key, reads);
+        plan
+    }
     fn every_key(&self) -> Vec<Self::Key> {
         let mut keys = Vec::new();
         self.all_keys(&mut keys);
         keys
+    }
+    fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {
+        let hub::Key::Slice(name) = key else { return vec![key.clone()] };
+        let copies = self.every_key().into_iter();
+        let copies = copies.filter(|key| matches!(key, hub::Key::Copy { slice, .. } if slice == name));
+        let copies: BTreeSet<Self::Key> = copies.collect();
+        copies.into_iter().chain([key.clone()]).collect()
+    }
+    fn whole(key: Self::Key) -> Self::Key {
+        match key {
+            hub::Key::Copy { slice, .. } => hub::Key::Slice(slice),
+            other => other,
+        }
     }
     fn watches(&self) -> &Watches {
         &self.watches
@@ -277,7 +308,7 @@ impl<V: View> Agent<V> {
     /// executed yet, the key is planned again later.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.requeue.remove(key);
-        let plan = self.view.decide(key, now);
+        let plan = self.view.decide_and_record(key, now);
         assert_reworded_plan_is_the_same(&self.view, key, now, &plan);
         let plan = sabotage::break_plan(plan);
         assert_targets_are_distinct(&plan);

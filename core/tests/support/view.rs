@@ -1,6 +1,6 @@
 //! Views with fixed objects, for tests of single plans.
 
-use super::agent::{View, applied, assert_targets_are_distinct, removed, undecodable_change};
+use super::agent::{KindChange, View, applied, assert_targets_are_distinct, removed, undecodable_change};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::world::settings;
@@ -44,48 +44,61 @@ fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>)
         view.watched(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }
     for object in objects {
-        view.observe(applied(object), SEEN, &mut Vec::new());
+        observe_and_plan(&mut view, applied(object), SEEN);
     }
     view
 }
 
-/// Adds a changed object to a view at second 20. Returns the keys to plan.
-pub(crate) fn observe_change<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
+/// Applies a change to a view, and plans the keys that it requeues. Returns these keys, with the key of a slice instead of the
+/// keys of its copies.
+pub(crate) fn observe_and_plan<V: View>(view: &mut V, change: KindChange, at: Timestamp) -> Vec<V::Key> {
     let mut requeue = Vec::new();
-    view.observe(applied(object), seconds(20), &mut requeue);
+    view.observe(change, at, &mut requeue);
+    requeue.sort();
+    requeue.dedup();
+    requeue.iter().for_each(|key| drop(view.decide_and_record(key, at)));
+    let mut requeue: Vec<V::Key> = requeue.into_iter().map(V::whole).collect();
     requeue.sort();
     requeue.dedup();
     requeue
+}
+
+/// Adds a changed object to a view at second 20. Returns the keys to plan.
+pub(crate) fn observe_change<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
+    observe_and_plan(view, applied(object), seconds(20))
 }
 
 /// Removes an object from a view at second 20. Returns the keys to plan.
 pub(crate) fn observe_removal<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     let (kind, meta) = (object.kind(), object.meta());
-    let mut requeue = Vec::new();
-    let change = removed(kind, meta.name.clone(), meta.uid.clone());
-    view.observe(change, seconds(20), &mut requeue);
-    requeue.sort();
-    requeue.dedup();
-    requeue
+    observe_and_plan(view, removed(kind, meta.name.clone(), meta.uid.clone()), seconds(20))
 }
 
 /// Marks an object as undecodable in a view at second 20.
 pub(crate) fn undecodable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
-    view.observe(undecodable_change(kind, name.clone()), seconds(20), &mut Vec::new());
+    observe_and_plan(view, undecodable_change(kind, name.clone()), seconds(20));
 }
 
 /// Removes an undecodable object from a view at second 20. Returns the keys to plan.
 pub(crate) fn observe_undecodable_removal<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
-    let mut requeue = Vec::new();
-    view.observe(removed(kind, name.clone(), "".into()), seconds(20), &mut requeue);
-    requeue
+    observe_and_plan(view, removed(kind, name.clone(), "".into()), seconds(20))
 }
 
+/// Plans a key. With the key of a slice of the hub, the plan also has the writes of its copies.
 pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
-    let plan = view.decide(key, NOW);
-    assert_targets_are_distinct(&plan);
-    assert_reworded_plan_is_the_same(view, key, NOW, &plan);
-    plan
+    planned_at(view, key, NOW)
+}
+
+/// The same at another time.
+pub(crate) fn planned_at<V: View>(view: &V, key: &V::Key, now: Timestamp) -> Plan {
+    let mut whole = Plan::default();
+    for part in view.parts(key) {
+        let plan = view.decide(&part, now);
+        assert_reworded_plan_is_the_same(view, &part, now, &plan);
+        whole.join(plan);
+    }
+    assert_targets_are_distinct(&whole);
+    whole
 }
 
 /// Plans a key. Returns the writes of the plan without their Events.

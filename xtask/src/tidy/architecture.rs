@@ -66,6 +66,10 @@ const IMPURE: &[&str] = &[
     "RandomState",
 ];
 
+/// Words of [`IMPURE`] that a file may contain. The map of `reads.rs` gives numbers to values, and nothing depends on the order of
+/// the numbers.
+const ALLOWED: [(&str, &str); 1] = [("core/src/reads.rs", "HashMap")];
+
 /// Crates that must not make requests. These crates describe requests as data, and the runtime makes the requests.
 const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core"];
 
@@ -156,7 +160,8 @@ fn required(manifest: &str) -> BTreeSet<String> {
 pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in PURE.iter().flat_map(|pure| tree.sources(pure)) {
-        places.extend(IMPURE.iter().flat_map(|word| file.places(&file.code, word)));
+        let words = IMPURE.iter().filter(|word| !ALLOWED.contains(&(&*file.path, **word)));
+        places.extend(words.flat_map(|word| file.places(&file.code, word)));
     }
     places
 }

@@ -4,7 +4,7 @@
 use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_with_right, fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
-use crate::hub::{Key, View, live};
+use crate::hub::{Key, Reader, live};
 use crate::model::{ImportType, InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
@@ -12,7 +12,7 @@ use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 /// Sets the condition `Valid` to False on each export whose cluster has no right to export the Service.
-pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports_with_right(view, service, Right::Denied) {
         let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
@@ -35,16 +35,21 @@ pub(super) fn set_denials(view: &View, service: &ObjectName, now: Timestamp) -> 
 }
 
 /// Sets the condition `Conflict` on each export. Waits until the ServiceImport shows the same outcome of conflict resolution.
-pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
+pub(super) fn set_outcomes(
+    view: Reader<'_>,
+    service: &ObjectName,
+    resolution: Option<&Resolution>,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
-    let (Some(resolution), Some(import)) = (resolution, view.hub_imports.live(service)) else { return plan };
+    let (Some(resolution), Some(import)) = (resolution, view.hub_imports().live(service)) else { return plan };
     // fault H2.1: import.status != resolution.status() ~> false
     if import.status != resolution.status() {
         return plan;
     }
     let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
-    for export in live(&view.internal_exports, view.internal_exports_of.get(service)) {
+    for export in live(view.internal_exports(), view.internal_exports_of(service)) {
         let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
         if rights::of_exporter(view, service, &cluster) != Right::Granted {
             continue;
@@ -58,7 +63,7 @@ pub(super) fn set_outcomes(view: &View, service: &ObjectName, resolution: Option
         let was_denied = conditions::find_denial(&export.conditions).is_some();
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
         let condition = conflict_condition(service, export, &cluster, resolution);
-        let disputed = view.disputes.condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
+        let disputed = view.disputes().condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
         // fault T12.1: was_denied ~> (was_denied && false)
         // fault R15.4: disputed) ~> disputed.filter(|_| false))
         let wanted: Vec<_> = [condition].into_iter().chain(was_denied.then_some(allowed)).chain(disputed).collect();
@@ -137,7 +142,7 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
 
 /// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. The conditions
 /// of these exports do not change, so the Events are emitted with the write of the ServiceImport.
-pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
+pub(super) fn other_winner(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
     let resolved = names::export_fingerprint(&resolution.ports, resolution.import_type);
     let same_ports = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == resolved;

@@ -2,7 +2,7 @@
 //! is gone, the next of these exports becomes the holder.
 
 use crate::hub::rights::{self, Right};
-use crate::hub::{Source, View};
+use crate::hub::{Rank, Reader, Source};
 use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Plan, Write};
@@ -12,7 +12,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 const COMPONENT: &str = "endpointsliceexport-controller";
 
 /// Returns the holder: the one export with this name that is distributed.
-pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
+pub(super) fn holder<'a>(view: Reader<'a>, name: &Text) -> Option<&'a HubSlice> {
     let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
     exports(view, name)
         // fault T4.1: && holds_source(export) ~>
@@ -21,12 +21,12 @@ pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
 }
 
 /// Returns all exports with this name. There are several such exports only if several members use the same name.
-pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
+pub(super) fn exports<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.slice_exports_named(name).filter_map(move |export| view.slice_exports().get(export))
 }
 
 /// True if the export is in a member namespace, and the member is not denied the right to export the Service.
-fn may_hold(view: &View, export: &HubSlice) -> bool {
+fn may_hold(view: Reader<'_>, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
         // fault T2.1: is_some_and ~> is_none_or
         // fault T11.1: Denied) ~> Denied || true)
@@ -46,38 +46,43 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
 
 /// Returns the holder of this name: the first export in the order of `by_name` whose member is not denied the right to export.
 /// It is distributed only if it is also the holder of its source slice.
-pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
+fn holder_of_name<'a>(view: Reader<'a>, name: &Text) -> Option<&'a HubSlice> {
     // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
 
-/// Returns the holder of the source slice of `export`: one of the exports with this source slice. The holders are stored in
-/// [`crate::hub::View`].
-fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
-    let holder = Source::of(export).and_then(|source| view.slice_exports.get(view.holders.of(&source)?));
-    holder.unwrap_or(export)
+/// Returns the name of the holder of the source slice of `export`: one of the exports with this source slice.
+fn holder_of_source<'a>(view: Reader<'a>, export: &'a HubSlice) -> &'a ObjectName {
+    Source::of(export).and_then(|source| view.holder(&source)).unwrap_or(&export.meta.name)
+}
+
+/// Returns the source slice and the rank of the export that is the holder of this name. `None` if the name has no holder, or the
+/// holder has no UID of a source slice.
+pub(crate) fn place_of(view: Reader<'_>, name: &Text) -> Option<(Source, Rank)> {
+    let export = holder_of_name(view, name)?;
+    let accepted = view.exporters(&export.spec.owner).is_some_and(|exporters| is_among(exporters, export));
+    // fault T6.2: !accepted ~> false && accepted
+    Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
 }
 
 /// True if the list contains the cluster of an export.
-pub(crate) fn is_among(clusters: &[ClusterId], export: &HubSlice) -> bool {
+pub(super) fn is_among(clusters: &[ClusterId], export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace).is_some_and(|cluster| clusters.contains(&cluster))
 }
 
-fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
-    // fault T7.1: .namespace == other.meta.name.namespace ~> == other.meta.name
-    one.meta.name.namespace == other.meta.name.namespace
+fn same_member(export: &HubSlice, other: &ObjectName) -> bool {
+    // fault T7.1: .namespace == other.namespace ~> == *other
+    export.meta.name.namespace == other.namespace
 }
 
 /// Adds to `plan` the writes for exports with this name that are not distributed. If such an export is being deleted, its
 /// finalizer is removed at once.
 ///
-/// Otherwise the export gets one Event, which says why it is not distributed. The Event is emitted with the write that
-/// changes the export's distributed slice, or else with the write of the export's finalizer. The finalizer records that the
-/// Event was emitted.
-pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
-    let undistributed =
-        exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
-    for export in undistributed {
+/// Otherwise the export gets one Event, which says why it is not distributed. The Event is emitted with the write of the export's
+/// finalizer, which records that the Event was emitted. If the export was distributed before, it has the finalizer already: then
+/// the Event is emitted with the write that changes its first distributed slice ([`announce_loss`]).
+pub(super) fn add_undistributed(view: Reader<'_>, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
+    for export in undistributed(view, name, holder) {
         let Some((reason, held_by)) = held_by_another(view, export, holder) else {
             // No Event: if the member is denied the right to export, its InternalServiceExport shows the denial in a condition.
             plan.join(unmark(export));
@@ -90,24 +95,41 @@ pub(super) fn add_undistributed(view: &View, name: &Text, holder: Option<&HubSli
         }
         let event = not_distributed_event(export, reason, held_by);
         plan.blocking_reasons.push(BlockingReason { reason: event.reason, message: event.message.clone() });
-        let takes_away =
-            |write: &&mut Write| write.kind() == Kind::EndpointSliceImport && is_of_export(view, write, export);
-        match plan.writes.iter_mut().find(takes_away) {
-            // fault T4.2: withdrawal) => withdrawal.events.push ~> _) => drop
-            Some(withdrawal) => withdrawal.events.push(event),
-            // fault T3.2: None if export.meta.finalizers.ours => {} ~>
-            None if export.meta.finalizers.ours => {}
+        // fault T3.2: !export.meta.finalizers.ours ~> true
+        if !export.meta.finalizers.ours {
             // fault T3.1: .with_events([event]) ~>
-            None => plan.push(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta).with_events([event])),
+            plan.push(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta).with_events([event]));
         }
     }
     plan
 }
 
-/// True if a write changes a distributed slice of this export.
-fn is_of_export(view: &View, write: &Write, export: &HubSlice) -> bool {
-    let cluster = names::cluster_of(&export.meta.name.namespace);
-    view.distributed_slices.get(&write.at).is_some_and(|slice| Some(&slice.spec.reference.cluster) == cluster.as_ref())
+/// Adds to `plan`, which changes a distributed slice, the Event of an export that is not distributed any more. `copy` is the
+/// present state of this distributed slice. One Event is enough, so only the first distributed slice of the export has it.
+pub(super) fn announce_loss(view: Reader<'_>, copy: &HubSlice, holder: Option<&HubSlice>, plan: &mut Plan) {
+    let Some(write) = plan.writes.first_mut() else { return };
+    for export in undistributed(view, &copy.meta.name.name, holder) {
+        let cluster = names::cluster_of(&export.meta.name.namespace);
+        let is_of_export = |slice: &&HubSlice| Some(&slice.spec.reference.cluster) == cluster.as_ref();
+        if !export.meta.finalizers.ours || export.meta.deleting || !is_of_export(&copy) {
+            continue;
+        }
+        let Some((reason, held_by)) = held_by_another(view, export, holder) else { continue };
+        let first = super::distributed_slices(view, &copy.meta.name.name).find(is_of_export);
+        if first.is_some_and(|first| first.meta.name == copy.meta.name) {
+            // fault T4.2: write.events.push( ~> drop(
+            write.events.push(not_distributed_event(export, reason, held_by));
+        }
+    }
+}
+
+/// Returns the exports with this name that are not distributed.
+fn undistributed<'a>(
+    view: Reader<'a>,
+    name: &Text,
+    holder: Option<&'a HubSlice>,
+) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    exports(view, name).filter(move |export| holder.is_none_or(|holder| holder.meta.name != export.meta.name))
 }
 
 fn unmark(export: &HubSlice) -> Plan {
@@ -119,36 +141,36 @@ fn unmark(export: &HubSlice) -> Plan {
 
 /// Returns why an export is not distributed, and which export is the holder of its name or source slice instead.
 fn held_by_another<'a>(
-    view: &'a View,
+    view: Reader<'a>,
     export: &'a HubSlice,
     holder: Option<&'a HubSlice>,
-) -> Option<(Reason, &'a HubSlice)> {
+) -> Option<(Reason, &'a ObjectName)> {
     if !may_hold(view, export) {
         return None;
     }
     let of_source = holder_of_source(view, export);
     if same_member(export, of_source) {
-        Some((Reason::NameHeldByAnother, holder?))
+        Some((Reason::NameHeldByAnother, &holder?.meta.name))
     } else {
         Some((Reason::SliceHeldByAnother, of_source))
     }
 }
 
-fn not_distributed_event(export: &HubSlice, reason: Reason, held_by: &HubSlice) -> Event {
-    let cluster = |export: &HubSlice| names::cluster_of(&export.meta.name.namespace).unwrap_or_default();
-    let (mine, theirs) = (cluster(export), cluster(held_by));
+fn not_distributed_event(export: &HubSlice, reason: Reason, held_by: &ObjectName) -> Event {
+    let cluster = |name: &ObjectName| names::cluster_of(&name.namespace).unwrap_or_default();
+    let (mine, theirs) = (cluster(&export.meta.name), cluster(held_by));
     let source = &export.spec.reference.source;
     let message = match reason {
         Reason::NameHeldByAnother => format!(
             "EndpointSlice {source} of cluster {mine} is not distributed: EndpointSliceExport {} of cluster {theirs} \
              already uses the name. Delete the one that does not belong there",
-            held_by.meta.name
+            held_by
         ),
         _ => format!(
             "EndpointSlice {source} (uid {}) of cluster {mine} is not distributed: cluster {theirs} already exports \
              it, as EndpointSliceExport {}. If one cluster joined the fleet under two ids, remove one of them. \
              Otherwise one of the two clusters exports a slice of the other",
-            export.spec.reference.uid, held_by.meta.name
+            export.spec.reference.uid, held_by
         ),
     };
     plan::event(COMPONENT, Kind::EndpointSliceExport, &export.meta, reason, message)

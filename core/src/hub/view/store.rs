@@ -1,0 +1,393 @@
+//! Objects that the hub agent watches, with indexes, and everything else that its plans depend on. The store knows no rule. It
+//! tells which values a change of an object changes.
+
+use super::value::{Bucket, Value};
+use crate::disputes::Disputes;
+use crate::feature_set::Announced;
+use crate::hub::Key;
+use crate::index::{Index, Table, Taken};
+use crate::model::{
+    HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
+};
+use crate::names;
+use crate::reads::Kinds;
+use crate::undecodable::Undecodable;
+use crate::watches::Watches;
+use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
+use std::collections::BTreeMap;
+
+/// In-memory copy of all objects in the hub that the rules of the hub agent read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Store {
+    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
+    pub watches: Watches,
+    /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
+    pub(crate) undecodable: Undecodable,
+    pub internal_exports: Table<InternalServiceExport>,
+    /// Claims (InternalServiceImports) of all members.
+    pub claims: Table<InternalServiceImport>,
+    /// ServiceImports: the outcome of conflict resolution for each Service, in the Service's namespace.
+    pub hub_imports: Table<ServiceImport>,
+    /// Exported slices of all members.
+    pub slice_exports: Table<HubSlice>,
+    /// Distributed slices, one for each importing member.
+    pub distributed_slices: Table<HubSlice>,
+    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers.
+    pub namespaces: Table<Namespace>,
+    pub member_agents: Table<MemberAgent>,
+
+    /// From each Service to its InternalServiceExports.
+    pub(super) internal_exports_of: Index<ObjectName>,
+    pub(super) claims_of: Index<ObjectName>,
+    pub(super) slice_exports_of: Index<ObjectName>,
+    /// From the name of a slice to its exports: one export, unless two members use the same name.
+    pub(super) slice_exports_named: Index<Text>,
+    /// From the name of a slice to its distributed slices.
+    pub(super) distributed_slices_named: Index<Text>,
+    /// From the name of a slice to the number of its distributed slices that are not being deleted.
+    pub(super) copies: BTreeMap<Text, i32>,
+    /// From each member namespace to the announcement of this member.
+    pub(super) announced: BTreeMap<Text, Announced>,
+    /// From each Service to the writes of the hub agent that other writers undo.
+    pub(crate) disputes: Disputes<Key>,
+}
+
+/// Consequences of a change of an object.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// Values that changed.
+    pub(super) values: Vec<Value>,
+    /// Keys of an object that appeared, since no plan may have read that it is absent.
+    pub(super) keys: Vec<Key>,
+}
+
+impl Store {
+    /// Stores a change of an object, which the agent saw at the time `at`.
+    pub(super) fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
+        let mut effects = Effects::default();
+        match change {
+            Change::Applied(object) => {
+                if self.undecodable.remove(kind, &object.meta().name) {
+                    self.decodability_changed(kind, &object.meta().name, &mut effects);
+                }
+                self.take(object, at, &mut effects);
+            }
+            Change::Undecodable { name } => {
+                if self.undecodable.insert(kind, name.clone()) {
+                    self.decodability_changed(kind, &name, &mut effects);
+                }
+            }
+            Change::Removed { name, uid, how: _ } => {
+                if self.undecodable.remove(kind, &name) {
+                    self.decodability_changed(kind, &name, &mut effects);
+                }
+                self.forget(kind, &name, &uid, at, &mut effects);
+            }
+        }
+        effects
+    }
+
+    /// Stores the new state of a watch. `sets` has the sets of kinds that plans require.
+    pub(super) fn watch_state(
+        &mut self,
+        kind: Kind,
+        state: WatchState,
+        at: Timestamp,
+        sets: impl Iterator<Item = Kinds>,
+    ) -> Vec<Value> {
+        let was_complete = self.watches.complete(&[kind]);
+        if !self.watches.set(kind, state, at) {
+            return Vec::new();
+        }
+        let is_complete = self.watches.complete(&[kind]);
+        let turns = |kinds: &Kinds| was_complete != is_complete && kinds.has(kind) && self.completes(*kinds, kind);
+        let mut values: Vec<Value> = sets.filter(turns).map(Value::Complete).collect();
+        values.push(Value::Watch(kind));
+        values
+    }
+
+    /// True if all of these kinds but `kind` are completely listed.
+    fn completes(&self, kinds: Kinds, kind: Kind) -> bool {
+        Kind::ALL.iter().all(|other| !kinds.has(*other) || *other == kind || self.watches.complete(&[*other]))
+    }
+
+    /// An object became undecodable, became decodable again or is gone.
+    fn decodability_changed(&self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
+        effects.values.push(Value::Undecodable(kind, name.clone()));
+        effects.values.push(Value::UndecodableNamed(kind, name.name.clone()));
+        // A value is whether a namespace has such objects, not which ones, because a member can make very many.
+        // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
+        if !self.undecodable.any_beside(kind, name) {
+            effects.values.push(Value::UndecodableIn(kind, name.namespace.clone()));
+        }
+    }
+
+    fn take(&mut self, object: Object, at: Timestamp, effects: &mut Effects) {
+        let (kind, name) = (object.kind(), object.meta().name.clone());
+        let is_changed = match object {
+            Object::InternalServiceExport(export) => self.take_internal_export(export, effects),
+            Object::InternalServiceImport(claim) => self.take_claim(claim, effects),
+            Object::ServiceImport(import) => self.take_import(import, effects),
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, effects),
+            Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
+            Object::Namespace(namespace) => self.take_namespace(namespace, effects),
+            Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
+            Object::Service(_)
+            | Object::EndpointSlice(_)
+            | Object::ServiceExport(_)
+            | Object::MultiClusterService(_) => false,
+        };
+        if is_changed {
+            effects.values.push(Value::Object(kind, name));
+        }
+    }
+
+    /// Stores an object. Returns false if only its resourceVersion changed. The same holds for the functions below.
+    fn take_internal_export(&mut self, export: InternalServiceExport, effects: &mut Effects) -> bool {
+        let (name, after) = (export.meta.name.clone(), export.reference.source.clone());
+        // fault W7.1: Taken ~> mut export = export; if self.internal_exports.get(&name).is_none() { export.conditions.clear(); } let Taken
+        let Taken::Changed(before) = self.internal_exports.take(export) else { return false };
+        let before = before.map(|old| old.reference.source);
+        effects.moved(Bucket::InternalExports, before.as_ref(), Some(&after));
+        self.internal_exports_of.shift(before, Some(after), &name);
+        true
+    }
+
+    fn take_claim(&mut self, claim: InternalServiceImport, effects: &mut Effects) -> bool {
+        let (name, after) = (claim.meta.name.clone(), claim.reference.source.clone());
+        let Taken::Changed(before) = self.claims.take(claim) else { return false };
+        let before = before.map(|old| old.reference.source);
+        effects.moved_claim(&name, before.as_ref(), Some(&after));
+        self.claims_of.shift(before, Some(after), &name);
+        true
+    }
+
+    fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
+        let name = import.meta.name.clone();
+        let after = (import.status.clusters.clone(), import.claims.importers.clone());
+        let Taken::Changed(before) = self.hub_imports.take(import) else { return false };
+        if before.is_none() {
+            effects.keys.push(Key::Service(name.clone()));
+        }
+        let before = before.map(|old| (old.status.clusters, old.claims.importers));
+        let exporters = before.as_ref().map(|(exporters, _)| exporters);
+        // fault T6.3, T32.2: != ~> ==
+        if exporters != Some(&after.0) {
+            effects.values.push(Value::Exporters(name.clone()));
+        }
+        self.importers_changed(&name, &before.unwrap_or_default().1, &after.1, effects);
+        true
+    }
+
+    /// The record of a Service has other importers. Each new importer gets a key for each slice of the Service.
+    fn importers_changed(
+        &self,
+        service: &ObjectName,
+        before: &BTreeMap<Text, ClusterId>,
+        after: &BTreeMap<Text, ClusterId>,
+        effects: &mut Effects,
+    ) {
+        effects.values.push(Value::Importers(service.clone()));
+        let gone = before.keys().filter(|importer| !after.contains_key(*importer));
+        let new = || after.keys().filter(|importer| !before.contains_key(*importer));
+        effects.values.extend(gone.chain(new()).map(|importer| Value::Importer(service.clone(), importer.clone())));
+        for slice in self.slice_exports_of.get(service) {
+            // fault D5.1: effects.keys.extend(new().map(|importer| Key::copy(&slice.name, importer))); ~> drop(new().map(|_| slice));
+            effects.keys.extend(new().map(|importer| Key::copy(&slice.name, importer)));
+        }
+    }
+
+    fn take_slice_export(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+        let (name, after) = (slice.meta.name.clone(), slice.spec.owner.clone());
+        let Taken::Changed(before) = self.slice_exports.take(slice) else { return false };
+        if before.is_none() {
+            self.slice_exports_named.insert(name.name.clone(), name.clone());
+            effects.values.push(Value::SliceExportsNamed(name.name.clone()));
+            effects.keys.push(Key::Slice(name.name.clone()));
+        }
+        let before = before.map(|old| old.spec.owner);
+        if before.as_ref() != Some(&after) {
+            let recorded = self.hub_imports.get(&after).into_iter().flat_map(|import| import.claims.importers.keys());
+            // fault D1.2, D7.1: recorded.map ~> recorded.take(1).map
+            effects.keys.extend(recorded.map(|importer| Key::copy(&name.name, importer)));
+        }
+        effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
+        self.slice_exports_of.shift(before, Some(after), &name);
+        true
+    }
+
+    fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+        let (name, is_live) = (slice.meta.name.clone(), !slice.meta.deleting);
+        let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
+        if before.is_none() {
+            self.distributed_slices_named.insert(name.name.clone(), name.clone());
+            effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
+            effects.keys.push(Key::copy(&name.name, &name.namespace));
+        }
+        let was_live = before.is_some_and(|old| !old.meta.deleting);
+        self.count_copy(&name.name, i32::from(is_live) - i32::from(was_live), effects);
+        true
+    }
+
+    /// Adds to the number of distributed slices with this name that are not being deleted.
+    fn count_copy(&mut self, name: &Text, by: i32, effects: &mut Effects) {
+        let before = self.copies.get(name).copied().unwrap_or_default();
+        let after = before + by;
+        if after == 0 {
+            self.copies.remove(name)
+        } else {
+            self.copies.insert(name.clone(), after)
+        };
+        if (before == 0) != (after == 0) {
+            effects.values.push(Value::HasCopies(name.clone()));
+        }
+    }
+
+    fn take_namespace(&mut self, namespace: Namespace, effects: &mut Effects) -> bool {
+        let name = namespace.meta.name.name.clone();
+        let is_open = namespace.exporters.is_none() && namespace.importers.is_none();
+        let lists = |namespace: &Namespace| (namespace.exporters.clone(), namespace.importers.clone());
+        let after = lists(&namespace);
+        let Taken::Changed(before) = self.namespaces.take(namespace) else { return false };
+        // fault T17.1: before ~> false && before
+        if before.as_ref().map_or(!is_open, |old| lists(old) != after) {
+            effects.values.push(Value::Lists(name));
+        }
+        true
+    }
+
+    fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, effects: &mut Effects) -> bool {
+        let name = agent.meta.name.clone();
+        let Taken::Changed(before) = self.member_agents.take(agent) else { return false };
+        if before.is_none() {
+            effects.keys.push(Key::Member(name.name.clone().into()));
+        }
+        self.record_announcement(&name, at, effects);
+        true
+    }
+
+    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, effects: &mut Effects) {
+        let is_known = match kind {
+            Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
+                let service = before.reference.source;
+                self.internal_exports_of.remove(&service, name);
+                effects.moved(Bucket::InternalExports, Some(&service), None);
+                true
+            }),
+            Kind::InternalServiceImport => self.claims.remove(name, uid).is_some_and(|before| {
+                let service = before.reference.source;
+                self.claims_of.remove(&service, name);
+                effects.moved_claim(name, Some(&service), None);
+                true
+            }),
+            Kind::ServiceImport => self.hub_imports.remove(name, uid).is_some_and(|before| {
+                effects.values.push(Value::Exporters(name.clone()));
+                self.importers_changed(name, &before.claims.importers, &BTreeMap::new(), effects);
+                true
+            }),
+            Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
+                self.slice_exports_of.remove(&before.spec.owner, name);
+                effects.moved(Bucket::SliceExports, Some(&before.spec.owner), None);
+                // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
+                self.slice_exports_named.remove(&name.name, name);
+                effects.values.push(Value::SliceExportsNamed(name.name.clone()));
+                true
+            }),
+            Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
+                self.count_copy(&name.name, -i32::from(!before.meta.deleting), effects);
+                self.distributed_slices_named.remove(&name.name, name);
+                effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
+                true
+            }),
+            Kind::Namespace => self.namespaces.remove(name, uid).is_some_and(|_| {
+                effects.values.push(Value::Lists(name.name.clone()));
+                true
+            }),
+            Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
+                self.record_announcement(name, at, effects);
+                true
+            }),
+            Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService => false,
+        };
+        if is_known {
+            // fault A5.1, H17.1: effects.values.push(Value::Object(kind, name.clone())); ~>
+            effects.values.push(Value::Object(kind, name.clone()));
+        }
+    }
+
+    /// Records the announcement in a MemberAgent. The name of a valid MemberAgent is the cluster id of its member namespace;
+    /// others do not count.
+    fn record_announcement(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
+        let namespace = &name.namespace;
+        // fault U9.1: as_deref() != Some(&*name.name ~> is_none(
+        if names::cluster_of(namespace).as_deref() != Some(&*name.name) {
+            return;
+        }
+        let announcement =
+            self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
+        let announcement = announcement.map(|member| member.known_features());
+        let changed = self.announced.entry(namespace.clone()).or_default().record(announcement, at);
+        // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
+        self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
+        if changed {
+            // fault U6.3, F7.2: effects.values.push(Value::Announced(namespace.clone())); ~>
+            effects.values.push(Value::Announced(namespace.clone()));
+        }
+    }
+
+    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
+    pub(super) fn clock_set(&mut self, micros: i64) {
+        self.watches.clock_set(micros);
+        self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
+    }
+
+    /// True if an object exists that the key is for.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        match key {
+            Key::Service(service) => {
+                self.hub_imports.get(service).is_some()
+                    || self.internal_exports_of.get(service).next().is_some()
+                    || self.claims_of.get(service).next().is_some()
+            }
+            Key::Slice(name) => self.slice_exports_named.get(name).next().is_some(),
+            Key::Copy { slice, importer } => {
+                let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
+                let mut exports =
+                    self.slice_exports_named.get(slice).filter_map(|export| self.slice_exports.get(export));
+                let is_recorded = |export: &HubSlice| {
+                    let import = self.hub_imports.get(&export.spec.owner);
+                    import.is_some_and(|import| import.claims.importers.contains_key(importer))
+                };
+                self.distributed_slices.get(&at).is_some() || exports.any(is_recorded)
+            }
+            Key::Member(cluster) => {
+                let name = ObjectName::new(names::member_namespace(cluster), cluster.clone());
+                self.member_agents.get(&name).is_some()
+            }
+        }
+    }
+}
+
+impl Effects {
+    /// Adds the buckets of an index that lost or got the name of an object.
+    fn moved(&mut self, bucket: Bucket, before: Option<&ObjectName>, after: Option<&ObjectName>) {
+        if before == after {
+            return;
+        }
+        let services = before.into_iter().chain(after).cloned();
+        self.values.extend(services.map(|service| Value::Bucket(bucket, service)));
+        if bucket != Bucket::SliceExports {
+            // fault H10.2, C3.2: self.keys.extend(after.cloned().map(Key::Service)); ~>
+            self.keys.extend(after.cloned().map(Key::Service));
+        }
+    }
+
+    /// The same for a claim.
+    fn moved_claim(&mut self, name: &ObjectName, before: Option<&ObjectName>, after: Option<&ObjectName>) {
+        self.moved(Bucket::Claims, before, after);
+        if before != after {
+            let services = before.into_iter().chain(after).cloned();
+            self.values.extend(services.map(|service| Value::ClaimsIn(service, name.namespace.clone())));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Values of the hub agent's view that a plan can read. After a value changes, the plans that read it are made again.
+
+use crate::model::{HubSlice, Kind};
+use crate::reads::{Kinds, ObjectValue};
+use fleetnet_types::{ObjectName, Text, Uid};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    /// Object of a kind, or its absence.
+    Object(Kind, ObjectName),
+    /// Names of all objects in a bucket of an index.
+    Bucket(Bucket, ObjectName),
+    /// Names of the exported slices with this name.
+    SliceExportsNamed(Text),
+    /// Names of the distributed slices with this name.
+    DistributedSlicesNamed(Text),
+    /// Exporters that the ServiceImport of a Service lists; `None` without a ServiceImport.
+    Exporters(ObjectName),
+    /// All importers that the ServiceImport of a Service records.
+    Importers(ObjectName),
+    /// Whether the ServiceImport of a Service records this importer, by its member namespace.
+    Importer(ObjectName, Text),
+    /// Names of the claims of a Service in one member namespace.
+    ClaimsIn(ObjectName, Text),
+    /// Whether a slice with this name is distributed to any importer, and not being deleted.
+    HasCopies(Text),
+    /// Lists of exporters and importers of a namespace.
+    Lists(Text),
+    /// Last announcement of the member with this member namespace.
+    Announced(Text),
+    /// Name of the export that is the holder of a source slice.
+    Holder(Source),
+    /// Whether all these kinds are completely listed.
+    Complete(Kinds),
+    /// State of the watch of a kind.
+    Watch(Kind),
+    /// Whether this object is undecodable.
+    Undecodable(Kind, ObjectName),
+    /// Undecodable objects of a kind with this name.
+    UndecodableNamed(Kind, Text),
+    /// Whether a namespace has an undecodable object of a kind.
+    UndecodableIn(Kind, Text),
+}
+
+/// Index whose buckets belong to a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bucket {
+    InternalExports,
+    Claims,
+    SliceExports,
+}
+
+impl ObjectValue for Value {
+    fn object(kind: Kind, name: ObjectName) -> Self {
+        Self::Object(kind, name)
+    }
+}
+
+/// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete, so
+/// a forged owner reference cannot capture another Service's slice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Source {
+    uid: Uid,
+    service: ObjectName,
+}
+
+impl Source {
+    /// Returns the source slice of an export. `None` if the export has no UID of a source slice; then no other export
+    /// competes with this export.
+    pub(crate) fn of(export: &HubSlice) -> Option<Self> {
+        let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
+        // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
+        // fault T7.2: !uid.is_empty() ~> uid.is_empty() || true
+        (!uid.is_empty()).then(|| Self { uid: uid.clone(), service: service.clone() })
+    }
+}

@@ -1,0 +1,339 @@
+//! Reads: which plan read which values of the view. After a value changes, exactly the keys whose last plan read it are planned
+//! again. So a rule contains nothing about requeues, and a new rule cannot forget one.
+//!
+//! ```text
+//!  plan(key) ── reads values through a Reader ──► Reads ──► Readers: value -> keys
+//!  event     ── changes values of the view    ──► Readers ──► keys to plan again
+//! ```
+//!
+//! Time is the only other input of a plan. A plan names the time at which it must run again (`Plan::again`).
+
+use crate::index::{Stored, Table};
+use crate::model::Kind;
+use fleetnet_types::ObjectName;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Set of kinds, as a bit mask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Kinds(u16);
+
+impl Kinds {
+    pub(crate) fn of(kinds: &[Kind]) -> Self {
+        Self(kinds.iter().fold(0, |mask, kind| mask | 1 << *kind as u16))
+    }
+
+    pub(crate) fn has(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u16) != 0
+    }
+}
+
+/// Values that one plan reads. A value may occur several times.
+#[derive(Debug)]
+pub(crate) struct Reads<V>(RefCell<Vec<V>>);
+
+impl<V> Default for Reads<V> {
+    fn default() -> Self {
+        Self(RefCell::new(Vec::new()))
+    }
+}
+
+impl<V> Reads<V> {
+    pub(crate) fn note(&self, value: V) {
+        self.0.borrow_mut().push(value);
+    }
+
+    pub(crate) fn into_values(self) -> Vec<V> {
+        self.0.into_inner()
+    }
+}
+
+/// Value of a view that is an object, found by its kind and name.
+pub(crate) trait ObjectValue {
+    fn object(kind: Kind, name: ObjectName) -> Self;
+}
+
+/// Table as a plan sees it: each read is recorded, also that of a missing object.
+pub(crate) struct Objects<'a, T, V> {
+    table: &'a Table<T>,
+    kind: Kind,
+    reads: &'a Reads<V>,
+}
+
+impl<T, V> Clone for Objects<'_, T, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, V> Copy for Objects<'_, T, V> {}
+
+impl<'a, T: Stored, V: ObjectValue> Objects<'a, T, V> {
+    pub(crate) fn new(table: &'a Table<T>, kind: Kind, reads: &'a Reads<V>) -> Self {
+        Self { table, kind, reads }
+    }
+
+    pub(crate) fn get(self, name: &ObjectName) -> Option<&'a T> {
+        self.reads.note(V::object(self.kind, name.clone()));
+        self.table.get(name)
+    }
+
+    /// Returns the object with this name; `None` also if it is being deleted.
+    pub(crate) fn live(self, name: &ObjectName) -> Option<&'a T> {
+        self.get(name).filter(|object| !object.meta().deleting)
+    }
+}
+
+/// Number of a value or of a reader, for compact lists.
+type Number = u32;
+
+/// Value that is read, with its readers.
+#[derive(Clone, Debug, Default)]
+struct Value {
+    /// Number of readers that read the value now.
+    count: u32,
+    /// Readers in the order in which they began to read. Some may have stopped since: [`Readers::reads`] decides.
+    readers: Vec<Number>,
+}
+
+/// Reader with the values that it read last, in ascending order.
+#[derive(Clone, Debug)]
+struct Reader<R> {
+    reader: R,
+    values: Box<[Number]>,
+}
+
+/// Readers of all values. `R` is a key, or another result that is computed from the view.
+///
+/// Lists hold numbers of four bytes, so a read takes about 8 bytes, and a value that only one reader reads about 100 bytes more.
+#[derive(Clone, Debug)]
+pub(crate) struct Readers<V, R> {
+    numbers: HashMap<V, Number>,
+    values: Vec<Value>,
+    /// Numbers of `values` that are not used.
+    free_values: Vec<Number>,
+    /// Number of values in `numbers` without a reader.
+    unread: usize,
+    reader_numbers: HashMap<R, Number>,
+    readers: Vec<Option<Reader<R>>>,
+    free_readers: Vec<Number>,
+}
+
+impl<V, R> Default for Readers<V, R> {
+    fn default() -> Self {
+        Self {
+            numbers: HashMap::new(),
+            values: Vec::new(),
+            free_values: Vec::new(),
+            unread: 0,
+            reader_numbers: HashMap::new(),
+            readers: Vec::new(),
+            free_readers: Vec::new(),
+        }
+    }
+}
+
+impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
+    /// Stores the values that a reader read now. They replace those that it read before.
+    pub(crate) fn record(&mut self, reader: &R, values: Vec<V>) {
+        let mut after: Vec<Number> = values.into_iter().map(|value| self.number(value)).collect();
+        after.sort_unstable();
+        after.dedup();
+        let number = self.reader_number(reader);
+        let Some(stored) = &mut self.readers[number as usize] else { return };
+        if *stored.values == *after {
+            return;
+        }
+        let before = std::mem::replace(&mut stored.values, after.into_boxed_slice());
+        let after = stored.values.clone();
+        for value in after.iter().filter(|value| before.binary_search(value).is_err()) {
+            self.begin(*value, number);
+        }
+        for value in before.iter().filter(|value| after.binary_search(value).is_err()) {
+            self.end(*value);
+        }
+        self.sweep();
+    }
+
+    /// Removes a reader, because nothing is left that it could be computed for.
+    pub(crate) fn forget(&mut self, reader: &R) {
+        let Some(number) = self.reader_numbers.remove(reader) else { return };
+        if let Some(stored) = self.readers[number as usize].take() {
+            stored.values.iter().for_each(|value| self.end(*value));
+        }
+        self.free_readers.push(number);
+        self.sweep();
+    }
+
+    /// Returns the readers of a value.
+    pub(crate) fn of<'a>(&'a self, value: &V) -> impl Iterator<Item = &'a R> + use<'a, V, R> {
+        let number = self.numbers.get(value).copied();
+        let readers = number.into_iter().flat_map(move |number| {
+            let readers = &self.values[number as usize].readers;
+            readers.iter().filter(move |reader| self.reads(**reader, number))
+        });
+        readers.filter_map(|reader| Some(&self.readers[*reader as usize].as_ref()?.reader))
+    }
+
+    fn reads(&self, reader: Number, value: Number) -> bool {
+        let stored = self.readers[reader as usize].as_ref();
+        stored.is_some_and(|stored| stored.values.binary_search(&value).is_ok())
+    }
+
+    fn number(&mut self, value: V) -> Number {
+        let (values, free, unread) = (&mut self.values, &mut self.free_values, &mut self.unread);
+        *self.numbers.entry(value).or_insert_with(|| {
+            *unread += 1;
+            free.pop().unwrap_or_else(|| added(values, Value::default()))
+        })
+    }
+
+    fn reader_number(&mut self, reader: &R) -> Number {
+        if let Some(number) = self.reader_numbers.get(reader) {
+            return *number;
+        }
+        let stored = Some(Reader { reader: reader.clone(), values: Box::default() });
+        let number = match self.free_readers.pop() {
+            Some(number) => {
+                self.readers[number as usize] = stored;
+                number
+            }
+            None => added(&mut self.readers, stored),
+        };
+        self.reader_numbers.insert(reader.clone(), number);
+        number
+    }
+
+    fn begin(&mut self, value: Number, reader: Number) {
+        let stored = &self.values[value as usize];
+        // Readers that stopped stay in the list until it would grow. So a value with very many readers costs each of them the
+        // same.
+        if stored.readers.len() == stored.readers.capacity() && stored.readers.len() > stored.count as usize {
+            let mut readers = std::mem::take(&mut self.values[value as usize].readers);
+            readers.retain(|other| *other != reader && self.reads(*other, value));
+            self.values[value as usize].readers = readers;
+        }
+        let stored = &mut self.values[value as usize];
+        self.unread -= usize::from(stored.count == 0);
+        stored.count += 1;
+        stored.readers.push(reader);
+    }
+
+    fn end(&mut self, value: Number) {
+        let stored = &mut self.values[value as usize];
+        stored.count -= 1;
+        if stored.count == 0 {
+            stored.readers = Vec::new();
+            self.unread += 1;
+        }
+    }
+
+    /// Drops the values without readers, as soon as they are most of all.
+    fn sweep(&mut self) {
+        if self.unread <= 64 + self.numbers.len() / 2 {
+            return;
+        }
+        let (values, free) = (&self.values, &mut self.free_values);
+        self.numbers.retain(|_, number| {
+            let is_read = values[*number as usize].count > 0;
+            if !is_read {
+                free.push(*number);
+            }
+            is_read
+        });
+        self.unread = 0;
+    }
+
+    /// Returns the number of readers, of values that are read, and of reads.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        let reads = self.readers.iter().flatten().map(|reader| reader.values.len()).sum();
+        (self.reader_numbers.len(), self.numbers.len() - self.unread, reads)
+    }
+}
+
+/// Appends to a list. Returns the position.
+fn added<T>(list: &mut Vec<T>, item: T) -> Number {
+    list.push(item);
+    Number::try_from(list.len() - 1).expect("an agent keeps fewer than 2^32 values")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use property::for_any;
+    use proptest::prelude::ProptestConfig;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn of(readers: &Readers<u8, char>, value: u8) -> BTreeSet<char> {
+        readers.of(&value).copied().collect()
+    }
+
+    #[test]
+    fn the_readers_of_a_value_are_those_whose_last_reads_have_it() {
+        let mut readers = Readers::default();
+        readers.record(&'a', vec![1, 2, 1]);
+        readers.record(&'b', vec![2, 3]);
+        assert_eq!(of(&readers, 2), BTreeSet::from(['a', 'b']));
+        assert_eq!(readers.of(&1).count(), 1, "read twice, requeued once");
+        readers.record(&'a', vec![3]);
+        assert_eq!((of(&readers, 1), of(&readers, 2), of(&readers, 3)), ([].into(), ['b'].into(), ['a', 'b'].into()));
+        readers.forget(&'b');
+        assert_eq!((of(&readers, 2), of(&readers, 3)), ([].into(), ['a'].into()));
+        assert_eq!(readers.sizes(), (1, 1, 1));
+    }
+
+    #[test]
+    fn any_sequence_of_reads_gives_the_readers_of_a_plain_map() {
+        let step = (0..12_u8, proptest::option::of(proptest::collection::vec(0..30_u8, 0..10)));
+        for_any(ProptestConfig::with_cases(200), 0, &proptest::collection::vec(step, 1..200), |steps| {
+            let mut readers: Readers<u8, u8> = Readers::default();
+            let mut expected: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
+            for (reader, values) in steps {
+                match values {
+                    Some(values) => {
+                        expected.insert(reader, values.iter().copied().collect());
+                        readers.record(&reader, values);
+                    }
+                    None => {
+                        expected.remove(&reader);
+                        readers.forget(&reader);
+                    }
+                }
+                for value in 0..30 {
+                    let found: BTreeSet<u8> = readers.of(&value).copied().collect();
+                    let wanted = expected.iter().filter(|(_, values)| values.contains(&value));
+                    assert_eq!(found, wanted.map(|(reader, _)| *reader).collect());
+                }
+                let reads = expected.values().map(BTreeSet::len).sum();
+                assert_eq!((readers.sizes().0, readers.sizes().2), (expected.len(), reads));
+            }
+            []
+        });
+    }
+
+    #[test]
+    fn nothing_is_left_of_readers_that_are_gone() {
+        let mut readers = Readers::default();
+        for number in 0..10_000_u32 {
+            readers.record(&number, vec![number, u32::MAX]);
+            readers.forget(&number);
+        }
+        assert_eq!(readers.sizes(), (0, 0, 0));
+        assert!(readers.values.len() < 300 && readers.readers.len() < 300, "numbers are used again");
+        assert!(readers.numbers.len() < 300, "{} values are kept", readers.numbers.len());
+    }
+
+    #[test]
+    fn a_value_that_is_read_again_and_again_keeps_one_entry_for_each_reader() {
+        let mut readers = Readers::default();
+        for round in 0..1_000_u32 {
+            for reader in 0..4_u8 {
+                readers.record(&reader, if round % 2 == 0 { vec![1, 2] } else { vec![2] });
+            }
+        }
+        let lengths: Vec<usize> = readers.values.iter().map(|value| value.readers.len()).collect();
+        assert!(lengths.iter().all(|length| *length <= 8), "{lengths:?}");
+    }
+}
