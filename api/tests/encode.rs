@@ -15,6 +15,7 @@ use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};
 
 fn encode_of(kind: Kind, write: &Write) -> Body {
@@ -440,7 +441,7 @@ fn an_imported_slice_shows_draining_endpoints_in_conditions() {
 
 #[test]
 fn a_slice_of_the_hub_lists_draining_endpoints_apart() {
-    let spec = HubSliceSpec { content: detailed(), ..exported_slice() };
+    let spec = HubSliceSpec { content: detailed().into(), ..exported_slice() };
     let patch = patched(Kind::EndpointSliceExport, Patch::EndpointSliceExport(spec));
     let ready = json!([{ "addresses": ["10.1.0.13"], "hostname": "db-0", "zone": "zone-1" }]);
     assert_eq!(patch["spec"]["endpoints"], ready);
@@ -551,9 +552,10 @@ fn an_export_is_stamped_in_the_write_of_its_finalizer() {
 #[test]
 fn the_content_of_a_hub_slice_is_changed() {
     let mut spec = exported_slice();
-    spec.content.ports[0].port = None;
-    spec.content.ports[0].name = text("");
-    spec.content.endpoints.truncate(1);
+    let content = Arc::make_mut(&mut spec.content);
+    content.ports[0].port = None;
+    content.ports[0].name = text("");
+    content.endpoints.truncate(1);
     let expected = json!({
         "spec": {
             "addressType": "IPv4",

@@ -253,7 +253,7 @@ fn hub_slice() -> impl Strategy<Value = HubSliceSpec> {
     (reference(), a_name(), a_name(), content()).prop_map(|(reference, namespace, name, content)| HubSliceSpec {
         reference,
         owner: ObjectName::new(namespace, name),
-        content,
+        content: content.into(),
     })
 }
 

@@ -94,6 +94,11 @@ impl<T: Stored> Table<T> {
         }
     }
 
+    /// Changes how an object is stored, without a change of its value.
+    pub(crate) fn compact(&mut self, name: &ObjectName, compact: impl FnMut(&mut T)) {
+        self.0.get_mut(name).into_iter().for_each(compact);
+    }
+
     /// Removes and returns the object with this name and UID. If the object with this name has another UID, it was created
     /// again and stays.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {

@@ -215,7 +215,7 @@ mod tests {
             draining: Vec::new(),
             ports: Vec::new(),
         };
-        let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content };
+        let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content: content.into() };
         HubSlice { meta, spec, observed_generation: None, misnamed: false }
     }
 

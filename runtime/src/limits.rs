@@ -10,6 +10,8 @@ pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
 pub const WATCH_MESSAGES_PER_TURN: usize = 256;
 /// Maximum number of keys that the engine plans before it handles watch messages and outcomes of writes again.
 pub const PLANS_PER_TURN: usize = 64;
+/// Maximum time that the engine plans before it lets other tasks run. Probes and the renewal of the Lease are such tasks.
+pub(crate) const TURN: Duration = Duration::from_millis(5);
 /// Maximum number of writes in flight at once in one cluster. Each write needs a connection (HTTP/1.1), so this limits sockets
 /// too.
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;

@@ -9,7 +9,9 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::engine::Engine;
 use crate::lease::Leadership;
-use crate::limits::{DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, WATCH_MESSAGES_PER_TURN};
+use crate::limits::{
+    DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, TURN, WATCH_MESSAGES_PER_TURN,
+};
 use crate::logic::{Logic, Request};
 use crate::outcomes::Ended;
 use crate::shutdown::Shutdown;
@@ -86,7 +88,11 @@ impl<L: Logic> Engine<L> {
         while let Some(answer) = self.inquiries.try_join_next() {
             self.on_inquired(answer);
         }
+        let begun = Instant::now();
         for _ in 0..WATCH_MESSAGES_PER_TURN {
+            if begun.elapsed() >= TURN {
+                break;
+            }
             let Ok(message) = inputs.messages.try_recv() else { break };
             self.on_watch(message);
         }
@@ -108,7 +114,7 @@ impl<L: Logic> Engine<L> {
         for _ in 0..PLANS_PER_TURN {
             // Without a free slot, no write of a plan could begin, and the key would be planned again later.
             // fault Q9.6 (fan_out_on_memkube::many_changes_for_many_importers_cost_two_plans_for_each_write): !self.slots.can_begin(now) ~> false
-            if !self.slots.can_begin(now) {
+            if !self.slots.can_begin(now) || now.elapsed() >= TURN {
                 break;
             }
             let Some(key) = self.queue.pop() else { break };
@@ -117,7 +123,11 @@ impl<L: Logic> Engine<L> {
     }
 
     fn leave_some_to_leader(&mut self) {
+        let begun = Instant::now();
         for _ in 0..PLANS_PER_TURN {
+            if begun.elapsed() >= TURN {
+                break;
+            }
             let Some(key) = self.queue.pop() else { break };
             self.leave_to_leader(&key);
         }

@@ -38,7 +38,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
     let content = hub_content(address_type, spec.endpoints, spec.draining_endpoints, spec.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
     Ok(HubSlice {
-        spec: HubSliceSpec { reference, owner, content },
+        spec: HubSliceSpec { reference, owner, content: content.into() },
         observed_generation: observed.and_then(|value| value.parse().ok()),
         misnamed,
         meta: known.meta,

@@ -109,7 +109,7 @@ pub(crate) fn exported_slice() -> HubSliceSpec {
     HubSliceSpec {
         reference: reference("exporter", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", "301", 3, since),
         owner: ObjectName::new("work", "svc0"),
-        content: content(&["10.1.0.13", "172.16.0.2"]),
+        content: content(&["10.1.0.13", "172.16.0.2"]).into(),
     }
 }
 

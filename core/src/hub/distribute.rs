@@ -22,6 +22,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 pub(crate) use holder::place_of;
 use holder::{exports, holder, is_among};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
@@ -105,7 +106,7 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let slice = view.distributed_slices().live(&at).map(|slice| &slice.spec.content);
+        let slice = view.distributed_slices().live(&at).map(|slice| &*slice.spec.content);
         let desired = view.features_of(importer, now).slice(&other.spec.content);
         // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
@@ -173,8 +174,8 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
         // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
         let content = features.slice(&export.spec.content);
         let live = copy.filter(|copy| !copy.meta.deleting);
-        // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&slice.spec.content) != content.as_deref()))) ~> let _ = live
-        plan.plan_again_at(features.again(live.filter(|slice| Some(&slice.spec.content) != content.as_deref())));
+        // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref()))) ~> let _ = live
+        plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
             // fault T15.3: is_granted(view, owner, exporters, &cluster) ~> true
             if export.meta.finalizers.ours && (copy.is_some() || is_granted(view, owner, exporters, &cluster)) {
@@ -235,7 +236,10 @@ impl DesiredSlice<'_> {
             // fault T1.1: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() } ~> self.export.reference.clone()
             reference: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() },
             owner: self.export.owner.clone(),
-            content: self.content.clone().into_owned(),
+            content: match &self.content {
+                Cow::Borrowed(_) => Arc::clone(&self.export.content),
+                Cow::Owned(reduced) => Arc::new(reduced.clone()),
+            },
         }
     }
 

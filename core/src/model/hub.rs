@@ -5,6 +5,7 @@ use super::{Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort
 use crate::conditions;
 use crate::features::Features;
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
+use std::sync::Arc;
 
 /// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The fields `kind` and
 /// `apiVersion` are omitted, because the agents never read them.
@@ -170,7 +171,8 @@ pub struct HubSliceSpec {
     pub reference: Reference,
     /// Exported Service that the slice belongs to.
     pub owner: ObjectName,
-    pub content: SliceContent,
+    /// Content, which an exported slice and the slices distributed from it share.
+    pub content: Arc<SliceContent>,
 }
 
 /// Announcement of an agent to its peer (hub agent or member agent).

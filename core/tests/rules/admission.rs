@@ -14,6 +14,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::{ObjectName, WatchState};
+use std::sync::Arc;
 
 /// Returns the MultiClusterService, ServiceImport and derived Service with which member-1 imports `work/app`.
 fn imported() -> [Object; 3] {
@@ -25,7 +26,7 @@ fn imported() -> [Object; 3] {
 /// Returns the distributed slice of a source slice of `work/app` in member-2, with these addresses and this source generation.
 fn distributed(addresses: &[&str], generation: i64) -> HubSlice {
     let mut distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
-    distributed.spec.content = content(addresses);
+    distributed.spec.content = content(addresses).into();
     distributed.spec.reference.generation = generation;
     distributed
 }
@@ -164,7 +165,7 @@ fn a_slice_without_valid_endpoints_stays_empty_and_blocks_no_removal() {
     assert_eq!(made.content, content(&[]));
 
     let mut going = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-2"))).marked().deleting();
-    going.spec.content = content(&["10.0.0.7"]);
+    going.spec.content = content(&["10.0.0.7"]).into();
     let stands = EndpointSlice { content: content(&["10.0.0.7"]), ..imported_slice(&going.meta.name.name, "work-app") };
     let goes = Write::delete(Kind::EndpointSlice, &stands.meta);
     for slice in [None, Some(imported_as(&unfit, &[], 4))] {
@@ -195,7 +196,7 @@ fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
     let mut distributed = distributed(&["10.0.0.1"], 4);
     let mut unfit = distributed.spec.content.ports[0].clone();
     (unfit.name, unfit.port) = ("admin".into(), Some((-5).into()));
-    distributed.spec.content.ports.push(unfit);
+    Arc::make_mut(&mut distributed.spec.content).ports.push(unfit);
     let plan = planned(&view_of(&distributed, None), &key(&distributed));
     let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
         panic!("one slice, not {plan:#?}");

@@ -113,7 +113,7 @@ fn b1b_an_export_is_found_by_the_uid_of_its_slice_under_any_name() {
         panic!("one patch, not {planned:#?}");
     };
     assert_eq!(*at, named_by_go.meta.name);
-    assert_eq!(spec.content, content(&["10.0.0.9"]));
+    assert_eq!(*spec.content, content(&["10.0.0.9"]));
 }
 
 #[test]

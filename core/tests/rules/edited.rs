@@ -73,7 +73,7 @@ fn edits_of_slices() -> impl Iterator<Item = Edit> {
             ("the generation", kind, |object| of_slice(object, |it| it.reference.generation = 77)),
             ("the owner's name", kind, |object| of_slice(object, |it| it.owner = named("work/other"))),
             ("the owner's namespace", kind, |object| of_slice(object, |it| it.owner.namespace = "other".into())),
-            ("the endpoints", kind, |object| of_slice(object, |it| it.content = content(&[]))),
+            ("the endpoints", kind, |object| of_slice(object, |it| it.content = content(&[]).into())),
         ]
     };
     let stamp: Edit = ("the stamp", Kind::EndpointSliceImport, |object| {

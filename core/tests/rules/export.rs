@@ -332,7 +332,7 @@ fn a_slice_of_an_accepted_export_is_exported_with_what_importers_need() {
     };
     assert_eq!(made.spec.reference, expected);
     assert_eq!(made.spec.owner, named("work/app"));
-    assert_eq!(made.spec.content, content(&["10.0.0.1", "10.0.0.2"]));
+    assert_eq!(*made.spec.content, content(&["10.0.0.1", "10.0.0.2"]));
 }
 
 #[test]

@@ -335,11 +335,11 @@ impl Fleet {
             match object {
                 Object::EndpointSliceExport(slice) => {
                     let content = &slice.spec.content;
-                    assert_eq!(reduced_for(content, &hub).as_ref(), Some(content), "{name}");
+                    assert_eq!(reduced_for(content, &hub).as_ref(), Some(&**content), "{name}");
                 }
                 Object::EndpointSliceImport(slice) => {
                     let content = &slice.spec.content;
-                    assert_eq!(reduced_for(content, &importer).as_ref(), Some(content), "{name}");
+                    assert_eq!(reduced_for(content, &importer).as_ref(), Some(&**content), "{name}");
                 }
                 Object::InternalServiceExport(export) => {
                     assert!(!export.headless || hub(Feature::Headless), "{name}");

@@ -249,7 +249,7 @@ fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
         | Action::Patch { patch: Patch::EndpointSliceExport(spec) | Patch::EndpointSliceImport(spec), .. } => {
-            Some(spec.content.clone())
+            Some((*spec.content).clone())
         }
         _ => None,
     };

@@ -143,7 +143,8 @@ impl Hostile {
 
     /// Returns the spec of a slice, which may copy the reference and the owner of another member's slice.
     fn slice(&mut self) -> HubSliceSpec {
-        let mut spec = HubSliceSpec { reference: self.reference(), owner: self.owner(), content: self.content() };
+        let mut spec =
+            HubSliceSpec { reference: self.reference(), owner: self.owner(), content: self.content().into() };
         if !self.slices.is_empty() && !self.one_in(3) {
             let slices = self.slices.clone();
             let of_other = self.pick(&slices);

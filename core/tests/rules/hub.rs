@@ -522,7 +522,7 @@ fn the_holder_of_a_name_is_the_oldest_export_and_at_equal_age_the_first_namespac
         let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
             panic!("one copy, not {planned:#?}");
         };
-        assert_eq!(spec.content, content(&[holder]), "made at second {of_first} and {of_second}");
+        assert_eq!(*spec.content, content(&[holder]), "made at second {of_first} and {of_second}");
     }
 }
 

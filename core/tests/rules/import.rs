@@ -18,6 +18,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use std::sync::Arc;
 
 fn app() -> Key {
     Key::MultiClusterService(named("work/app"))
@@ -545,7 +546,7 @@ fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
 #[test]
 fn a_slice_of_another_address_type_is_recreated() {
     let (mut distributed, objects) = distributed();
-    distributed.spec.content.address_type = AddressType::IPv6;
+    Arc::make_mut(&mut distributed.spec.content).address_type = AddressType::IPv6;
     let imported = imported_slice(&distributed.meta.name.name, "work-app");
     let view = view_of(Some(&distributed), Some(&imported), &objects);
     assert_eq!(writes(&view, &key(&distributed)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);

@@ -371,11 +371,11 @@ fn edits() -> [(Who, Kind, Edit); 13] {
         }),
         (Who::Hub, Kind::EndpointSliceExport, |object| {
             let Object::EndpointSliceExport(slice) = object else { return };
-            slice.spec.content = content(&["10.6.6.6"]);
+            slice.spec.content = content(&["10.6.6.6"]).into();
         }),
         (Who::Hub, Kind::EndpointSliceImport, |object| {
             let Object::EndpointSliceImport(slice) = object else { return };
-            slice.spec.content = content(&["10.6.6.6"]);
+            slice.spec.content = content(&["10.6.6.6"]).into();
         }),
         (Who::Member(1), Kind::ServiceImport, |object| {
             let Object::ServiceImport(import) = object else { return };

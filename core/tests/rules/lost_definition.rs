@@ -18,6 +18,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_types::WatchState;
+use std::sync::Arc;
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
 
@@ -47,7 +48,7 @@ fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
         | Action::Patch { patch: Patch::EndpointSliceExport(spec) | Patch::EndpointSliceImport(spec), .. } => {
-            Some(spec.content.clone())
+            Some((*spec.content).clone())
         }
         _ => None,
     };
@@ -102,7 +103,7 @@ fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
     let export = slice_export("member-1", &rich()).marked();
     let copy = distributed_slice("member-2", &export);
     let mut half = copy.clone();
-    half.spec.content.draining.clear();
+    Arc::make_mut(&mut half.spec.content).draining.clear();
     for copy in [copy, half] {
         let view = hub_without(&export, Some(&copy), false);
         assert_eq!(planned(&view, &key_of(&export)), Plan::default(), "{:?}", copy.spec.content);

@@ -472,7 +472,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
         spec: HubSliceSpec {
             reference: reference(cluster, &slice.meta, Some(seconds(5))),
             owner,
-            content: slice.content.clone(),
+            content: slice.content.clone().into(),
         },
         observed_generation: None,
         misnamed: false,
@@ -497,7 +497,7 @@ impl BuildHubSlice for HubSlice {
         self
     }
     fn with_addresses(mut self, addresses: &[&str], generation: i64) -> Self {
-        self.spec.content = content(addresses);
+        self.spec.content = content(addresses).into();
         self.spec.reference.generation = generation;
         self
     }

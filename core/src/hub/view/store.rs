@@ -8,6 +8,7 @@ use crate::hub::Key;
 use crate::index::{Index, Table, Taken};
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
+    SliceContent,
 };
 use crate::names;
 use crate::reads::Kinds;
@@ -15,6 +16,7 @@ use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// In-memory copy of all objects in the hub that the rules of the hub agent read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -199,7 +201,11 @@ impl Store {
 
     fn take_slice_export(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
         let (name, after) = (slice.meta.name.clone(), slice.spec.owner.clone());
+        let content = Arc::clone(&slice.spec.content);
         let Taken::Changed(before) = self.slice_exports.take(slice) else { return false };
+        for copy in self.distributed_slices_named.get(&name.name) {
+            self.distributed_slices.compact(copy, |copy| share(&mut copy.spec.content, &content));
+        }
         if before.is_none() {
             self.slice_exports_named.insert(name.name.clone(), name.clone());
             effects.values.push(Value::SliceExportsNamed(name.name.clone()));
@@ -216,7 +222,8 @@ impl Store {
         true
     }
 
-    fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+    fn take_distributed_slice(&mut self, mut slice: HubSlice, effects: &mut Effects) -> bool {
+        self.share_content(&mut slice);
         let (name, is_live) = (slice.meta.name.clone(), !slice.meta.deleting);
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
         if before.is_none() {
@@ -227,6 +234,18 @@ impl Store {
         let was_live = before.is_some_and(|old| !old.meta.deleting);
         self.count_copy(&name.name, i32::from(is_live) - i32::from(was_live), effects);
         true
+    }
+
+    /// Lets a distributed slice use the content of its export or of another distributed slice, if it is equal. A fleet with many
+    /// importers has very many copies of each slice.
+    fn share_content(&self, copy: &mut HubSlice) {
+        let name = &copy.meta.name.name;
+        let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
+        let mut others = self.distributed_slices_named.get(name).filter_map(|other| self.distributed_slices.get(other));
+        // Of the other copies, one is enough: nearly all importers get the same content.
+        for other in exports.chain(others.find(|other| other.meta.name != copy.meta.name)) {
+            share(&mut copy.spec.content, &other.spec.content);
+        }
     }
 
     /// Adds to the number of distributed slices with this name that are not being deleted.
@@ -368,6 +387,14 @@ impl Store {
     }
 }
 
+/// Lets `content` use the memory of `other`, if both are equal.
+fn share(content: &mut Arc<SliceContent>, other: &Arc<SliceContent>) {
+    // fault D14.1: *content == *other ~> false
+    if *content == *other {
+        *content = Arc::clone(other);
+    }
+}
+
 impl Effects {
     /// Adds the buckets of an index that lost or got the name of an object.
     fn moved(&mut self, bucket: Bucket, before: Option<&ObjectName>, after: Option<&ObjectName>) {
@@ -389,5 +416,51 @@ impl Effects {
             let services = before.into_iter().chain(after).cloned();
             self.values.extend(services.map(|service| Value::ClaimsIn(service, name.namespace.clone())));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::hub::View;
+    use crate::model::{HubSlice, Object};
+    use crate::support::build::{BuildHubSlice, distributed_slice, seconds, slice, slice_export};
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    fn stored(objects: impl IntoIterator<Item = HubSlice>, export: &HubSlice) -> View {
+        let mut view = View::default();
+        for slice in objects {
+            let is_export = slice.meta.name == export.meta.name;
+            let object =
+                if is_export { Object::EndpointSliceExport(slice) } else { Object::EndpointSliceImport(slice) };
+            view.applied(object, seconds(1), &mut Vec::new());
+        }
+        view
+    }
+
+    /// Returns the number of different places in memory that have the content of a slice.
+    fn places(view: &View) -> usize {
+        let slices = view.slice_exports.iter().chain(view.distributed_slices.iter());
+        slices.map(|slice| Arc::as_ptr(&slice.spec.content)).collect::<BTreeSet<_>>().len()
+    }
+
+    #[test]
+    fn copies_share_the_content_of_their_export_in_whatever_order_they_arrive() {
+        // Each object is decoded apart, so its content has a place of its own.
+        let apart = |mut slice: HubSlice| {
+            slice.spec.content = Arc::new((*slice.spec.content).clone());
+            slice
+        };
+        let export = slice_export("member-1", &slice("work/app-1"));
+        let copies = || ["member-2", "member-3", "member-4"].map(|importer| distributed_slice(importer, &export));
+        let first = [export.clone()].into_iter().chain(copies());
+        let last = copies().into_iter().chain([export.clone()]);
+        let middle = copies().into_iter().take(1).chain([export.clone()]).chain(copies().into_iter().skip(1));
+        for order in [first.map(apart).collect::<Vec<_>>(), last.map(apart).collect(), middle.map(apart).collect()] {
+            assert_eq!(places(&stored(order, &export)), 1);
+        }
+        let reduced = |slice: HubSlice| slice.with_addresses(&["10.0.0.9"], 1);
+        let mixed = [export.clone()].into_iter().chain(copies().map(reduced)).map(apart);
+        assert_eq!(places(&stored(mixed, &export)), 2, "copies of a reduced form share it with each other");
     }
 }

@@ -11,6 +11,7 @@ use crate::names::{self, SuffixLength};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
+use std::sync::Arc;
 
 /// Kinds that must be completely listed before a plan exports or withdraws a slice. EndpointSliceImports are required because
 /// they show which slices of this cluster are imported slices.
@@ -35,7 +36,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     };
     let for_hub = view.slices.live(slice).map(|slice| hub.features.slice(&slice.content));
     let is_other =
-        |export: &&HubSlice| for_hub.as_ref().is_some_and(|for_hub| for_hub.as_deref() != Some(&export.spec.content));
+        |export: &&HubSlice| for_hub.as_ref().is_some_and(|for_hub| for_hub.as_deref() != Some(&*export.spec.content));
     // fault U14.4: plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other))) ~> let _ = is_other
     plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other)));
     plan
@@ -209,6 +210,6 @@ fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Optio
             exported_since: first_seen.unwrap_or(kept.or(exportable_since)),
         },
         owner: export.meta.name.clone(),
-        content: source.content.clone().into_owned(),
+        content: Arc::new(source.content.clone().into_owned()),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> 
         return false;
     }
     view.slices_of.get(service).filter_map(|slice| supported_slice(view, slice, hub)).any(|source| {
-        let present = best(view, source.slice).map(|export| &export.spec.content);
+        let present = best(view, source.slice).map(|export| &*export.spec.content);
         handover::replacement_pending(present, &source.content, &removed.spec.content)
     })
 }
