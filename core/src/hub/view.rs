@@ -200,7 +200,8 @@ impl View {
         for slice in self.slice_exports.iter() {
             let import = self.hub_imports.get(&slice.spec.owner).into_iter();
             let importers = import.flat_map(|import| import.claims.importers.keys());
-            requeue.extend(importers.map(|importer| Key::copy(&slice.meta.name.name, importer)));
+            let copies = importers.map(|importer| Key::copy(&slice.meta.name.name, importer));
+            requeue.extend(copies.filter(|copy| self.store.has(copy)));
         }
         let copies = self.distributed_slices.iter().map(|slice| &slice.meta.name);
         requeue.extend(copies.map(|copy| Key::copy(&copy.name, &copy.namespace)));

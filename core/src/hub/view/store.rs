@@ -54,6 +54,24 @@ pub struct Store {
     pub(crate) disputes: Disputes<Key>,
 }
 
+/// Exporters and importers of a Service, as its ServiceImport records them.
+#[derive(Default)]
+struct Parties {
+    exporters: Vec<ClusterId>,
+    importers: BTreeMap<Text, ClusterId>,
+}
+
+impl Parties {
+    fn of(import: &ServiceImport) -> Self {
+        Self { exporters: import.status.clusters.clone(), importers: import.claims.importers.clone() }
+    }
+
+    /// True if the cluster of an exported slice is an accepted exporter.
+    fn accept(&self, slice: &ObjectName) -> bool {
+        names::cluster_of(&slice.namespace).is_some_and(|cluster| self.exporters.contains(&cluster))
+    }
+}
+
 /// Consequences of a change of an object.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
@@ -166,36 +184,32 @@ impl Store {
 
     fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
         let name = import.meta.name.clone();
-        let after = (import.status.clusters.clone(), import.claims.importers.clone());
+        let after = Parties::of(&import);
         let Taken::Changed(before) = self.hub_imports.take(import) else { return false };
         if before.is_none() {
             effects.keys.push(Key::Service(name.clone()));
         }
-        let before = before.map(|old| (old.status.clusters, old.claims.importers));
-        let exporters = before.as_ref().map(|(exporters, _)| exporters);
+        let before = before.as_ref().map(Parties::of);
         // fault T6.3, T32.2: != ~> ==
-        if exporters != Some(&after.0) {
+        if before.as_ref().map(|before| &before.exporters) != Some(&after.exporters) {
             effects.values.push(Value::Exporters(name.clone()));
         }
-        self.importers_changed(&name, &before.unwrap_or_default().1, &after.1, effects);
+        self.parties_changed(&name, &before.unwrap_or_default(), &after, effects);
         true
     }
 
-    /// The record of a Service has other importers. Each new importer gets a key for each slice of the Service.
-    fn importers_changed(
-        &self,
-        service: &ObjectName,
-        before: &BTreeMap<Text, ClusterId>,
-        after: &BTreeMap<Text, ClusterId>,
-        effects: &mut Effects,
-    ) {
-        effects.values.push(Value::Importers(service.clone()));
-        let gone = before.keys().filter(|importer| !after.contains_key(*importer));
-        let new = || after.keys().filter(|importer| !before.contains_key(*importer));
-        effects.values.extend(gone.chain(new()).map(|importer| Value::Importer(service.clone(), importer.clone())));
-        for slice in self.slice_exports_of.get(service) {
-            // fault D5.1: effects.keys.extend(new().map(|importer| Key::copy(&slice.name, importer))); ~> drop(new().map(|_| slice));
-            effects.keys.extend(new().map(|importer| Key::copy(&slice.name, importer)));
+    /// Exporters or importers of a Service changed. A slice of an accepted exporter has a key for each importer.
+    fn parties_changed(&self, service: &ObjectName, before: &Parties, after: &Parties, effects: &mut Effects) {
+        if before.importers != after.importers {
+            effects.values.push(Value::Importers(service.clone()));
+        }
+        let gone = before.importers.keys().filter(|importer| !after.importers.contains_key(*importer));
+        let new = after.importers.keys().filter(|importer| !before.importers.contains_key(*importer));
+        effects.values.extend(gone.chain(new).map(|importer| Value::Importer(service.clone(), importer.clone())));
+        for slice in self.slice_exports_of.get(service).filter(|slice| after.accept(slice)) {
+            let is_new = |importer: &&Text| !before.accept(slice) || !before.importers.contains_key(*importer);
+            // fault D5.1: filter(is_new) ~> filter(is_new).take(0)
+            effects.keys.extend(after.importers.keys().filter(is_new).map(|importer| Key::copy(&slice.name, importer)));
         }
     }
 
@@ -213,9 +227,10 @@ impl Store {
         }
         let before = before.map(|old| old.spec.owner);
         if before.as_ref() != Some(&after) {
-            let recorded = self.hub_imports.get(&after).into_iter().flat_map(|import| import.claims.importers.keys());
-            // fault D1.2, D7.1: recorded.map ~> recorded.take(1).map
-            effects.keys.extend(recorded.map(|importer| Key::copy(&name.name, importer)));
+            let parties = self.hub_imports.get(&after).map(Parties::of).filter(|parties| parties.accept(&name));
+            let importers = parties.iter().flat_map(|parties| parties.importers.keys());
+            // fault D1.2, D7.1: importers.map ~> importers.take(1).map
+            effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
         }
         effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
         self.slice_exports_of.shift(before, Some(after), &name);
@@ -301,7 +316,7 @@ impl Store {
             }),
             Kind::ServiceImport => self.hub_imports.remove(name, uid).is_some_and(|before| {
                 effects.values.push(Value::Exporters(name.clone()));
-                self.importers_changed(name, &before.claims.importers, &BTreeMap::new(), effects);
+                self.parties_changed(name, &Parties::of(&before), &Parties::default(), effects);
                 true
             }),
             Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
@@ -373,11 +388,11 @@ impl Store {
                 let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
                 let mut exports =
                     self.slice_exports_named.get(slice).filter_map(|export| self.slice_exports.get(export));
-                let is_recorded = |export: &HubSlice| {
-                    let import = self.hub_imports.get(&export.spec.owner);
-                    import.is_some_and(|import| import.claims.importers.contains_key(importer))
+                let is_distributed = |export: &HubSlice| {
+                    let parties = self.hub_imports.get(&export.spec.owner).map(Parties::of);
+                    parties.is_some_and(|it| it.importers.contains_key(importer) && it.accept(&export.meta.name))
                 };
-                self.distributed_slices.get(&at).is_some() || exports.any(is_recorded)
+                self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
             }
             Key::Member(cluster) => {
                 let name = ObjectName::new(names::member_namespace(cluster), cluster.clone());
