@@ -145,9 +145,9 @@ fn next_steps(version: &str) -> String {
     format!(
         "The repository is ready. To publish (docs/releasing.md):\n  \
          git tag --sign v{version} && git push origin v{version}\n  \
-         skopeo copy oci:images/hub-agent docker://<registry>/hub-agent:{version}\n  \
-         skopeo copy oci:images/member-agent docker://<registry>/member-agent:{version}\n  \
-         skopeo copy oci:images/fleetnet docker://<registry>/fleetnet:{version}\n  \
+         skopeo copy oci:images/hub-agent:{version} docker://<registry>/hub-agent:{version}\n  \
+         skopeo copy oci:images/member-agent:{version} docker://<registry>/member-agent:{version}\n  \
+         skopeo copy oci:images/fleetnet:{version} docker://<registry>/fleetnet:{version}\n  \
          for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done"
     )
 }

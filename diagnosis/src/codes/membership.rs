@@ -39,7 +39,7 @@ pub(super) const CODES: &[Entry] = &[
         "keys url and certificate-authority of the Secret fleetnet-hub",
         "kubectl --context MEMBER -n fleet-system get secret fleetnet-hub -o jsonpath='{.data.url}'",
     )
-    .remedy("Run `fleetnet join <member> --apply` with the right --hub-server, or correct the Secret."),
+    .remedy("Run `fleetnet join <member> --apply` with the right --hub-server, or correct the Secret. Then restart the member agent: it reads the URL at its start."),
     Entry::new(
         FN205,
         "The member agent never wrote to the hub",
