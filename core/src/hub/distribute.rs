@@ -120,6 +120,7 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
 /// after the ServiceImport was created again.
 fn is_granted(view: Reader<'_>, owner: &ObjectName, exporters: &[ClusterId], cluster: &ClusterId) -> bool {
     // fault T32.1: && exporters.contains(cluster) ~>
+    // fault T15.3: rights::of_exporter(view, owner, cluster) == Right::Granted && ~>
     rights::of_exporter(view, owner, cluster) == Right::Granted && exporters.contains(cluster)
 }
 
@@ -136,12 +137,11 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
         again = again.into_iter().chain(features.again(None::<()>)).min();
         claims::is_claiming(view, owner, importer) && features.slice(&export.spec.content).is_some()
     };
-    // fault D2.1: .find(receives ~> .next(
     let receiver = claims.importers.keys().find(receives);
     let is_distributed = || is_distributed(view, name);
     let mut plan = match (receiver, export.meta.finalizers.ours) {
         // fault D1.1: (Some(_), false) if ~> (Some(_), false) if false &&
-        // fault W2.1: is_granted(view, owner, exporters, &cluster) || is_distributed() ~> true
+        // fault D2.1, W2.1: (Some(_), false) if is_granted(view, owner, exporters, &cluster) || is_distributed() ~> (_, false) if true
         (Some(_), false) if is_granted(view, owner, exporters, &cluster) || is_distributed() => {
             Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
@@ -177,7 +177,6 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
         // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref()))) ~> let _ = live
         plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
-            // fault T15.3: is_granted(view, owner, exporters, &cluster) ~> true
             if export.meta.finalizers.ours && (copy.is_some() || is_granted(view, owner, exporters, &cluster)) {
                 let desired = DesiredSlice { cluster: &cluster, export: &export.spec, features, content };
                 plan.join(write_to_importer(view, export, &desired, at.clone(), now));
@@ -197,10 +196,10 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
         || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
     let regains = || claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable();
     // fault T34.4: (recorded || regains()) ~> !recorded && regains()
-    // fault D3.1: !is_claiming && ( ~> (
     if !is_claiming && (recorded || regains()) {
         return plan;
     }
+    // fault D3.1: plan.join(withdraw(view, copy)) ~> let _ = copy
     plan.join(withdraw(view, copy));
     plan
 }

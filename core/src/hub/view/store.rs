@@ -190,7 +190,7 @@ impl Store {
             effects.keys.push(Key::Service(name.clone()));
         }
         let before = before.as_ref().map(Parties::of);
-        // fault T6.3, T32.2: != ~> ==
+        // fault T6.3: != ~> ==
         if before.as_ref().map(|before| &before.exporters) != Some(&after.exporters) {
             effects.values.push(Value::Exporters(name.clone()));
         }
@@ -229,7 +229,7 @@ impl Store {
         if before.as_ref() != Some(&after) {
             let parties = self.hub_imports.get(&after).map(Parties::of).filter(|parties| parties.accept(&name));
             let importers = parties.iter().flat_map(|parties| parties.importers.keys());
-            // fault D1.2, D7.1: importers.map ~> importers.take(1).map
+            // fault D7.1: importers.map ~> importers.take(1).map
             effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
         }
         effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
