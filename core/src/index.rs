@@ -164,22 +164,7 @@ impl<K: Ord + Clone> Index<K> {
         self.0.get(key).is_some_and(|names| names.contains(name))
     }
 
-    /// Returns all keys that have at least one name, in the order of the keys.
-    pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.0.keys().inspect(|_| work::step())
-    }
-
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl Index<ObjectName> {
-    /// Returns the keys of a namespace that have at least one name, in the order of the keys.
-    pub fn keys_in<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
-        let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
-        let keys = self.0.range(first..).map(|(key, _)| key).inspect(|_| work::step());
-        // fault T35.5: take_while ~> filter
-        keys.take_while(move |key| key.namespace == *namespace)
     }
 }

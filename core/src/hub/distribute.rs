@@ -4,8 +4,8 @@
 //! EndpointSliceImport has the name of the exported slice, and its content is reduced to the importer's features
 //! (`feature_set.rs`).
 //!
-//! A new EndpointSliceImport also requires that the exporting member has the right to export the Service (`rights.rs`), and
-//! that conflict resolution accepted its export (`conflict.rs`).
+//! A new EndpointSliceImport also requires that the exporting member is not denied the right to export the Service (`holder.rs`),
+//! and that conflict resolution accepted its export (`conflict.rs`).
 
 mod holder;
 mod leaving;
@@ -13,7 +13,7 @@ mod leaving;
 use crate::feature_set::FeatureSet;
 use crate::handover;
 use crate::hub::claims;
-use crate::hub::rights::{self, Right};
+use crate::hub::rights::Right;
 use crate::hub::{Reader, live};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
@@ -115,15 +115,6 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     })
 }
 
-/// Returns the exporting cluster if new slices of this export may be distributed: the cluster has the right to export, and its
-/// export is accepted. Otherwise only existing distributed slices are updated, for example while the export is in conflict, or
-/// after the ServiceImport was created again.
-fn is_granted(view: Reader<'_>, owner: &ObjectName, exporters: &[ClusterId], cluster: &ClusterId) -> bool {
-    // fault T32.1: && exporters.contains(cluster) ~>
-    // fault T15.3: rights::of_exporter(view, owner, cluster) == Right::Granted && ~>
-    rights::of_exporter(view, owner, cluster) == Right::Granted && exporters.contains(cluster)
-}
-
 /// Adds the finalizer to an export before it is distributed, and removes the finalizer when nobody imports the slice any more.
 fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
@@ -141,8 +132,8 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let is_distributed = || is_distributed(view, name);
     let mut plan = match (receiver, export.meta.finalizers.ours) {
         // fault D1.1: (Some(_), false) if ~> (Some(_), false) if false &&
-        // fault D2.1, W2.1: (Some(_), false) if is_granted(view, owner, exporters, &cluster) || is_distributed() ~> (_, false) if true
-        (Some(_), false) if is_granted(view, owner, exporters, &cluster) || is_distributed() => {
+        // fault D2.1, W2.1: (Some(_), false) if exporters.contains(&cluster) || is_distributed() ~> (_, false) if true
+        (Some(_), false) if exporters.contains(&cluster) || is_distributed() => {
             Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
         // fault D3.2, W9.1: !is_distributed() ~> false
@@ -171,13 +162,16 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     let mut plan = Plan::default();
     if is_claiming {
         let features = view.features_of(importer, now);
-        // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
+        // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&*export.spec.content)
         let content = features.slice(&export.spec.content);
         let live = copy.filter(|copy| !copy.meta.deleting);
         // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref()))) ~> let _ = live
         plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
-            if export.meta.finalizers.ours && (copy.is_some() || is_granted(view, owner, exporters, &cluster)) {
+            // New slices are distributed only for an accepted exporter. For others, existing ones are updated, for example while the
+            // export is in conflict, or after the ServiceImport was created again.
+            // fault T32.1: exporters.contains(&cluster) ~> true
+            if export.meta.finalizers.ours && (copy.is_some() || exporters.contains(&cluster)) {
                 let desired = DesiredSlice { cluster: &cluster, export: &export.spec, features, content };
                 plan.join(write_to_importer(view, export, &desired, at.clone(), now));
             }

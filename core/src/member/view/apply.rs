@@ -282,7 +282,7 @@ impl View {
         let (mut carried, mut same) = (None, false);
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
-            // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> spec.content == slice.content
+            // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> *spec.content == slice.content
             same |= hub.is_carried(&spec.content, &slice.content); // also true if the slice was changed and then changed back
         }
         if same {
@@ -390,7 +390,6 @@ impl View {
 
     fn requeue_for_import(&self, name: &ObjectName, requeue: &mut Vec<Key>) {
         requeue.push(Key::Import(name.clone()));
-        // fault M9.2 (views::after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_requeued): requeue.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService)); ~>
         requeue.extend(self.mcs_of_import.get(name).cloned().map(Key::MultiClusterService));
         if let Some(owner) = self.imports.get(name).and_then(ServiceImport::controller) {
             let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
