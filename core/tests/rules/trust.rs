@@ -386,6 +386,11 @@ fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     assert!(observe_change(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
     assert_eq!(writes(&view, &slice_key(&fresh)), [Write::add_finalizer(Kind::EndpointSliceExport, &fresh.meta)]);
 
+    // A slice that was distributed before the export was in conflict has the finalizer. It is not distributed to new importers.
+    let name = fresh.meta.name.name.clone();
+    let key = Key::Copy { slice: name, importer: in_hub_of("member-3", "").namespace };
+    assert_eq!(view_of([fresh.clone().marked()]).plan(&key, seconds(20)).writes, []);
+
     // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its export is
     // not accepted, and withdraws the slice.
     let exported = fresh.marked();
