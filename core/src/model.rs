@@ -37,22 +37,6 @@ pub enum Kind {
     MemberAgent,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Service,
-        Self::EndpointSlice,
-        Self::ServiceExport,
-        Self::ServiceImport,
-        Self::MultiClusterService,
-        Self::InternalServiceExport,
-        Self::InternalServiceImport,
-        Self::EndpointSliceExport,
-        Self::EndpointSliceImport,
-        Self::Namespace,
-        Self::MemberAgent,
-    ];
-}
-
 /// Metadata that the rules read, of an object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {

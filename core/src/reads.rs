@@ -15,20 +15,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Set of kinds, as a bit mask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Kinds(u16);
-
-impl Kinds {
-    pub(crate) fn of(kinds: &[Kind]) -> Self {
-        Self(kinds.iter().fold(0, |mask, kind| mask | 1 << *kind as u16))
-    }
-
-    pub(crate) fn has(self, kind: Kind) -> bool {
-        self.0 & (1 << kind as u16) != 0
-    }
-}
-
 /// Values that one plan reads. A value may occur several times.
 #[derive(Debug)]
 pub(crate) struct Reads<V>(RefCell<Vec<V>>);

@@ -29,7 +29,7 @@ const REQUIRED: [Kind; 4] =
 
 /// Plans the exports with this name: their finalizers, and the Events of those that are not distributed.
 pub fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
-    if !view.complete(&REQUIRED) || !view.knows_features() {
+    if !is_ready(view) {
         return Plan::default();
     }
     let holder = holder(view, name);
@@ -43,7 +43,7 @@ pub fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
 
 /// Plans the slice with this name that is distributed to the member namespace `importer`, also after its export is gone.
 pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp) -> Plan {
-    if !view.complete(&REQUIRED) || !view.knows_features() {
+    if !is_ready(view) {
         return Plan::default();
     }
     let at = ObjectName { namespace: importer.clone(), name: name.clone() };
@@ -69,6 +69,11 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
         plan.join(leaving::release(view, copy));
     }
     plan
+}
+
+/// True once plans may rely on the absence of an object, and on the features of the members.
+fn is_ready(view: Reader<'_>) -> bool {
+    view.complete(&REQUIRED) && view.knows_features()
 }
 
 /// Deletes a distributed slice, unless it was made from an undecodable export.
@@ -287,7 +292,7 @@ fn write_to_importer(
 
 /// True if slices with this name are distributed. Distributed slices that were made from an undecodable export do not count.
 fn is_distributed(view: Reader<'_>, name: &Text) -> bool {
-    // Nearly always, no export with this name is undecodable. Then one value tells it, whatever the number of importers.
+    // Nearly always, no export with this name is undecodable. Then one value shows it, also with very many importers.
     if view.undecodable_named(Kind::EndpointSliceExport, name).next().is_none() {
         return view.has_copies(name);
     }

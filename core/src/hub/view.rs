@@ -22,7 +22,7 @@ use crate::hub::rights::NamespacePolicy;
 use crate::hub::{conflict, distribute};
 use crate::model::{Announcement, HubSlice, Kind, Meta, Object};
 use crate::plan::{Action, Plan};
-use crate::reads::{Kinds, Readers, Reads};
+use crate::reads::{Readers, Reads};
 use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
 pub(crate) use holders::Rank;
@@ -76,7 +76,7 @@ pub struct View {
     holders: Holders,
     readers: Readers<Value, Computed>,
     /// Sets of kinds that plans require to be completely listed.
-    required: Vec<Kinds>,
+    required: Vec<&'static [Kind]>,
 }
 
 /// Values that a plan read, for [`View::planned`].

@@ -1,4 +1,4 @@
-//! What a rule of the hub agent can read. Each read is recorded, so the plan is made again once a value that it read changes.
+//! The hub agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it read changes.
 //! Rules have no other way to the view.
 
 use super::View;
@@ -13,7 +13,7 @@ use crate::model::{
     Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCounts,
     Namespace, ServiceImport,
 };
-use crate::reads::{Kinds, Objects, Reads};
+use crate::reads::{Objects, Reads};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, WatchState};
 
 /// View of the hub agent for one plan.
@@ -123,8 +123,8 @@ impl<'a> Reader<'a> {
     }
 
     /// True if all these kinds are completely listed, so that a plan may rely on the absence of an object.
-    pub(crate) fn complete(self, kinds: &[Kind]) -> bool {
-        self.reads.note(Value::Complete(Kinds::of(kinds)));
+    pub(crate) fn complete(self, kinds: &'static [Kind]) -> bool {
+        self.reads.note(Value::Complete(kinds));
         self.store().watches.complete(kinds)
     }
 

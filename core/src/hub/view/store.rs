@@ -11,10 +11,9 @@ use crate::model::{
     SliceContent,
 };
 use crate::names;
-use crate::reads::Kinds;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
-use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,22 +53,20 @@ pub struct Store {
     pub(crate) disputes: Disputes<Key>,
 }
 
-/// Exporters and importers of a Service, as its ServiceImport records them.
-#[derive(Default)]
-struct Parties {
-    exporters: Vec<ClusterId>,
-    importers: BTreeMap<Text, ClusterId>,
+/// Importers of a Service that its ServiceImport records, by their member namespaces.
+fn importers(import: Option<&ServiceImport>) -> impl Iterator<Item = &Text> {
+    import.into_iter().flat_map(|import| import.claims.importers.keys())
 }
 
-impl Parties {
-    fn of(import: &ServiceImport) -> Self {
-        Self { exporters: import.status.clusters.clone(), importers: import.claims.importers.clone() }
-    }
+/// True if the ServiceImport records this importer, by its member namespace.
+fn records(import: Option<&ServiceImport>, importer: &Text) -> bool {
+    import.is_some_and(|import| import.claims.importers.contains_key(importer))
+}
 
-    /// True if the cluster of an exported slice is an accepted exporter.
-    fn accept(&self, slice: &ObjectName) -> bool {
-        names::cluster_of(&slice.namespace).is_some_and(|cluster| self.exporters.contains(&cluster))
-    }
+/// True if the ServiceImport lists the cluster of an exported slice as an exporter.
+fn accepts(import: Option<&ServiceImport>, slice: &ObjectName) -> bool {
+    names::cluster_of(&slice.namespace)
+        .is_some_and(|cluster| import.is_some_and(|import| import.status.clusters.contains(&cluster)))
 }
 
 /// Consequences of a change of an object.
@@ -77,7 +74,7 @@ impl Parties {
 pub(super) struct Effects {
     /// Values that changed.
     pub(super) values: Vec<Value>,
-    /// Keys of an object that appeared, since no plan may have read that it is absent.
+    /// Keys of an object that appeared. Perhaps no plan has read that it was absent.
     pub(super) keys: Vec<Key>,
 }
 
@@ -113,22 +110,14 @@ impl Store {
         kind: Kind,
         state: WatchState,
         at: Timestamp,
-        sets: impl Iterator<Item = Kinds>,
+        sets: impl Iterator<Item = &'static [Kind]>,
     ) -> Vec<Value> {
-        let was_complete = self.watches.complete(&[kind]);
+        let before: Vec<(&[Kind], bool)> = sets.map(|kinds| (kinds, self.watches.complete(kinds))).collect();
         if !self.watches.set(kind, state, at) {
             return Vec::new();
         }
-        let is_complete = self.watches.complete(&[kind]);
-        let turns = |kinds: &Kinds| was_complete != is_complete && kinds.has(kind) && self.completes(*kinds, kind);
-        let mut values: Vec<Value> = sets.filter(turns).map(Value::Complete).collect();
-        values.push(Value::Watch(kind));
-        values
-    }
-
-    /// True if all of these kinds but `kind` are completely listed.
-    fn completes(&self, kinds: Kinds, kind: Kind) -> bool {
-        Kind::ALL.iter().all(|other| !kinds.has(*other) || *other == kind || self.watches.complete(&[*other]))
+        let turned = before.into_iter().filter(|(kinds, was_complete)| self.watches.complete(kinds) != *was_complete);
+        turned.map(|(kinds, _)| Value::Complete(kinds)).chain([Value::Watch(kind)]).collect()
     }
 
     /// An object became undecodable, became decodable again or is gone.
@@ -184,32 +173,36 @@ impl Store {
 
     fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
         let name = import.meta.name.clone();
-        let after = Parties::of(&import);
         let Taken::Changed(before) = self.hub_imports.take(import) else { return false };
         if before.is_none() {
             effects.keys.push(Key::Service(name.clone()));
         }
-        let before = before.as_ref().map(Parties::of);
-        // fault T6.3: != ~> ==
-        if before.as_ref().map(|before| &before.exporters) != Some(&after.exporters) {
-            effects.values.push(Value::Exporters(name.clone()));
-        }
-        self.parties_changed(&name, &before.unwrap_or_default(), &after, effects);
+        self.parties_changed(&name, before.as_ref(), effects);
         true
     }
 
-    /// Exporters or importers of a Service changed. A slice of an accepted exporter has a key for each importer.
-    fn parties_changed(&self, service: &ObjectName, before: &Parties, after: &Parties, effects: &mut Effects) {
-        if before.importers != after.importers {
+    /// The ServiceImport of a Service changed, and was `before`. A slice of an accepted exporter has a key for each importer.
+    fn parties_changed(&self, service: &ObjectName, before: Option<&ServiceImport>, effects: &mut Effects) {
+        let after = self.hub_imports.get(service);
+        // fault T6.3: != after ~> == after
+        let other_exporters = before.map(|it| &it.status.clusters) != after.map(|it| &it.status.clusters);
+        let gone = importers(before).filter(|importer| !records(after, importer));
+        let new = importers(after).filter(|importer| !records(before, importer));
+        let changed: Vec<&Text> = gone.chain(new).collect();
+        if other_exporters {
+            effects.values.push(Value::Exporters(service.clone()));
+        }
+        if !changed.is_empty() || before.is_some() != after.is_some() {
             effects.values.push(Value::Importers(service.clone()));
         }
-        let gone = before.importers.keys().filter(|importer| !after.importers.contains_key(*importer));
-        let new = after.importers.keys().filter(|importer| !before.importers.contains_key(*importer));
-        effects.values.extend(gone.chain(new).map(|importer| Value::Importer(service.clone(), importer.clone())));
-        for slice in self.slice_exports_of.get(service).filter(|slice| after.accept(slice)) {
-            let is_new = |importer: &&Text| !before.accept(slice) || !before.importers.contains_key(*importer);
+        effects.values.extend(changed.iter().map(|importer| Value::Importer(service.clone(), (*importer).clone())));
+        if !other_exporters && changed.is_empty() {
+            return; // then no slice gets a new importer
+        }
+        for slice in self.slice_exports_of.get(service).filter(|slice| accepts(after, slice)) {
+            let is_new = |importer: &&Text| !accepts(before, slice) || !records(before, importer);
             // fault D5.1: filter(is_new) ~> filter(is_new).take(0)
-            effects.keys.extend(after.importers.keys().filter(is_new).map(|importer| Key::copy(&slice.name, importer)));
+            effects.keys.extend(importers(after).filter(is_new).map(|importer| Key::copy(&slice.name, importer)));
         }
     }
 
@@ -227,10 +220,9 @@ impl Store {
         }
         let before = before.map(|old| old.spec.owner);
         if before.as_ref() != Some(&after) {
-            let parties = self.hub_imports.get(&after).map(Parties::of).filter(|parties| parties.accept(&name));
-            let importers = parties.iter().flat_map(|parties| parties.importers.keys());
-            // fault D7.1: importers.map ~> importers.take(1).map
-            effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
+            let import = self.hub_imports.get(&after).filter(|import| accepts(Some(import), &name));
+            // fault D7.1: importers(import).map ~> importers(import).take(1).map
+            effects.keys.extend(importers(import).map(|importer| Key::copy(&name.name, importer)));
         }
         effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
         self.slice_exports_of.shift(before, Some(after), &name);
@@ -315,8 +307,7 @@ impl Store {
                 true
             }),
             Kind::ServiceImport => self.hub_imports.remove(name, uid).is_some_and(|before| {
-                effects.values.push(Value::Exporters(name.clone()));
-                self.parties_changed(name, &Parties::of(&before), &Parties::default(), effects);
+                self.parties_changed(name, Some(&before), effects);
                 true
             }),
             Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
@@ -389,8 +380,8 @@ impl Store {
                 let mut exports =
                     self.slice_exports_named.get(slice).filter_map(|export| self.slice_exports.get(export));
                 let is_distributed = |export: &HubSlice| {
-                    let parties = self.hub_imports.get(&export.spec.owner).map(Parties::of);
-                    parties.is_some_and(|it| it.importers.contains_key(importer) && it.accept(&export.meta.name))
+                    let import = self.hub_imports.get(&export.spec.owner);
+                    records(import, importer) && accepts(import, &export.meta.name)
                 };
                 self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
             }

@@ -1,7 +1,7 @@
 //! Values of the hub agent's view that a plan can read. After a value changes, the plans that read it are made again.
 
 use crate::model::{HubSlice, Kind};
-use crate::reads::{Kinds, ObjectValue};
+use crate::reads::ObjectValue;
 use fleetnet_types::{ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,11 +18,11 @@ pub(crate) enum Value {
     Exporters(ObjectName),
     /// All importers that the ServiceImport of a Service records.
     Importers(ObjectName),
-    /// Whether the ServiceImport of a Service records this importer, by its member namespace.
+    /// Entry for one importer in the record of a ServiceImport, by its member namespace, or its absence.
     Importer(ObjectName, Text),
     /// Names of the claims of a Service in one member namespace.
     ClaimsIn(ObjectName, Text),
-    /// Whether a slice with this name is distributed to any importer, and not being deleted.
+    /// Existence of a slice with this name that is distributed to any importer, and not being deleted.
     HasCopies(Text),
     /// Lists of exporters and importers of a namespace.
     Lists(Text),
@@ -30,15 +30,15 @@ pub(crate) enum Value {
     Announced(Text),
     /// Name of the export that is the holder of a source slice.
     Holder(Source),
-    /// Whether all these kinds are completely listed.
-    Complete(Kinds),
+    /// State of all these kinds together: completely listed or not.
+    Complete(&'static [Kind]),
     /// State of the watch of a kind.
     Watch(Kind),
-    /// Whether this object is undecodable.
+    /// Decodability of this object.
     Undecodable(Kind, ObjectName),
     /// Undecodable objects of a kind with this name.
     UndecodableNamed(Kind, Text),
-    /// Whether a namespace has an undecodable object of a kind.
+    /// Existence of an undecodable object of a kind in a namespace.
     UndecodableIn(Kind, Text),
 }
 
