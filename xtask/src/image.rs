@@ -15,12 +15,13 @@ mod sbom;
 use crate::limits::IMAGE_BYTES;
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
+pub(crate) use layout::sha256;
 use layout::{Image, Layout};
 use programs::root;
 use std::path::{Path, PathBuf};
 
 /// Programs that have an image.
-const PROGRAMS: [&str; 3] = ["hub-agent", "member-agent", "fleetnet"];
+pub(crate) const PROGRAMS: [&str; 3] = ["hub-agent", "member-agent", "fleetnet"];
 
 /// Arguments of `cargo xtask image`.
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,6 @@ use crate::image::{self, ImageArgs};
 use anyhow::{Context as _, bail, ensure};
 use programs::{helm, root};
 use readiness::{File, Problem};
-use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -131,9 +130,7 @@ fn sums(folder: &Path) -> anyhow::Result<String> {
             if entry.file_type()?.is_dir() {
                 folders.push(path);
             } else {
-                let digest = Sha256::digest(fs::read(entry.path())?);
-                let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                sums.push((path, digest));
+                sums.push((path, image::sha256(&fs::read(entry.path())?)));
             }
         }
     }
@@ -142,13 +139,13 @@ fn sums(folder: &Path) -> anyhow::Result<String> {
 }
 
 fn next_steps(version: &str) -> String {
+    let copy =
+        |image: &str| format!("  skopeo copy oci:images/{image}:{version} docker://<registry>/{image}:{version}\n");
     format!(
         "The repository is ready. To publish (docs/releasing.md):\n  \
-         git tag --sign v{version} && git push origin v{version}\n  \
-         skopeo copy oci:images/hub-agent:{version} docker://<registry>/hub-agent:{version}\n  \
-         skopeo copy oci:images/member-agent:{version} docker://<registry>/member-agent:{version}\n  \
-         skopeo copy oci:images/fleetnet:{version} docker://<registry>/fleetnet:{version}\n  \
-         for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done"
+         git tag --sign v{version} && git push origin v{version}\n\
+         {}  for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done",
+        image::PROGRAMS.map(copy).concat()
     )
 }
 

@@ -48,7 +48,7 @@ struct Blob {
 
 impl Blob {
     fn new(bytes: Vec<u8>) -> Self {
-        Self { digest: hex(&bytes), bytes }
+        Self { digest: sha256(&bytes), bytes }
     }
 
     fn json(value: &Value) -> Self {
@@ -65,7 +65,7 @@ impl Layout {
     pub(super) fn of(image: &Image<'_>, seconds: u64) -> anyhow::Result<Self> {
         let Image { name, program, architecture, revision, sbom } = *image;
         let tar = archive(name, program, seconds)?;
-        let diff_id = format!("sha256:{}", hex(&tar));
+        let diff_id = format!("sha256:{}", sha256(&tar));
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&tar)?;
         let layer = Blob::new(encoder.finish()?);
@@ -147,7 +147,8 @@ fn labels(name: &str, revision: &str) -> Value {
     })
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Returns the SHA-256 of bytes, in hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

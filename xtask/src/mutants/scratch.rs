@@ -154,8 +154,8 @@ impl Scratch {
             cargo::command(&["test", "--no-run", "--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
         command.current_dir(&self.tree);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_BUILD_BUILD_DIR", &self.intermediate);
-        // The packages of the copy need other settings than those of the tree itself: with equal settings, Cargo would take what
-        // was built from the copy for what is built from the tree. Dependencies have settings of their own, which stay equal.
+        // The packages of the copy have another setting than those of the tree. With equal settings, Cargo would use programs of
+        // the copy for the tree. The settings of dependencies stay equal, so that dependencies are compiled once.
         command.env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.arg("--manifest-path").arg(manifest).args(targets);
         command.output().context("cannot call cargo")

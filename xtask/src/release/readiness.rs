@@ -1,8 +1,9 @@
 //! Checks whether the texts of the repository are ready for a release. Pure.
 
+use crate::image::PROGRAMS;
 use std::fmt;
 
-/// What a release still lacks.
+/// Requirement of a release that the repository does not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) file: String,
@@ -18,9 +19,6 @@ impl fmt::Display for Problem {
 
 /// File of the repository: path from the root, and text.
 pub(super) type File = (String, String);
-
-/// Programs whose images have the version of the release as their tag.
-const IMAGES: [&str; 3] = ["hub-agent", "member-agent", "fleetnet"];
 
 fn problem(file: &str, what: String, remedy: &str) -> Problem {
     Problem { file: file.to_owned(), what, remedy: remedy.to_owned() }
@@ -61,7 +59,7 @@ pub(super) fn chart((file, text): &File, version: &str) -> Vec<Problem> {
 pub(super) fn tags((file, text): &File, version: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        for image in IMAGES {
+        for image in PROGRAMS {
             for rest in line.split(&format!("{image}:")).skip(1) {
                 let tag: String = rest.chars().take_while(|it| it.is_ascii_digit() || *it == '.').collect();
                 let tag = tag.trim_end_matches('.');
