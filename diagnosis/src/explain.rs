@@ -27,9 +27,10 @@ mod walk;
 pub use pairs::Filter;
 
 pub(crate) use access::ready as ready_replicas;
+pub(crate) use evidence::{changed, created};
 pub(crate) use membership::{clock_offset, has_objects, hears, renewed};
 pub(crate) use pairs::in_use_by;
-pub(crate) use walk::exporters;
+pub(crate) use walk::{age, exporters};
 
 use crate::codes::Code;
 use crate::report::{API_VERSION, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};

@@ -6,7 +6,7 @@
 use crate::explain::clock_of;
 use crate::limits::{CLOCK_MILLISECONDS, SAMPLES_MIN};
 use crate::report::{API_VERSION, LatencyCell, LatencyMatrix, Quantile, Verdict, WithoutSummary};
-use crate::snapshot::{Listing, Snapshot};
+use crate::snapshot::Snapshot;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -202,22 +202,33 @@ impl Default for Options {
     }
 }
 
-/// Returns the latency from each member to each other member. Origins that are no members are omitted.
+/// Returns the latency from each member to each other member. Origins that are no members are omitted. A member may run without
+/// a summary, but a summary that is stale or invalid hides latencies, which are then not known.
 #[must_use]
 pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
     let members: Vec<String> = snapshot.members.iter().map(|member| member.id.clone()).collect();
     let (mut cells, mut without_summary) = (Vec::new(), Vec::new());
+    let mut is_unknown = snapshot.hub.member_agents.known().is_none();
     for destination in &members {
         let mut without = |why: String| without_summary.push(WithoutSummary { member: destination.clone(), why });
-        let Some(summary) = snapshot.hub.latencies.get(destination) else {
-            without("no summary".to_owned());
-            continue;
+        let summary = match snapshot.hub.latencies.get(destination) {
+            Some(Ok(summary)) => summary,
+            Some(Err(why)) => {
+                without(format!("invalid summary: {why}"));
+                is_unknown = true;
+                continue;
+            }
+            None => {
+                without("no summary".to_owned());
+                continue;
+            }
         };
         let offset = clock_of(snapshot, destination);
         // A member writes its own time, so the sum may be out of range.
         let now = snapshot.now().and_then(|now| now.checked_add(offset.unwrap_or_default()).ok());
         if now.is_some_and(|now| summary.is_stale(now)) {
             without(format!("stale since {}", summary.update_time));
+            is_unknown = true;
             continue;
         }
         for origin in summary.origins.iter().filter(|origin| members.contains(&origin.cluster)) {
@@ -226,15 +237,15 @@ pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
                     let skew = skew(snapshot, &origin.cluster, destination);
                     cells.push(cell(origin, destination, &histogram, options, skew));
                 }
-                Err(why) => without(format!("invalid samples of {}: {why}", origin.cluster)),
+                Err(why) => {
+                    without(format!("invalid samples of {}: {why}", origin.cluster));
+                    is_unknown = true;
+                }
             }
         }
     }
     cells.sort_by(|one, two| (&one.origin, &one.destination).cmp(&(&two.origin, &two.destination)));
-    let verdict = match &snapshot.hub.member_agents {
-        Listing::Known { .. } => Verdict::Healthy,
-        _ => Verdict::NotKnown,
-    };
+    let verdict = if is_unknown { Verdict::NotKnown } else { Verdict::Healthy };
     LatencyMatrix { api_version: API_VERSION, kind: "LatencyMatrix", members, cells, without_summary, verdict }
 }
 
@@ -270,10 +281,11 @@ fn skew(snapshot: &Snapshot, origin: &str, destination: &str) -> Option<i64> {
     (milliseconds.abs() > CLOCK_MILLISECONDS).then_some(milliseconds)
 }
 
-/// Reads the summaries of all members from the JSON of their MemberAgents. A malformed summary counts as missing.
+/// Reads the summary of a member from the JSON of its MemberAgent; `None` if it sends none.
 #[must_use]
-pub fn summary_of(member_agent: &serde_json::Value) -> Option<Summary> {
-    Summary::deserialize(member_agent.get("spec")?.get("latency")?).ok()
+pub fn summary_of(member_agent: &serde_json::Value) -> Option<Result<Summary, String>> {
+    let summary = member_agent.get("spec")?.get("latency")?;
+    Some(Summary::deserialize(summary).map_err(|error| error.to_string()))
 }
 
 #[cfg(test)]

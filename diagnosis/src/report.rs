@@ -191,8 +191,19 @@ pub struct ServiceRow {
     pub endpoints: usize,
     /// Clusters whose exports conflict.
     pub conflicts: Vec<String>,
-    /// True if each exporter is accepted and each claim is granted.
-    pub ready: bool,
+    pub state: ServiceState,
+}
+
+/// State of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ServiceState {
+    /// At least one member exports the Service, each export is accepted, and each claim is granted.
+    Ready,
+    /// Not ready, and all that the hub agent has to answer is younger than 30 s.
+    Waiting,
+    NotReady,
+    /// The hub did not show the state.
+    Unknown,
 }
 
 /// Result of `check`.

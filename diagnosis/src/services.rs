@@ -1,13 +1,24 @@
 //! Services of the fleet: one row for each exported or imported Service, from the hub alone.
 
-use crate::explain::{conflict_of, exporters, in_use_by};
-use crate::report::{API_VERSION, ServiceRow, Services, Verdict};
+use crate::explain::{Site, age, changed, conflict_of, created, exporters, in_use_by};
+use crate::limits::ANSWERED_SECONDS;
+use crate::report::{API_VERSION, ServiceRow, ServiceState, Services, Verdict};
 use crate::snapshot::{Reached, Snapshot};
 use crate::status::why;
 use fleetnet_api::crd::ServiceImportType;
 use fleetnet_core::names::cluster_of;
+use jiff::Timestamp;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Filter of the rows. The verdict is about these rows only.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Only Services of this namespace; `None` for all.
+    pub namespace: Option<String>,
+    /// Only Services with conflicts.
+    pub conflicts: bool,
+}
 
 /// Knowledge of the hub about one Service.
 #[derive(Default)]
@@ -19,11 +30,31 @@ struct Known {
     granted: BTreeSet<String>,
     conflicts: BTreeSet<String>,
     endpoints: usize,
+    /// Time of each change that the hub has not answered. These are exports without an outcome, claims that are not granted, and
+    /// a ServiceImport that still lists an exporter, or none yet.
+    open_since: Vec<Option<Timestamp>>,
 }
 
-/// Returns all Services that a member exports or imports. A namespace limits the rows to its Services.
+/// Returns the Services that a member exports or imports.
 #[must_use]
-pub fn services(snapshot: &Snapshot, namespace: Option<&str>) -> Services {
+pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
+    let known = known(snapshot);
+    let not_known = not_known(snapshot);
+    let services: Vec<ServiceRow> = known
+        .into_iter()
+        .filter(|((namespace, _), _)| rows.namespace.as_ref().is_none_or(|wanted| wanted == namespace))
+        .map(|(name, known)| row(snapshot, name, known))
+        .filter(|row| !rows.conflicts || !row.conflicts.is_empty())
+        .collect();
+    let verdict = match () {
+        () if services.iter().any(|row| row.state == ServiceState::NotReady) => Verdict::Fault,
+        () if !not_known.is_empty() => Verdict::NotKnown,
+        () => Verdict::Healthy,
+    };
+    Services { api_version: API_VERSION, kind: "ServiceList", services, verdict, not_known }
+}
+
+fn known(snapshot: &Snapshot) -> BTreeMap<(String, String), Known> {
     let mut known: BTreeMap<(String, String), Known> = BTreeMap::new();
     let hub = &snapshot.hub;
     let member = |namespace: Option<String>| namespace.and_then(|it| cluster_of(&it)).map(|id| id.to_string());
@@ -31,24 +62,32 @@ pub fn services(snapshot: &Snapshot, namespace: Option<&str>) -> Services {
         let Some(exporter) = member(export.namespace()) else { continue };
         let reference = &export.spec.service_reference;
         let row = known.entry((reference.namespace.clone(), reference.name.clone())).or_default();
-        match conflict_of(export).map(|conflict| conflict.status.as_str()) {
+        let conflict = conflict_of(export);
+        match conflict.map(|conflict| conflict.status.as_str()) {
             Some("False") => _ = row.accepted.insert(exporter.clone()),
             Some("True") => _ = row.conflicts.insert(exporter.clone()),
-            _ => {}
+            _ => row.open_since.push(conflict.map_or_else(|| created(export), |it| Some(it.last_transition_time.0))),
         }
         row.exporters.insert(exporter);
-    }
-    for claim in hub.claims.objects() {
-        let Some(importer) = member(claim.namespace()) else { continue };
-        let reference = &claim.spec.service_import_reference;
-        let row = known.entry((reference.namespace.clone(), reference.name.clone())).or_default();
-        row.importers.insert(importer);
     }
     for import in hub.service_imports.objects() {
         let row = known.entry((import.namespace().unwrap_or_default(), import.name_any())).or_default();
         row.type_ = import.status.as_ref().and_then(|status| status.type_);
         row.granted.extend(in_use_by(import).member_clusters.into_values());
+        let has_left = exporters(import).any(|exporter| !row.exporters.contains(exporter));
+        if has_left || row.exporters.is_empty() {
+            row.open_since.push(changed(import));
+        }
         row.exporters.extend(exporters(import).map(str::to_owned));
+    }
+    for claim in hub.claims.objects() {
+        let Some(importer) = member(claim.namespace()) else { continue };
+        let reference = &claim.spec.service_import_reference;
+        let row = known.entry((reference.namespace.clone(), reference.name.clone())).or_default();
+        if !row.granted.contains(&importer) {
+            row.open_since.push(created(claim));
+        }
+        row.importers.insert(importer);
     }
     for slice in hub.slice_exports.objects() {
         let owner = &slice.spec.owner_service_reference;
@@ -57,24 +96,33 @@ pub fn services(snapshot: &Snapshot, namespace: Option<&str>) -> Services {
             row.endpoints += slice.spec.endpoints.len();
         }
     }
-    let not_known = not_known(snapshot);
-    let rows = known.into_iter().filter(|((of, _), _)| namespace.is_none_or(|namespace| of == namespace));
-    let services: Vec<ServiceRow> = rows.map(|(name, known)| row(name, known)).collect();
-    let verdict = match () {
-        () if services.iter().any(|row| !row.conflicts.is_empty()) => Verdict::Fault,
-        () if !not_known.is_empty() => Verdict::NotKnown,
-        () => Verdict::Healthy,
-    };
-    Services { api_version: API_VERSION, kind: "ServiceList", services, verdict, not_known }
+    known
 }
 
-fn row((namespace, name): (String, String), known: Known) -> ServiceRow {
-    let ready = !known.exporters.is_empty()
+/// Returns the state of a Service. Without its exports, claims and ServiceImport, only a conflict is known.
+fn state(snapshot: &Snapshot, known: &Known) -> ServiceState {
+    let hub = &snapshot.hub;
+    let is_read =
+        hub.internal_exports.known().is_some() && hub.claims.known().is_some() && hub.service_imports.known().is_some();
+    let is_ready = !known.exporters.is_empty()
         && known.exporters.is_subset(&known.accepted)
         && known.importers.is_subset(&known.granted);
+    let is_recent = |since: &Option<Timestamp>| age(Site::Hub(hub), *since).is_some_and(|it| it < ANSWERED_SECONDS);
+    let is_waiting = !known.open_since.is_empty() && known.open_since.iter().all(is_recent);
+    match () {
+        () if !known.conflicts.is_empty() => ServiceState::NotReady,
+        () if !is_read => ServiceState::Unknown,
+        () if is_ready => ServiceState::Ready,
+        () if is_waiting => ServiceState::Waiting,
+        () => ServiceState::NotReady,
+    }
+}
+
+fn row(snapshot: &Snapshot, (namespace, name): (String, String), known: Known) -> ServiceRow {
     ServiceRow {
         namespace,
         name,
+        state: state(snapshot, &known),
         type_: known.type_.map(|type_| {
             match type_ {
                 ServiceImportType::ClusterSetIP => "ClusterSetIP",
@@ -86,7 +134,6 @@ fn row((namespace, name): (String, String), known: Known) -> ServiceRow {
         importers: known.importers.into_iter().collect(),
         endpoints: known.endpoints,
         conflicts: known.conflicts.into_iter().collect(),
-        ready,
     }
 }
 

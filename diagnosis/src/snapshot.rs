@@ -31,8 +31,8 @@ pub struct Hub {
     pub agent: AgentObjects,
     pub namespaces: Listing<Namespace>,
     pub member_agents: Listing<MemberAgent>,
-    /// Latency summaries of the members that send one, by the cluster id of the importing member.
-    pub latencies: BTreeMap<String, Summary>,
+    /// Latency summaries of the members that send one, by the cluster id of the importing member; an error for a malformed one.
+    pub latencies: BTreeMap<String, Result<Summary, String>>,
     pub internal_exports: Listing<InternalServiceExport>,
     /// InternalServiceImports.
     pub claims: Listing<InternalServiceImport>,

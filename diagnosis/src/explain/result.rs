@@ -71,7 +71,7 @@ fn network(_: &Walk<'_>) -> Found {
 fn is_fast(walk: &Walk<'_>) -> Found {
     let importer = walk.importer()?;
     let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
-    let summary = walk.snapshot.hub.latencies.get(&importer.id);
+    let summary = walk.snapshot.hub.latencies.get(&importer.id).and_then(|summary| summary.as_ref().ok());
     let origin = summary.and_then(|summary| summary.origins.iter().find(|origin| origin.cluster == exporter.id));
     let (Some(summary), Some(origin)) = (summary, origin) else {
         return Err(Stop::Skipped("there are no samples".to_owned()));

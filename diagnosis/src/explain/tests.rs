@@ -472,7 +472,7 @@ fn times_at_the_end_of_the_calendar_do_not_stop_the_diagnosis() {
         let mut lease = json!({"metadata": meta("fleet-system", "2bf2b407.member.networking.fleet.azure.com")});
         lease["spec"] = json!({"holderIdentity": "member-agent_a_b", "renewTime": "2027-01-15T12:09:55.000000Z"});
         snapshot.members[WEST].agent.leases = Listing::of(vec![built_in(lease)]);
-        snapshot.hub.latencies.insert("east".to_owned(), crate::latency::Summary::default());
+        snapshot.hub.latencies.insert("east".to_owned(), Ok(crate::latency::Summary::default()));
         let explanation = all(&snapshot);
         assert_eq!(explanation.notices.iter().map(|it| it.code).collect::<BTreeSet<_>>(), BTreeSet::from([FN212]));
         let matrix = crate::latency::latency(&snapshot, &crate::latency::Options::default());

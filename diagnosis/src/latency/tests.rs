@@ -1,6 +1,7 @@
 //! Tests of the arithmetic over bucket counts.
 
 use super::*;
+use crate::snapshot::Listing;
 use proptest::prelude::*;
 
 const BOUNDS: [f64; 19] = [
@@ -62,13 +63,13 @@ fn a_summary_is_read_from_the_json_of_a_member_agent() {
         "updateTime": "2026-11-22T03:48:02.123456Z", "windowSeconds": 300, "boundsMilliseconds": [1, 2.5],
         "origins": [{"cluster": "west", "count": 2, "clamped": 1, "firstImports": 3, "sumMilliseconds": 4, "buckets": [0, 2]}],
     }}});
-    let summary = summary_of(&json).expect("it has one");
+    let summary = summary_of(&json).expect("it has one").expect("it is valid");
     assert_eq!(summary.histogram(&summary.origins[0]).map(|it| it.counts().to_vec()), Ok(vec![0, 2, 0]));
     let now: Timestamp = "2026-11-22T03:54:02Z".parse().expect("a time");
     assert!(!summary.is_stale(now), "359 s are within the window and 60 s");
     let later: Timestamp = "2026-11-22T03:54:04Z".parse().expect("a time");
     assert!(summary.is_stale(later));
-    assert_eq!(summary_of(&serde_json::json!({"spec": {"latency": {"origins": 7}}})), None);
+    assert!(summary_of(&serde_json::json!({"spec": {"latency": {"origins": 7}}})).expect("it has one").is_err());
     assert_eq!(summary_of(&serde_json::json!({"spec": {}})), None);
 }
 
@@ -177,16 +178,28 @@ fn a_stale_summary_is_not_shown() {
     let matrix = latency(&snapshot, &Options::default());
     assert!(matrix.cells.is_empty());
     assert_eq!(without(&matrix)[0], ("east", "stale since 2027-01-15T12:09:00.000000Z"));
+    assert_eq!(matrix.verdict, Verdict::NotKnown);
+}
+
+#[test]
+fn a_malformed_summary_is_named() {
+    let mut snapshot = fleet();
+    snapshot.hub.latencies.insert("east".to_owned(), Err("missing field".to_owned()));
+    let matrix = latency(&snapshot, &Options::default());
+    assert_eq!(without(&matrix)[0], ("east", "invalid summary: missing field"));
+    assert_eq!((matrix.cells.len(), matrix.verdict), (0, Verdict::NotKnown));
 }
 
 #[test]
 fn counts_that_contradict_each_other_are_named() {
     let mut snapshot = fleet();
-    snapshot.hub.latencies.get_mut("east").expect("it has a summary").origins[1].count = 31;
+    snapshot.hub.latencies.get_mut("east").expect("it has a summary").as_mut().expect("it is valid").origins[1].count =
+        31;
     let matrix = latency(&snapshot, &Options::default());
     assert!(matrix.cells.is_empty());
     let why = "invalid samples of west: the buckets have 30 samples, and count is 31";
     assert_eq!(without(&matrix)[0], ("east", why));
+    assert_eq!(matrix.verdict, Verdict::NotKnown);
 }
 
 #[test]

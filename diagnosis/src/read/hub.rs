@@ -70,8 +70,8 @@ async fn events(server: &Server<'_>, is_needed: bool) -> Listing<Event> {
     joined(refused, denied)
 }
 
-/// Lists the MemberAgents, with the latency summaries in them. A malformed summary counts as missing.
-async fn member_agents(server: &Server<'_>) -> (Listing<MemberAgent>, BTreeMap<String, Summary>) {
+/// Lists the MemberAgents, with the latency summaries in them.
+async fn member_agents(server: &Server<'_>) -> (Listing<MemberAgent>, BTreeMap<String, Result<Summary, String>>) {
     let mut latencies = BTreeMap::new();
     let seen = |json: &str| {
         let Ok(object) = serde_json::from_str::<Value>(json) else { return };

@@ -1,13 +1,15 @@
 //! Tests of the list of Services.
 
 use super::*;
-use crate::fixture::{conditions, healthy, meta, object, reference};
+use crate::fixture::{NOW, at, conditions, healthy, meta, object, reference};
 use crate::snapshot::Listing;
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 #[test]
 fn a_service_has_its_exporters_importers_and_endpoints() {
-    let found = services(&healthy(), None);
+    let found = services(&healthy(), &Rows::default());
     assert_eq!(found.verdict, Verdict::Healthy);
     let expected = ServiceRow {
         namespace: "shop".to_owned(),
@@ -17,10 +19,11 @@ fn a_service_has_its_exporters_importers_and_endpoints() {
         importers: vec!["east".to_owned()],
         endpoints: 1,
         conflicts: Vec::new(),
-        ready: true,
+        state: ServiceState::Ready,
     };
     assert_eq!(found.services, [expected]);
-    assert_eq!(services(&healthy(), Some("other")).services, []);
+    let other = Rows { namespace: Some("other".to_owned()), ..Rows::default() };
+    assert_eq!(services(&healthy(), &other).services, []);
 }
 
 #[test]
@@ -36,26 +39,105 @@ fn a_conflict_is_a_fault_and_its_endpoints_do_not_count() {
     let slice = json!({"metadata": meta("fleet-member-east", "east-slice"), "spec": crate::fixture::slice_spec()});
     let slices = snapshot.hub.slice_exports.objects_mut().expect("they are known");
     slices.push(object("EndpointSliceExport", slice));
-    let found = services(&snapshot, None);
+    let found = services(&snapshot, &Rows::default());
     assert_eq!(found.verdict, Verdict::Fault);
     let row = &found.services[0];
     assert_eq!((row.exporters.len(), row.conflicts.as_slice(), row.endpoints), (2, ["east".to_owned()].as_slice(), 1));
-    assert!(!row.ready);
+    assert_eq!(row.state, ServiceState::NotReady);
+    let conflicts = Rows { conflicts: true, ..Rows::default() };
+    assert_eq!(services(&snapshot, &conflicts).services.len(), 1);
+    assert_eq!(services(&healthy(), &conflicts).services, []);
+}
+
+/// Returns the time a number of seconds ago.
+fn ago(seconds: i64) -> Time {
+    Time(at(NOW) - SignedDuration::from_secs(seconds))
+}
+
+/// Removes what the hub agent answered, `seconds` after the request.
+type Break = fn(&mut Snapshot, i64);
+
+const BREAKS: [(&str, Break); 6] = [
+    ("a claim is not granted", |snapshot, seconds| {
+        snapshot.hub.service_imports.objects_mut().unwrap()[0].metadata.annotations = None;
+        snapshot.hub.claims.objects_mut().unwrap()[0].metadata.creation_timestamp = Some(ago(seconds));
+    }),
+    ("an export has no condition", |snapshot, seconds| {
+        let export = &mut snapshot.hub.internal_exports.objects_mut().unwrap()[0];
+        (export.status, export.metadata.creation_timestamp) = (None, Some(ago(seconds)));
+    }),
+    ("the outcome of an export is not known", |snapshot, seconds| {
+        let export = &mut snapshot.hub.internal_exports.objects_mut().unwrap()[0];
+        let condition = &mut export.status.as_mut().unwrap().conditions.as_mut().unwrap()[0];
+        (condition.status, condition.last_transition_time) = ("Unknown".to_owned(), ago(seconds));
+    }),
+    ("an exporter has left", |snapshot, seconds| {
+        snapshot.hub.internal_exports.objects_mut().unwrap().clear();
+        snapshot.hub.service_imports.objects_mut().unwrap()[0].metadata.creation_timestamp = Some(ago(seconds));
+    }),
+    ("a ServiceImport has no exporter yet", |snapshot, seconds| {
+        snapshot.hub.internal_exports.objects_mut().unwrap().clear();
+        let import = &mut snapshot.hub.service_imports.objects_mut().unwrap()[0];
+        (import.status, import.metadata.creation_timestamp) = (None, Some(ago(seconds)));
+    }),
+    ("nobody exports", |snapshot, seconds| {
+        snapshot.hub.internal_exports.objects_mut().unwrap().clear();
+        snapshot.hub.service_imports.objects_mut().unwrap().clear();
+        snapshot.hub.claims.objects_mut().unwrap()[0].metadata.creation_timestamp = Some(ago(seconds));
+    }),
+];
+
+#[test]
+fn a_service_without_the_answer_of_the_hub_agent_waits_for_30_s_and_is_then_a_fault() {
+    for (name, break_it) in BREAKS {
+        for (seconds, verdict, state) in
+            [(29, Verdict::Healthy, ServiceState::Waiting), (30, Verdict::Fault, ServiceState::NotReady)]
+        {
+            let mut snapshot = healthy();
+            break_it(&mut snapshot, seconds);
+            let found = services(&snapshot, &Rows::default());
+            assert_eq!((found.verdict, found.services[0].state), (verdict, state), "{name}, {seconds} s");
+        }
+    }
 }
 
 #[test]
-fn a_claim_that_is_not_granted_is_not_ready() {
-    let mut snapshot = healthy();
-    snapshot.hub.service_imports.objects_mut().expect("they are known")[0].metadata.annotations = None;
-    let found = services(&snapshot, None);
-    assert_eq!((found.verdict, found.services[0].ready), (Verdict::Healthy, false));
+fn one_old_fault_counts_beside_a_recent_change() {
+    for (name, break_it) in &BREAKS[1..] {
+        let mut snapshot = healthy();
+        break_it(&mut snapshot, 29);
+        // A second claim, which the hub has not granted for a long time.
+        let claim = json!({"metadata": meta("fleet-member-north", "shop-app"), "spec": {"serviceImportReference": reference("north", "ServiceImport", "app")}});
+        snapshot.hub.claims.objects_mut().unwrap().push(object("InternalServiceImport", claim));
+        let found = services(&snapshot, &Rows::default());
+        assert_eq!(found.services[0].state, ServiceState::NotReady, "{name}");
+    }
+}
+
+#[test]
+fn a_service_whose_objects_were_not_read_is_unknown_unless_it_has_a_conflict() {
+    let unknown: [fn(&mut Snapshot); 3] = [
+        |snapshot| snapshot.hub.internal_exports = Listing::Unknown("Timeout".to_owned()),
+        |snapshot| snapshot.hub.claims = Listing::Unknown("Timeout".to_owned()),
+        |snapshot| snapshot.hub.service_imports = Listing::Unknown("Timeout".to_owned()),
+    ];
+    for hide in unknown {
+        for (_, break_it) in BREAKS {
+            let mut snapshot = healthy();
+            break_it(&mut snapshot, 600);
+            hide(&mut snapshot);
+            let found = services(&snapshot, &Rows::default());
+            assert_eq!(found.verdict, Verdict::NotKnown);
+            assert!(found.services.iter().all(|row| row.state == ServiceState::Unknown), "{:?}", found.services);
+        }
+    }
 }
 
 #[test]
 fn a_kind_that_was_not_read_is_named() {
     let mut snapshot = healthy();
     snapshot.hub.claims = Listing::Denied("forbidden".to_owned());
-    let found = services(&snapshot, None);
+    let found = services(&snapshot, &Rows::default());
     assert_eq!(found.verdict, Verdict::NotKnown);
     assert_eq!(found.not_known, ["hub: InternalServiceImports: denied: forbidden"]);
 }

@@ -19,6 +19,10 @@ pub(crate) struct Options {
     #[arg(long)]
     pre: bool,
 
+    /// Exit with 1 also for notices: what degrades the fleet and is no fault.
+    #[arg(long)]
+    strict: bool,
+
     /// Format of the output.
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     output: CheckFormat,
@@ -66,7 +70,10 @@ impl CheckFormat {
 
 struct Shown {
     check: Check,
+    /// True to show only what is not ok.
     is_short: bool,
+    /// True if a notice counts as a fault.
+    is_strict: bool,
 }
 
 impl Report for Shown {
@@ -118,12 +125,11 @@ impl Report for Shown {
 
 impl View for Shown {
     fn verdict(&self) -> Verdict {
-        self.check.verdict
-    }
-
-    fn has_notice(&self) -> bool {
         let mut rows = self.check.categories.iter().flat_map(|category| &category.checks);
-        rows.any(|row| row.result == CheckResult::Warning)
+        match self.check.verdict {
+            Verdict::Healthy if self.is_strict && rows.any(|row| row.result == CheckResult::Warning) => Verdict::Fault,
+            verdict => verdict,
+        }
     }
 }
 
@@ -172,6 +178,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let read = async |progress: &Progress| Shown {
         check: fleetnet_diagnosis::check(&fleet.snapshot(&Scope::Check, progress).await, stage),
         is_short,
+        is_strict: options.strict,
     };
     show(options.view, output, &fleet.remarks(), progress, read).await
 }
@@ -180,6 +187,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 mod tests {
     use super::*;
     use crate::cli::output::render;
+    use crate::cli::view::exit_of;
     use fleetnet_diagnosis::Code;
     use fleetnet_diagnosis::codes::Group;
     use fleetnet_diagnosis::report::Category;
@@ -206,7 +214,11 @@ mod tests {
         };
         let first = Category { group: Group::Access, cluster: "hub".to_owned(), checks };
         let (api_version, kind) = (fleetnet_diagnosis::report::API_VERSION, "Check");
-        Shown { check: Check { api_version, kind, categories: vec![first, ok], verdict: Verdict::Fault }, is_short }
+        Shown {
+            check: Check { api_version, kind, categories: vec![first, ok], verdict: Verdict::Fault },
+            is_short,
+            is_strict: false,
+        }
     }
 
     fn text(is_short: bool, output: Format) -> String {
@@ -242,5 +254,16 @@ Some checks failed: ×
         assert_eq!(text(false, Format::Name), "code/FN107\n");
         let json: Value = serde_json::from_str(&text(false, Format::Json)).unwrap();
         assert_eq!((&json["kind"], &json["categories"][0]["checks"][3]["result"]), (&"Check".into(), &"error".into()));
+    }
+
+    #[test]
+    fn a_warning_has_exit_code_1_only_if_the_user_is_strict() {
+        let mut view = shown(false);
+        view.check.verdict = Verdict::Healthy;
+        assert_eq!(exit_of(&view, &[]), Exit::Healthy);
+        view.is_strict = true;
+        assert_eq!(exit_of(&view, &[]), Exit::Fault);
+        view.check.categories.clear();
+        assert_eq!(exit_of(&view, &[]), Exit::Healthy);
     }
 }

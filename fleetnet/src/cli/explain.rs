@@ -47,6 +47,10 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "service")]
     list_codes: bool,
 
+    /// Exit with 1 also for notices: what degrades the fleet and is no fault.
+    #[arg(long)]
+    strict: bool,
+
     #[command(flatten)]
     view: ViewFlags,
 
@@ -61,6 +65,8 @@ struct Shown {
     explanation: Explanation,
     /// True to show all steps.
     all: bool,
+    /// True if a notice counts as a fault.
+    is_strict: bool,
 }
 
 impl Report for Shown {
@@ -98,11 +104,15 @@ impl Report for Shown {
 
 impl View for Shown {
     fn verdict(&self) -> Verdict {
-        self.explanation.verdict
+        match self.explanation.verdict {
+            Verdict::Healthy if self.is_strict && !self.explanation.notices.is_empty() => Verdict::Fault,
+            verdict => verdict,
+        }
     }
 
-    fn has_notice(&self) -> bool {
-        !self.explanation.notices.is_empty()
+    fn is_waiting(&self) -> bool {
+        let mut steps = self.explanation.pairs.iter().flat_map(|pair| &pair.steps);
+        steps.any(|step| step.outcome == Outcome::Waiting)
     }
 }
 
@@ -221,7 +231,8 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let filter = Filter { from: options.from, to: options.to };
     let read = async |progress: &Progress| {
         let snapshot = fleet.snapshot(&Scope::Service(service.clone()), progress).await;
-        Shown { explanation: fleetnet_diagnosis::explain(&snapshot, &service, &filter), all: options.all }
+        let explanation = fleetnet_diagnosis::explain(&snapshot, &service, &filter);
+        Shown { explanation, all: options.all, is_strict: options.strict }
     };
     show(options.view, options.output, &fleet.remarks(), progress, read).await
 }
@@ -253,6 +264,7 @@ const NAME_LENGTH: usize = 253;
 mod tests {
     use super::*;
     use crate::cli::output::render;
+    use crate::cli::view::exit_of;
     use fleetnet_diagnosis::Code;
     use fleetnet_diagnosis::report::Step;
 
@@ -304,7 +316,7 @@ mod tests {
             notices: vec![finding(Code::FN212)],
             verdict: Verdict::Fault,
         };
-        Shown { explanation, all }
+        Shown { explanation, all, is_strict: false }
     }
 
     fn text(all: bool, output: Format, paint: Paint) -> String {
@@ -338,6 +350,27 @@ notices:
         assert_eq!(text(false, Format::Name, Paint::Plain), "code/FN312\n");
         let json: Value = serde_json::from_str(&text(false, Format::Json, Paint::Plain)).unwrap();
         assert_eq!((&json["kind"], &json["pairs"][0]["cause"]["code"]), (&"Explanation".into(), &"FN312".into()));
+    }
+
+    #[test]
+    fn a_notice_has_exit_code_1_only_if_the_user_is_strict() {
+        let mut view = shown(false);
+        view.explanation.verdict = Verdict::Healthy;
+        assert_eq!(exit_of(&view, &[]), Exit::Healthy);
+        view.is_strict = true;
+        assert_eq!(exit_of(&view, &[]), Exit::Fault);
+        view.explanation.verdict = Verdict::NotKnown;
+        assert_eq!(exit_of(&view, &[]), Exit::Incomplete);
+        (view.explanation.verdict, view.explanation.notices) = (Verdict::Healthy, Vec::new());
+        assert_eq!(exit_of(&view, &[]), Exit::Healthy);
+    }
+
+    #[test]
+    fn a_waiting_step_is_waited_for() {
+        let mut view = shown(false);
+        assert!(!view.is_waiting());
+        view.explanation.pairs[1].steps[0].outcome = Outcome::Waiting;
+        assert!(view.is_waiting());
     }
 
     #[test]

@@ -61,11 +61,11 @@ impl Fleet {
             // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with it.
             let id = known.ids.iter().find(|id| **id == failure.context && !fleet.members.contains_key(*id));
             match id {
-                Some(id) => {
+                Some(id) if breadth == Breadth::All => {
                     fleet.members.insert(id.clone(), unreached(&failure));
                 }
-                None if flags.context.contains(&failure.context) => fleet.not_members.push(failure),
-                None => {}
+                _ if flags.context.contains(&failure.context) => fleet.not_members.push(failure),
+                _ => {}
             }
         }
         if let Some(wrong) = fleet.not_members.iter().find(|failure| failure.class == Class::NoContext) {

@@ -9,7 +9,8 @@ use super::output::table::{Cell, Table, Tone, column};
 use super::output::{Format, OutputFlags, Paint, Report};
 use super::view::{View, ViewFlags, members, show};
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_diagnosis::report::{Services, Verdict};
+use fleetnet_diagnosis::report::{ServiceState, Services, Verdict};
+use fleetnet_diagnosis::services::Rows;
 use serde_json::{Map, Value};
 
 /// Options of the command.
@@ -49,10 +50,10 @@ impl Report for Shown {
     }
 
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
-        let columns = ["NAMESPACE", "NAME", "TYPE", "EXPORTERS", "IMPORTERS", "ENDPOINTS", "CONFLICT", "READY"];
+        let columns = ["NAMESPACE", "NAME", "TYPE", "EXPORTERS", "IMPORTERS", "ENDPOINTS", "CONFLICT", "STATE"];
         let mut table = Table::new(&columns.map(column));
         for row in &self.0.services {
-            let ready = if row.ready { Cell::toned("True", Tone::Good) } else { Cell::toned("False", Tone::Bad) };
+            let (state, tone) = state(row.state);
             table.row([
                 row.namespace.as_str().into(),
                 row.name.as_str().into(),
@@ -61,7 +62,7 @@ impl Report for Shown {
                 list(&row.importers).into(),
                 row.endpoints.to_string().into(),
                 Cell::toned(&list(&row.conflicts), if row.conflicts.is_empty() { Tone::Plain } else { Tone::Bad }),
-                ready,
+                Cell::toned(state, tone),
             ]);
         }
         table.render(format, has_headers, paint)
@@ -77,8 +78,21 @@ impl View for Shown {
         self.0.verdict
     }
 
+    fn is_waiting(&self) -> bool {
+        self.0.services.iter().any(|row| row.state == ServiceState::Waiting)
+    }
+
     fn not_known(&self) -> Vec<String> {
         self.0.not_known.clone()
+    }
+}
+
+fn state(state: ServiceState) -> (&'static str, Tone) {
+    match state {
+        ServiceState::Ready => ("Ready", Tone::Good),
+        ServiceState::Waiting => ("Waiting", Tone::Warning),
+        ServiceState::NotReady => ("NotReady", Tone::Bad),
+        ServiceState::Unknown => ("Unknown", Tone::Warning),
     }
 }
 
@@ -90,13 +104,10 @@ fn list(clusters: &[String]) -> String {
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
     let fleet = Fleet::find(&options.clusters, Breadth::Named, options.view.timeout, &progress).await?;
+    let rows = Rows { namespace: options.namespace, conflicts: options.conflicts };
     let read = async |progress: &Progress| {
         let snapshot = fleet.snapshot(&Scope::Services, progress).await;
-        let mut services = fleetnet_diagnosis::services(&snapshot, options.namespace.as_deref());
-        if options.conflicts {
-            services.services.retain(|row| !row.conflicts.is_empty());
-        }
-        Shown(services)
+        Shown(fleetnet_diagnosis::services(&snapshot, &rows))
     };
     show(options.view, options.output, &fleet.remarks(), progress, read).await
 }
@@ -117,7 +128,7 @@ mod tests {
             importers: Vec::new(),
             endpoints: 12,
             conflicts: conflicts.iter().map(|cluster| (*cluster).to_owned()).collect(),
-            ready: conflicts.is_empty(),
+            state: if conflicts.is_empty() { ServiceState::Ready } else { ServiceState::NotReady },
         };
         let services = vec![row("app", &[]), row("db", &["west"])];
         let (api_version, kind, not_known) = (fleetnet_diagnosis::report::API_VERSION, "ServiceList", Vec::new());
@@ -125,9 +136,9 @@ mod tests {
         assert_eq!(
             render(&shown, OutputFlags::default(), Paint::Plain).as_str(),
             "\
-NAMESPACE  NAME  TYPE          EXPORTERS  IMPORTERS  ENDPOINTS  CONFLICT  READY
-work       app   ClusterSetIP  east,west  –          12         –         True
-work       db    –             east,west  –          12         west      False
+NAMESPACE  NAME  TYPE          EXPORTERS  IMPORTERS  ENDPOINTS  CONFLICT  STATE
+work       app   ClusterSetIP  east,west  –          12         –         Ready
+work       db    –             east,west  –          12         west      NotReady
 "
         );
         let names = OutputFlags { output: Format::Name, ..OutputFlags::default() };

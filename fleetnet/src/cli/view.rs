@@ -28,18 +28,14 @@ pub(crate) struct ViewFlags {
     /// Time limit for reading all clusters once.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
-
-    /// Exit with 1 also for notices: what degrades the fleet and is no fault.
-    #[arg(long)]
-    pub(crate) strict: bool,
 }
 
 /// Report about the state of a fleet.
 pub(crate) trait View: Report {
     /// Summary of the state.
     fn verdict(&self) -> Verdict;
-    /// True if the state has a notice.
-    fn has_notice(&self) -> bool {
+    /// True if the agents may still react to a change. `--wait` then waits, although nothing is wrong yet.
+    fn is_waiting(&self) -> bool {
         false
     }
     /// What could not be read. It is printed to standard error for people, and is part of the JSON.
@@ -49,10 +45,9 @@ pub(crate) trait View: Report {
 }
 
 /// Returns the exit code of a view. A fault that was found counts more than something that could not be read.
-pub(crate) fn exit_of(view: &dyn View, remarks: &[String], is_strict: bool) -> Exit {
+pub(crate) fn exit_of(view: &dyn View, remarks: &[String]) -> Exit {
     match view.verdict() {
         Verdict::Fault => Exit::Fault,
-        Verdict::Healthy if is_strict && view.has_notice() => Exit::Fault,
         Verdict::NotKnown => Exit::Incomplete,
         Verdict::Healthy if !remarks.is_empty() => Exit::Incomplete,
         Verdict::Healthy => Exit::Healthy,
@@ -71,16 +66,17 @@ pub(crate) async fn show<V: View>(
     read: impl AsyncFn(&Progress) -> V,
 ) -> Result<Exit, Stop> {
     if let Some(interval) = flags.watch {
-        return watch(interval, flags.strict, output, remarks, progress, read).await;
+        return watch(interval, output, remarks, progress, read).await;
     }
     let end = flags.wait.map(|limit| Instant::now() + limit);
     loop {
         let view = read(&progress).await;
-        let exit = exit_of(&view, remarks, flags.strict);
-        if end.is_none_or(|end| exit == Exit::Healthy || Instant::now() >= end) {
+        let exit = exit_of(&view, remarks);
+        let is_done = exit == Exit::Healthy && !view.is_waiting();
+        if end.is_none_or(|end| is_done || Instant::now() >= end) {
             drop(progress);
             print(&view, output, remarks)?;
-            let has_timed_out = end.is_some() && exit != Exit::Healthy;
+            let has_timed_out = end.is_some() && !is_done;
             return Ok(if has_timed_out { Exit::Timeout } else { exit });
         }
         progress.step("waiting until nothing is wrong");
@@ -91,7 +87,6 @@ pub(crate) async fn show<V: View>(
 /// Shows a view again and again until Ctrl-C. The exit code is that of the last view.
 async fn watch<V: View>(
     interval: Duration,
-    is_strict: bool,
     output: OutputFlags,
     remarks: &[String],
     progress: Progress,
@@ -107,7 +102,7 @@ async fn watch<V: View>(
             biased;
             _ = interrupts.recv() => return Ok(exit),
             view = read(&progress) => {
-                exit = exit_of(&view, remarks, is_strict);
+                exit = exit_of(&view, remarks);
                 output::print_again(&view, output)?;
             }
         }

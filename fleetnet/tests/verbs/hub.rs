@@ -16,7 +16,7 @@ use memkube::serve::{self, Https};
 use memkube::{BoxError, Context, Definition, MemKube, Object, Options, Scope, Status, Strategy, User};
 use serde_json::{Value, json};
 use sim::Server;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,6 +111,43 @@ impl Drop for Cluster {
         if let Some((front, _)) = &self.front {
             front.abort();
         }
+    }
+}
+
+/// Server that accepts connections and never answers.
+pub(crate) struct Silent {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Silent {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accept = async move {
+            let mut open = Vec::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                open.push(stream);
+            }
+        };
+        Self { address, task: tokio::spawn(accept) }
+    }
+
+    /// Writes a copy of a kubeconfig that leads to this server. Its context has this name.
+    pub(crate) fn in_place_of(&self, kubeconfig: &Path, context: &str, folder: &Path) -> PathBuf {
+        let text = std::fs::read_to_string(kubeconfig).unwrap();
+        let mut config: Value = serde_saphyr::from_str(&text).unwrap();
+        config["clusters"][0]["cluster"]["server"] = format!("https://{}", self.address).into();
+        (config["contexts"][0]["name"], config["current-context"]) = (context.into(), context.into());
+        let copy = folder.join(format!("silent-{context}"));
+        std::fs::write(&copy, config.to_string()).unwrap();
+        copy
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -1,11 +1,12 @@
 //! Tests of `fleetnet status`, `services`, `explain`, `check` and `latency`.
 
 use crate::fleet::Fleet;
-use crate::hub::{Cluster, folder};
+use crate::hub::{Cluster, Silent, folder};
 use crate::program::{Ended, run, run_for};
 use fleetnet_api::crd::ServiceExport;
+use k8s_openapi::api::core::v1::Service;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use memkube::{Call, Verb};
 use serde_json::json;
 use std::sync::Arc;
@@ -93,23 +94,91 @@ async fn a_fault_has_exit_code_1_and_its_code_in_each_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_that_does_not_answer_has_exit_code_3_or_1_and_is_named() {
+async fn a_hub_that_refuses_connections_is_fn102_and_a_silent_one_is_not_known() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
-    let flags = [format!("--kubeconfig={}", hub.kubeconfig.display())];
+    let silent = Silent::start().await;
+    let silent_hub = silent.in_place_of(&hub.kubeconfig, "hub", folder.path());
+    let refusing = [format!("--kubeconfig={}", hub.kubeconfig.display())];
+    let silent = [format!("--kubeconfig={}", silent_hub.display()), "--request-timeout=100ms".to_owned()];
     drop(hub);
-    for (verb, kind) in VIEWS {
+    // explain and check diagnose the connection. The other views show only what the hub says.
+    for ((verb, kind), code) in VIEWS.into_iter().zip([3, 3, 1, 1, 3]) {
         for format in FORMATS {
-            let ended = view(verb, &flags, &["-o", format]).await;
-            // Checks find the fault FN102. The other views cannot know anything.
-            assert!([1, 3].contains(&ended.code), "{verb:?}: {ended:?}");
-            let first = view(verb, &flags, &[]).await;
-            assert_eq!(first.code, ended.code, "the exit code does not depend on the format: {verb:?} {format}");
+            let ended = view(verb, &refusing, &["-o", format]).await.expect(code);
+            assert_eq!(code == 1, ended.output.contains("FN102"), "{ended:?}");
+            let silent = view(verb, &silent, &["-o", format]).await.expect(3);
             if format == "json" {
-                assert_ne!(ended.json(kind)["verdict"], "healthy");
+                assert_eq!(ended.json(kind)["verdict"], if code == 1 { "fault" } else { "notKnown" });
+                assert_eq!(silent.json(kind)["verdict"], "notKnown");
             }
         }
     }
+}
+
+/// Exports the Service `work/shared` from both members, with different ports, and waits for the conflict.
+async fn conflict(fleet: &Fleet, flags: &[String]) {
+    for (member, port) in [("member-1", 80), ("member-2", 81)] {
+        let client = fleet.client(member).await;
+        let services: Api<Service> = Api::namespaced(client.clone(), "work");
+        let service = json!({"metadata": {"name": "shared"}, "spec": {"ports": [{"port": port}]}});
+        services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+        let exports: Api<ServiceExport> = Api::namespaced(client, "work");
+        let export = json!({
+            "apiVersion": "networking.fleet.azure.com/v1beta1", "kind": "ServiceExport", "metadata": {"name": "shared"},
+        });
+        exports.create(&PostParams::default(), &serde_json::from_value(export).unwrap()).await.unwrap();
+        let exporters = || async {
+            let services = view(&["services"], flags, &["-o", "json"]).await.json("ServiceList");
+            let rows = services["services"].as_array().unwrap().clone();
+            let shared = rows.into_iter().find(|row| row["name"] == "shared").unwrap_or_default();
+            (shared["state"] == "Ready", shared["conflicts"].clone())
+        };
+        let is_settled = async {
+            loop {
+                let (is_ready, conflicts) = exporters().await;
+                if is_ready && member == "member-1" || conflicts == json!([member]) {
+                    return;
+                }
+            }
+        };
+        timeout(LIMIT, is_settled).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the export of {member}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_and_a_silent_member_have_their_exit_codes_in_each_format() {
+    let fleet = Fleet::start(2).await;
+    let all = fleet.flags(&["hub", "member-1", "member-2"]);
+    conflict(&fleet, &all).await;
+    let folder = folder();
+    let silent = Silent::start().await;
+    let without = |silent_member: &str, other: &str| {
+        let mut flags = fleet.flags(&["hub", other]);
+        let kubeconfig = silent.in_place_of(&fleet.kubeconfig(silent_member), silent_member, folder.path());
+        flags.push(format!("--kubeconfig={}", kubeconfig.display()));
+        let named = [format!("--context={silent_member}"), format!("--context=kubectl@{other}")];
+        flags.extend(named.into_iter().chain(["--request-timeout=200ms".to_owned()]));
+        flags
+    };
+    let (loser_is_silent, winner_is_silent) = (without("member-2", "member-1"), without("member-1", "member-2"));
+    // services shows the conflict of member-2 from the hub alone. explain needs member-2 for the steps before the conflict.
+    let table: [(&[&str], [u8; 3]); 6] = [
+        (&["status"], [0, 3, 3]),
+        (&["services"], [1, 1, 1]),
+        (&["explain", "work/shared"], [1, 3, 1]),
+        (&["explain", "work/app"], [0, 3, 3]),
+        (&["check"], [0, 3, 3]),
+        (&["latency"], [0, 3, 3]),
+    ];
+    for (verb, codes) in table {
+        for (flags, code) in [&all, &loser_is_silent, &winner_is_silent].into_iter().zip(codes) {
+            for format in FORMATS {
+                view(verb, flags, &["-o", format]).await.expect(code.into());
+            }
+        }
+    }
+    fleet.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,6 +198,10 @@ async fn a_wrong_context_is_a_usage_error_for_each_view() {
         &["explain", "W/app"],
         &["status", "--wait=x"],
         &["latency", "--quantile", "2"],
+        // These views have no notices.
+        &["status", "--strict"],
+        &["services", "--strict"],
+        &["latency", "--strict"],
     ] {
         run(wrong).await.expect(2);
     }

@@ -123,7 +123,7 @@ faults! {
     FN705: |it| {
         let origin = Origin { cluster: "member-1".to_owned(), count: 100, buckets: vec![90, 10], ..Origin::default() };
         let summary = Summary { bounds_milliseconds: vec![750.0], origins: vec![origin], ..Summary::default() };
-        it.hub.latencies.insert("member-2".to_owned(), summary);
+        it.hub.latencies.insert("member-2".to_owned(), Ok(summary));
     },
     FN706: |it| it.hub.connection.throttled = true,
 }

@@ -4,7 +4,8 @@ use crate::world::{World, codes, service, show};
 use anyhow::{Context as _, ensure};
 use fleetnet_diagnosis::check::{Stage, check};
 use fleetnet_diagnosis::explain::Filter;
-use fleetnet_diagnosis::report::Verdict;
+use fleetnet_diagnosis::report::{ServiceState, Verdict};
+use fleetnet_diagnosis::services::Rows;
 use fleetnet_diagnosis::{explain, services, status};
 use harness::user::Consume;
 use sim::Options;
@@ -50,8 +51,9 @@ async fn play(seed: u64) -> anyhow::Result<()> {
         ensure!(is_healthy, "{name}: {}", show(&explanation));
     }
     ensure!(status(&snapshot).verdict == Verdict::Healthy, "{:#?}", status(&snapshot));
-    let rows = services(&snapshot, None);
-    ensure!(rows.verdict == Verdict::Healthy && rows.services.iter().all(|row| row.ready), "{rows:#?}");
+    let rows = services(&snapshot, &Rows::default());
+    let is_ready = rows.services.iter().all(|row| row.state == ServiceState::Ready);
+    ensure!(rows.verdict == Verdict::Healthy && is_ready, "{rows:#?}");
     let check = check(&snapshot, Stage::Installed);
     ensure!(check.verdict == Verdict::Healthy, "{check:#?}");
     Ok(())
