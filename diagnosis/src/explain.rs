@@ -26,7 +26,7 @@ mod walk;
 
 pub use pairs::Filter;
 
-pub(crate) use access::ready as ready_replicas;
+pub(crate) use access::{is_held_by_member_agent, ready as ready_replicas};
 pub(crate) use evidence::{changed, created};
 pub(crate) use membership::{clock_offset, has_objects, hears, renewed};
 pub(crate) use pairs::in_use_by;

@@ -7,6 +7,7 @@ use crate::explain::clock_of;
 use crate::limits::{CLOCK_MILLISECONDS, SAMPLES_MIN};
 use crate::report::{API_VERSION, LatencyCell, LatencyMatrix, Quantile, Verdict, WithoutSummary};
 use crate::snapshot::Snapshot;
+use crate::status::not_known;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -208,7 +209,8 @@ impl Default for Options {
 pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
     let members: Vec<String> = snapshot.members.iter().map(|member| member.id.clone()).collect();
     let (mut cells, mut without_summary) = (Vec::new(), Vec::new());
-    let mut is_unknown = snapshot.hub.member_agents.known().is_none();
+    let not_known = not_known(snapshot);
+    let mut is_unknown = !not_known.is_empty();
     for destination in &members {
         let mut without = |why: String| without_summary.push(WithoutSummary { member: destination.clone(), why });
         let summary = match snapshot.hub.latencies.get(destination) {
@@ -246,7 +248,15 @@ pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
     }
     cells.sort_by(|one, two| (&one.origin, &one.destination).cmp(&(&two.origin, &two.destination)));
     let verdict = if is_unknown { Verdict::NotKnown } else { Verdict::Healthy };
-    LatencyMatrix { api_version: API_VERSION, kind: "LatencyMatrix", members, cells, without_summary, verdict }
+    LatencyMatrix {
+        api_version: API_VERSION,
+        kind: "LatencyMatrix",
+        members,
+        cells,
+        without_summary,
+        verdict,
+        not_known,
+    }
 }
 
 fn cell(

@@ -265,6 +265,8 @@ pub struct LatencyMatrix {
     /// Members whose summary is missing, invalid or too old, each with the reason.
     pub without_summary: Vec<WithoutSummary>,
     pub verdict: Verdict,
+    /// Text about everything that could not be read.
+    pub not_known: Vec<String>,
 }
 
 /// Latency from one origin to one destination.

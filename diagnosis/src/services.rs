@@ -3,8 +3,8 @@
 use crate::explain::{Site, age, changed, conflict_of, created, exporters, in_use_by};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::{API_VERSION, ServiceRow, ServiceState, Services, Verdict};
-use crate::snapshot::{Reached, Snapshot};
-use crate::status::why;
+use crate::snapshot::Snapshot;
+use crate::status::{not_known_of, why};
 use fleetnet_api::crd::ServiceImportType;
 use fleetnet_core::names::cluster_of;
 use jiff::Timestamp;
@@ -139,20 +139,15 @@ fn row(snapshot: &Snapshot, (namespace, name): (String, String), known: Known) -
 
 fn not_known(snapshot: &Snapshot) -> Vec<String> {
     let hub = &snapshot.hub;
-    match &hub.connection.reached {
-        Reached::Yes => {}
-        Reached::No(failure) => return vec![format!("hub: not reached ({}): {}", failure.class, failure.detail)],
-        Reached::NotAsked => return vec!["hub: no kubeconfig context leads to the hub".to_owned()],
-    }
-    [
-        ("InternalServiceExports", why(&hub.internal_exports)),
-        ("InternalServiceImports", why(&hub.claims)),
-        ("ServiceImports", why(&hub.service_imports)),
-        ("EndpointSliceExports", why(&hub.slice_exports)),
-    ]
-    .into_iter()
-    .filter_map(|(kind, why)| Some(format!("hub: {kind}: {}", why?)))
-    .collect()
+    not_known_of(
+        snapshot,
+        &[
+            ("InternalServiceExports", why(&hub.internal_exports)),
+            ("InternalServiceImports", why(&hub.claims)),
+            ("ServiceImports", why(&hub.service_imports)),
+            ("EndpointSliceExports", why(&hub.slice_exports)),
+        ],
+    )
 }
 
 #[cfg(test)]

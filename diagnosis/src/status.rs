@@ -1,9 +1,11 @@
 //! Status of the fleet: one row for each member, from the hub alone.
 
-use crate::explain::{clock_offset, has_objects, is_terminating, member_agent_of, renewed};
+use crate::explain::{clock_offset, has_objects, is_held_by_member_agent, is_terminating, member_agent_of, renewed};
 use crate::limits::SILENT_SECONDS;
 use crate::report::{API_VERSION, HubStatus, MemberState, MemberStatus, Status, Verdict};
 use crate::snapshot::{Hub, Listing, Member, Reached, Snapshot};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
 /// Returns the state of each member and of the hub agent.
@@ -11,7 +13,7 @@ use kube::ResourceExt as _;
 pub fn status(snapshot: &Snapshot) -> Status {
     let members: Vec<MemberStatus> = snapshot.members.iter().map(|member| row(snapshot, member)).collect();
     let hub = hub(&snapshot.hub);
-    let not_known = not_known(&snapshot.hub);
+    let not_known = not_known(snapshot);
     let is_fault = |state: MemberState| matches!(state, MemberState::Silent | MemberState::NeverHeard);
     let is_broken = matches!(hub.replicas, Some((0, _)));
     let verdict = match () {
@@ -54,8 +56,8 @@ fn row(snapshot: &Snapshot, member: &Member) -> MemberStatus {
 fn hub(hub: &Hub) -> HubStatus {
     let agents = hub.member_agents.objects();
     let versions = agents.filter_map(|agent| agent.status.as_ref()?.version.clone());
-    let lease = hub.agent.leases.objects().find(|lease| lease.name_any().starts_with("2bf2b407.hub."));
-    let deployment = hub.agent.deployments.objects().find(|deployment| deployment.name_any() == "hub-agent");
+    let lease = lease(hub);
+    let deployment = deployment(hub);
     let replicas = deployment.map(|deployment| {
         let wanted = deployment.spec.replicas.unwrap_or(1);
         (crate::explain::ready_replicas(deployment), wanted)
@@ -69,17 +71,47 @@ fn hub(hub: &Hub) -> HubStatus {
     }
 }
 
+/// Returns the Lease of the hub agent.
+fn lease(hub: &Hub) -> Option<&Lease> {
+    let is_hub_agents =
+        |lease: &&Lease| lease.name_any().starts_with("2bf2b407.hub.") && !is_held_by_member_agent(lease);
+    hub.agent.leases.objects().find(is_hub_agents)
+}
+
+fn deployment(hub: &Hub) -> Option<&Deployment> {
+    hub.agent.deployments.objects().find(|deployment| deployment.name_any() == "hub-agent")
+}
+
 /// Returns a text for each listing of the hub that is needed and not known.
-fn not_known(hub: &Hub) -> Vec<String> {
-    match &hub.connection.reached {
+pub(crate) fn not_known(snapshot: &Snapshot) -> Vec<String> {
+    let hub = &snapshot.hub;
+    not_known_of(snapshot, &[("Namespaces", why(&hub.namespaces)), ("MemberAgents", why(&hub.member_agents))])
+}
+
+/// Returns a text for each of these kinds that is not known, or the reason why nothing is.
+pub(crate) fn not_known_of(snapshot: &Snapshot, kinds: &[(&str, Option<String>)]) -> Vec<String> {
+    match &snapshot.hub.connection.reached {
         Reached::Yes => {}
         Reached::No(failure) => return vec![format!("hub: not reached ({}): {}", failure.class, failure.detail)],
         Reached::NotAsked => return vec!["hub: no kubeconfig context leads to the hub".to_owned()],
     }
-    [("Namespaces", why(&hub.namespaces)), ("MemberAgents", why(&hub.member_agents))]
-        .into_iter()
-        .filter_map(|(kind, why)| Some(format!("hub: {kind}: {}", why?)))
-        .collect()
+    let of_kinds = kinds.iter().filter_map(|(kind, why)| Some(format!("hub: {kind}: {}", why.as_deref()?)));
+    of_kinds.chain(doubt(snapshot)).collect()
+}
+
+/// Returns a text if nothing shows that the cluster is a hub: a wrong context must not look like a healthy fleet.
+fn doubt(snapshot: &Snapshot) -> Option<String> {
+    let hub = &snapshot.hub;
+    let is_read = hub.namespaces.known().is_some()
+        && hub.agent.leases.known().is_some()
+        && hub.agent.deployments.known().is_some();
+    let is_hub = !snapshot.members.is_empty() || lease(hub).is_some() || deployment(hub).is_some();
+    let context = hub.connection.context.as_deref().unwrap_or_default();
+    (is_read && !is_hub).then(|| {
+        format!(
+            "hub: context {context} leads to a cluster without hub agent and members: name the hub with --hub-context"
+        )
+    })
 }
 
 /// Returns the reason why a listing is not known.

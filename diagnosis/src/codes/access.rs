@@ -58,7 +58,7 @@ pub(super) const CODES: &[Entry] = &[
         "status of the Deployment, and waiting reasons of its pods",
         "kubectl --context MEMBER -n fleet-system get deployments,pods",
     )
-    .remedy("Follow the waiting reason of the pod: correct the image, create the Secret fleetnet-hub, or raise the quota."),
+    .remedy("Follow the waiting reason of the pod: correct the image, create the Secret fleetnet-hub, or raise the quota. If the hub has no Deployment, the context may not be that of the hub: use --hub-context."),
     Entry::new(
         FN108,
         "The agent runs and is not ready",

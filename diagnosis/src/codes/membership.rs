@@ -29,7 +29,7 @@ pub(super) const CODES: &[Entry] = &[
         "The token in the Secret fleetnet-hub has expired, or its ServiceAccount was deleted or created again.",
     )
     .seen("claims of the token in the Secret fleetnet-hub", "kubectl --context MEMBER -n fleet-system logs deployment/member-agent")
-    .remedy("Run `fleetnet join <member> --apply`: it writes a new token."),
+    .remedy("Run `fleetnet join <member> --apply --context <its context>`: it writes a new token."),
     Entry::new(
         FN204,
         "The member has a wrong address or certificate authority of the hub",
@@ -39,7 +39,7 @@ pub(super) const CODES: &[Entry] = &[
         "keys url and certificate-authority of the Secret fleetnet-hub",
         "kubectl --context MEMBER -n fleet-system get secret fleetnet-hub -o jsonpath='{.data.url}'",
     )
-    .remedy("Run `fleetnet join <member> --apply` with the right --hub-server, or correct the Secret. Then restart the member agent: it reads the URL at its start."),
+    .remedy("Run `fleetnet join <member> --apply --context <its context>` with the right --hub-server, or correct the Secret. Then restart the member agent: it reads the URL at its start."),
     Entry::new(
         FN205,
         "The member agent never wrote to the hub",

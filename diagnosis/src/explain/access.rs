@@ -335,12 +335,20 @@ fn is_planned(snapshot: &Snapshot, site: Site<'_>) -> bool {
     agent.is_some_and(|agent| agent.spec.planned_stop_time.is_some())
 }
 
-/// True if the agent of a cluster acts, although it has no Deployment.
+/// True if the agent of a cluster acts, although it has no Deployment. Leases of a member agent do not make a cluster the hub.
 fn is_alive(snapshot: &Snapshot, site: Site<'_>) -> bool {
     let renewed = |lease: &Lease| age(site, renewed_by_server(snapshot, site, lease));
     let is_fresh = |lease: &Lease| renewed(lease).is_some_and(|age| age <= LEASE_SECONDS);
-    let leads = agent(site).leases.objects().any(is_fresh);
+    let is_own = |lease: &Lease| matches!(site, Site::Member(_)) || !is_held_by_member_agent(lease);
+    let leads = agent(site).leases.objects().any(|lease| is_own(lease) && is_fresh(lease));
     leads || matches!(site, Site::Member(member) if is_heard(snapshot, member))
+}
+
+/// True if an agent of a member, of fleetnet or in Go, holds a Lease.
+pub(crate) fn is_held_by_member_agent(lease: &Lease) -> bool {
+    let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+    holder
+        .is_some_and(|holder| holder.starts_with("member-agent") || holder.starts_with("member-net-controller-manager"))
 }
 
 /// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the

@@ -113,3 +113,41 @@ fn the_leader_is_the_holder_of_the_hub_agents_lease() {
     snapshot.hub.agent.leases = Listing::of(vec![lease]);
     assert_eq!(status(&snapshot).hub.leader.as_deref(), Some("hub-agent_a_b"));
 }
+
+/// Makes the hub of the healthy fleet a cluster without members. Its Lease has this holder.
+fn without_members(holder: &str) -> Snapshot {
+    let mut snapshot = healthy();
+    snapshot.members.clear();
+    let mut lease = json!({"metadata": meta("fleet-system", "2bf2b407.hub.networking.fleet.azure.com")});
+    lease["spec"] = json!({"holderIdentity": holder, "renewTime": "2027-01-15T12:09:55.000000Z"});
+    snapshot.hub.agent.leases = Listing::of(vec![built_in(lease)]);
+    snapshot.hub.agent.deployments = Listing::of(Vec::new());
+    snapshot
+}
+
+#[test]
+fn a_member_that_is_taken_for_the_hub_is_not_known_in_each_view() {
+    use crate::codes::Code;
+    use crate::report::CheckResult;
+    for holder in ["member-agent_a_b", "member-net-controller-manager-5d_b"] {
+        let snapshot = without_members(holder);
+        let found = status(&snapshot);
+        let why = "hub: context hub leads to a cluster without hub agent and members: name the hub with --hub-context";
+        assert_eq!((found.verdict, found.hub.leader), (Verdict::NotKnown, None));
+        assert_eq!(found.not_known, [why]);
+        let services = crate::services(&snapshot, &crate::services::Rows::default());
+        assert_eq!(services.not_known, [why]);
+        let latency = crate::latency::latency(&snapshot, &crate::latency::Options::default());
+        assert_eq!((latency.verdict, latency.not_known), (Verdict::NotKnown, vec![why.to_owned()]));
+        let check = crate::check::check(&snapshot, crate::check::Stage::Installed);
+        let rows = check.categories.iter().flat_map(|category| &category.checks);
+        let errors: Vec<Code> = rows.filter(|row| row.result == CheckResult::Error).map(|row| row.code).collect();
+        assert_eq!((check.verdict, errors), (Verdict::Fault, vec![Code::FN107]));
+    }
+    // A hub whose first member has not joined yet.
+    for holder in ["hub-agent_a_b", "hub-net-controller-manager-5d_b"] {
+        let snapshot = without_members(holder);
+        assert_eq!((status(&snapshot).verdict, status(&snapshot).not_known), (Verdict::Healthy, Vec::new()));
+        assert_eq!(crate::check::check(&snapshot, crate::check::Stage::Installed).verdict, Verdict::Healthy);
+    }
+}

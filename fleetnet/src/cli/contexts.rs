@@ -25,7 +25,7 @@ pub(crate) struct ClusterFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) hub_context: Option<String>,
 
-    /// Context of a member. Repeat the flag for several members. Default: all contexts whose cluster is a member of the hub.
+    /// Context of a member. Repeat the flag for several members. Default: all contexts whose cluster is a member of the hub; for join, none.
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 

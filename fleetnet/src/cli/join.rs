@@ -171,7 +171,6 @@ async fn apply(options: &Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
     let contexts = Contexts::read(&options.clusters)?;
     contexts.warnings.iter().for_each(|warning| progress.note(warning));
-    let differences = if options.overwrite { Differences::Overwrite } else { Differences::Keep };
     let limit = options.clusters.request_timeout;
     let hub_context = contexts.hub(&options.clusters)?;
     progress.step(&format!("connecting to {hub_context}"));
@@ -186,31 +185,49 @@ async fn apply(options: &Options) -> Result<Exit, Stop> {
         target::is_not_the_hub(&hub, member).await?;
     }
     let mut done = Vec::new();
-    let life = options.token_ttl.unwrap_or(DEFAULT_LIFE);
-    for object in manifests::of_member(&options.member, life.kind()) {
-        progress.step(&format!("{}: {}", hub.context, Reference::of(&object)));
-        done.push(apply_one(&hub, &object, differences).await?);
-    }
-    if let Some(member) = &member {
-        progress.step(&format!("{}: Secret {}", member.context, secret::NAME));
-        let settings = settings(&hub, options).await?;
-        warn_of_loopback(&settings.url, &progress);
-        done.extend(secret::apply(&hub, member, &options.member, &settings, options.token_ttl, differences).await?);
-    }
+    let applied = apply_all(options, &hub, member.as_ref(), &progress, &mut done).await;
     let waited = match options.wait {
-        Some(limit) => wait::until_heard(&hub, &options.member, limit, &progress).await,
-        None => Ok(()),
+        Some(limit) if applied.is_ok() => wait::until_heard(&hub, &options.member, limit, &progress).await,
+        _ => Ok(()),
     };
     let is_alone = member.is_none();
     drop(progress);
-    let report = Changes { kind: "Join", member: options.member.clone(), is_dry_run: false, done };
-    output::print(&report, options.output)?;
+    // After an error too: the user must see what has changed.
+    if !done.is_empty() {
+        let report = Changes { kind: "Join", member: options.member.clone(), is_dry_run: false, done };
+        output::print(&report, options.output)?;
+    }
+    applied?;
     if is_alone {
         output::note(
-            "no --context: the Secret of the member is not written. fleetnet join MEMBER --print member prints the commands",
+            "no --context: the Secret of the member is not written, and gets no new token. Name the member's context with \
+             --context, or see fleetnet join MEMBER --print member",
         );
     }
     waited.map(|()| Exit::Healthy)
+}
+
+/// Brings all objects of hub and member up to date. Adds each to `done`.
+async fn apply_all(
+    options: &Options,
+    hub: &Cluster,
+    member: Option<&Cluster>,
+    progress: &Progress,
+    done: &mut Vec<Done>,
+) -> Result<(), Stop> {
+    let differences = if options.overwrite { Differences::Overwrite } else { Differences::Keep };
+    let life = options.token_ttl.unwrap_or(DEFAULT_LIFE);
+    for object in manifests::of_member(&options.member, life.kind()) {
+        progress.step(&format!("{}: {}", hub.context, Reference::of(&object)));
+        done.push(apply_one(hub, &object, differences).await?);
+    }
+    if let Some(member) = member {
+        progress.step(&format!("{}: Secret {}", member.context, secret::NAME));
+        let settings = settings(hub, options).await?;
+        warn_of_loopback(&settings.url, progress);
+        done.extend(secret::apply(hub, member, &options.member, &settings, options.token_ttl, differences).await?);
+    }
+    Ok(())
 }
 
 /// Brings one object of the hub up to date.

@@ -73,7 +73,8 @@ impl View for Shown {
     }
 
     fn not_known(&self) -> Vec<String> {
-        self.0.without_summary.iter().map(|it| format!("latency to {}: {}", it.member, it.why)).collect()
+        let without = self.0.without_summary.iter().map(|it| format!("latency to {}: {}", it.member, it.why));
+        self.0.not_known.iter().cloned().chain(without).collect()
     }
 }
 
@@ -139,7 +140,7 @@ mod tests {
         let without = WithoutSummary { member: "west".to_owned(), why: "no summary".to_owned() };
         let (api_version, kind) = (fleetnet_diagnosis::report::API_VERSION, "LatencyMatrix");
         let (without_summary, verdict) = (vec![without], Verdict::Healthy);
-        Shown(LatencyMatrix { api_version, kind, members, cells, without_summary, verdict })
+        Shown(LatencyMatrix { api_version, kind, members, cells, without_summary, verdict, not_known: Vec::new() })
     }
 
     #[test]

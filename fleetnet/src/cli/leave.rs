@@ -94,7 +94,14 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     let namespace = manifests::namespace(id);
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     if hub.find(namespaces.get(&namespace)).await?.is_none() {
-        log.progress.note(&format!("the hub has no member {id}: {}", known(hub).await?));
+        let members = members(hub).await?;
+        if members.is_empty() {
+            return Err(Stop::fault(format!(
+                "context {} leads to a cluster without members: if it is not the hub, use --hub-context",
+                hub.context
+            )));
+        }
+        log.progress.note(&format!("the hub has no member {id}: its members are {}", members.join(", ")));
         log.add(Reference::new("Namespace", "", &namespace), &hub.context, Action::Absent, "");
         return Ok(Exit::Healthy);
     }
@@ -122,15 +129,9 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     Ok(exit)
 }
 
-/// Returns the members that the hub knows, for a message.
-async fn known(hub: &Cluster) -> Result<String, Stop> {
+/// Returns the members that the hub knows.
+async fn members(hub: &Cluster) -> Result<Vec<String>, Stop> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     let list = hub.ask(namespaces.list_metadata(&ListParams::default())).await?;
-    let members: Vec<String> =
-        list.items.iter().filter_map(|namespace| Some(cluster_of(&namespace.name_any())?.to_string())).collect();
-    Ok(if members.is_empty() {
-        "it has no members".to_owned()
-    } else {
-        format!("its members are {}", members.join(", "))
-    })
+    Ok(list.items.iter().filter_map(|namespace| Some(cluster_of(&namespace.name_any())?.to_string())).collect())
 }

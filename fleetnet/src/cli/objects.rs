@@ -5,7 +5,7 @@ pub(crate) mod quantity;
 
 use super::contexts::connect::Cluster;
 use super::contexts::failure::{Class, Failure};
-use super::exit::Stop;
+use super::exit::{Exit, Stop};
 use super::output::safe::Safe;
 use super::output::table::{Cell, Table, Tone, column};
 use super::output::{Format, Paint, Report};
@@ -152,7 +152,8 @@ pub(crate) fn api_of(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Returns the error of a write. A missing right names the action, and what to do.
+/// Returns the error of a write. A missing right names the action, and what to do. A server that refuses a write is a fault: the
+/// command could not do what it should.
 pub(crate) fn write_failed(failure: Failure, verb: &str, object: &Reference) -> Stop {
     if failure.class == Class::Forbidden {
         return Stop::fault(format!(
@@ -160,7 +161,11 @@ pub(crate) fn write_failed(failure: Failure, verb: &str, object: &Reference) -> 
             failure.context, failure.url, failure.detail
         ));
     }
+    let is_refused = failure.class == Class::Http;
     let mut stop = Stop::from(failure);
+    if is_refused {
+        stop.exit = Exit::Fault;
+    }
     stop.why = format!("cannot {verb} {object}: {}", stop.why);
     stop
 }

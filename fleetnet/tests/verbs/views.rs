@@ -4,6 +4,7 @@ use crate::fleet::Fleet;
 use crate::hub::{Cluster, Silent, folder};
 use crate::program::{Ended, run, run_for};
 use fleetnet_api::crd::ServiceExport;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -207,12 +208,39 @@ async fn a_wrong_context_is_a_usage_error_for_each_view() {
     }
 }
 
+/// Creates the Deployment of the hub agent, by which the hub is recognized before a member joins.
+async fn hub_agent(hub: &Cluster) {
+    let deployments: Api<Deployment> = Api::namespaced(hub.client(), "fleet-system");
+    let labels = json!({"app": "hub-agent"});
+    let deployment = json!({
+        "metadata": {"name": "hub-agent"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}},
+        "status": {"readyReplicas": 1},
+    });
+    deployments.create(&PostParams::default(), &serde_json::from_value(deployment).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_not_the_hub_does_not_look_like_a_healthy_fleet() {
+    let folder = folder();
+    let cluster = Cluster::https(folder.path(), "west").await;
+    let flags = [format!("--kubeconfig={}", cluster.kubeconfig.display())];
+    for (verb, code) in [("status", 3), ("services", 3), ("latency", 3), ("check", 1)] {
+        let ended = view(&[verb], &flags, &[]).await.expect(code);
+        let text = format!("{}{}", ended.output, ended.errors);
+        assert!(text.contains("--hub-context") && (text.contains("admin@west") || text.contains("FN107")), "{ended:?}");
+    }
+    let leave = view(&["leave", "west"], &flags, &[]).await.expect(1);
+    assert!(leave.errors.contains("context admin@west leads to a cluster without members"), "{leave:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_does_not_answer_is_named_and_the_others_are_shown() {
     let folder = folder();
     let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
     let flags = [&hub, &west].map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
     let url = west.url.clone();
+    hub_agent(&hub).await;
     drop(west);
     for format in FORMATS {
         let ended = view(&["status"], &flags, &["--context=admin@west", "-o", format]).await.expect(3);
@@ -259,6 +287,7 @@ async fn status_waits_until_nothing_is_wrong_or_the_time_is_over() {
 async fn a_watched_view_is_shown_again_and_again_until_ctrl_c() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
     let kubeconfig = format!("--kubeconfig={}", hub.kubeconfig.display());
     let arguments = ["latency", "--watch=50ms", &kubeconfig].map(str::to_owned);
     let ended = run_for(arguments, "FROM", 3, LIMIT).await;

@@ -200,7 +200,7 @@ pub(super) const ALERTS: &[Alert] = &[
         steps: &[
             "Read the log of the leading member agent: it says which request failed, TokenRequest in the hub or the update of the Secret in the member.",
             "Check the rights: `deploy/hub-member.yaml` (create on serviceaccounts/token) and `deploy/member-agent.yaml` (update of the Secret `fleetnet-hub`).",
-            "Run `fleetnet join <member> --apply`: it writes a new token.",
+            "Run `fleetnet join <member> --apply --context <its context>`: it writes a new token.",
         ],
     },
     Alert {
@@ -223,7 +223,7 @@ pub(super) const ALERTS: &[Alert] = &[
         meaning: "Less than a day of the token's life is left, or less than an eighth if the hub grants short lives. Either the renewal fails \
                   (FleetnetHubTokenExpires), or nobody renews the token: the agent runs without `--hub-token-secret`.",
         steps: &[
-            "Run `fleetnet join <member> --apply`: it writes a new token, also after the old one has expired.",
+            "Run `fleetnet join <member> --apply --context <its context>`: it writes a new token if less than half of the life is left.",
             "Then look for the cause: the steps of FleetnetHubTokenExpires.",
         ],
     },

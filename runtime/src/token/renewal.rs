@@ -225,7 +225,7 @@ async fn send(
             let remedy = match StatusCode::from_u16(status.code) {
                 Ok(StatusCode::FORBIDDEN) => remedy,
                 Ok(StatusCode::UNAUTHORIZED) => {
-                    " (the token has expired or was revoked: run `fleetnet join MEMBER --apply` with rights in both clusters)"
+                    " (the token has expired or was revoked: run `fleetnet join MEMBER --apply --context CONTEXT` with rights in both clusters)"
                 }
                 _ => "",
             };

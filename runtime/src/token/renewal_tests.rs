@@ -236,7 +236,7 @@ async fn the_error_names_what_failed_and_the_remedy() {
     type Change = fn(&mut State);
     let table: [(Change, &str); 4] = [
         (|it| it.hub_fails = Some(403), "apply deploy/hub-member.yaml in the hub"),
-        (|it| it.hub_fails = Some(401), "fleetnet join MEMBER --apply"),
+        (|it| it.hub_fails = Some(401), "fleetnet join MEMBER --apply --context CONTEXT"),
         (|it| it.member_fails = Some(403), "apply deploy/member-agent.yaml in the member"),
         (|it| it.member_fails = Some(404), "reading the Secret of the token failed: 404"),
     ];

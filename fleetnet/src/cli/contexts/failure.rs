@@ -64,7 +64,7 @@ impl Class {
             Self::Timeout => "check the network, or raise --request-timeout",
             Self::Unauthorized => "renew the login of this context",
             Self::Forbidden => "ask the administrator of the cluster for the right",
-            Self::Http | Self::Other => "see the message",
+            Self::Http | Self::Other => "check the version and the logs of this API server",
         }
     }
 }

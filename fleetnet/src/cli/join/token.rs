@@ -48,18 +48,20 @@ pub(crate) fn life(written: &str) -> Result<Life, String> {
 pub(crate) enum Claims {
     /// The text is not a token of a ServiceAccount.
     Malformed,
-    /// Subject and expiry. A token without an expiry does not expire.
-    Token { subject: String, expires: Option<Timestamp> },
+    /// Subject, expiry, and the time at which half of the life is over. A token without an expiry does not expire.
+    Token { subject: String, expires: Option<Timestamp>, half: Option<Timestamp> },
 }
 
 /// Returns the claims of a token. The signature is not verified.
 pub(crate) fn claims(token: &str) -> Claims {
     let claims = fleetnet_runtime::token::claims::Claims::of(token).unwrap_or_default();
+    let life = claims.life();
     match claims.subject {
         None => Claims::Malformed,
         Some(subject) => {
             let expires = claims.expires_at.and_then(|seconds| Timestamp::from_second(seconds).ok());
-            Claims::Token { subject, expires }
+            let half = life.and_then(|life| expires?.checked_sub(life / 2).ok());
+            Claims::Token { subject, expires, half }
         }
     }
 }
@@ -71,7 +73,7 @@ pub(crate) fn user(member: &str) -> String {
 
 /// Reason why the present token cannot stay; `None` if its claims fit. `asked` is the life that the user asked for, if any.
 pub(crate) fn defect(token: &str, member: &str, now: Timestamp, asked: Option<Life>) -> Option<String> {
-    let Claims::Token { subject, expires } = claims(token) else {
+    let Claims::Token { subject, expires, half } = claims(token) else {
         return Some("the Secret had no token".to_owned());
     };
     if subject != user(member) {
@@ -80,6 +82,10 @@ pub(crate) fn defect(token: &str, member: &str, now: Timestamp, asked: Option<Li
     match (expires, asked) {
         (Some(expires), _) if expires <= now => Some(format!("the token had expired at {expires}")),
         (Some(_), Some(Life::Unlimited)) => Some("the token would have expired".to_owned()),
+        // The agent renews a token long before: something is wrong with the renewal.
+        (Some(_), _) if half.is_some_and(|half| half <= now) => {
+            Some("less than half of the token's life was left".to_owned())
+        }
         (None, Some(Life::For(_))) => Some("the token would never have expired".to_owned()),
         _ => None,
     }
@@ -165,8 +171,9 @@ mod tests {
     fn claims_are_read_without_the_signature() {
         let of = token(&json!({"sub": "a", "exp": 1_700_000_000}));
         let expires = Some("2023-11-14T22:13:20Z".parse().unwrap());
-        assert_eq!(claims(&of), Claims::Token { subject: "a".to_owned(), expires });
-        assert_eq!(claims(&token(&json!({"sub": "a"}))), Claims::Token { subject: "a".to_owned(), expires: None });
+        assert_eq!(claims(&of), Claims::Token { subject: "a".to_owned(), expires, half: None });
+        let unlimited = Claims::Token { subject: "a".to_owned(), expires: None, half: None };
+        assert_eq!(claims(&token(&json!({"sub": "a"}))), unlimited);
         for malformed in ["", "x", "a.b.c", &token(&json!({"exp": 1})), &token(&json!([]))] {
             assert_eq!(claims(malformed), Claims::Malformed, "{malformed}");
         }
@@ -182,6 +189,8 @@ mod tests {
             (json!({"sub": west, "exp": later}), Some(month), None),
             (json!({"sub": west, "exp": later}), Some(Life::Unlimited), Some("would have expired")),
             (json!({"sub": west, "exp": earlier}), None, Some("had expired at 2026-11-23T06:00:00Z")),
+            (json!({"sub": west, "iat": earlier - 59, "exp": later}), None, None),
+            (json!({"sub": west, "iat": earlier - 60, "exp": later}), None, Some("less than half")),
             (json!({"sub": west}), None, None),
             (json!({"sub": west}), Some(month), Some("never have expired")),
             (json!({"sub": user("east"), "exp": later}), None, Some("fleet-member-east")),
