@@ -10,7 +10,7 @@ use crate::audit::Audit;
 use crate::eventually::{self, Deadline};
 use crate::kubeconfig::Access;
 use crate::limits::{CONTROL_PLANE_START, POLL, PORT_ATTEMPTS};
-use crate::process::{Process, Signal, Spec};
+use crate::process::{Process, Signal, Spec, free_port};
 use crate::watchdog;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
@@ -284,11 +284,6 @@ async fn start_api_server(
         }
     }
     bail!("{PORT_ATTEMPTS} ports in a row were taken by others between their choice and their use")
-}
-
-fn free_port() -> anyhow::Result<u16> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").context("no port is free on 127.0.0.1")?;
-    Ok(listener.local_addr()?.port())
 }
 
 /// Range of Services' addresses in a single-stack control plane.

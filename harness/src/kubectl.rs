@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use programs::control_plane::{Invocation, Program, locate};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -45,9 +45,14 @@ impl Kubectl {
         self.and("helm", helm.program().to_owned())
     }
 
-    /// Lets scripts call this program by this name.
+    /// Lets scripts call the command line, also as a plugin of kubectl.
     #[must_use]
-    pub fn and(mut self, name: &'static str, program: PathBuf) -> Self {
+    pub fn and_cli(self, program: &Path) -> Self {
+        self.and("fleetnet", program.to_owned()).and("kubectl-fleetnet", program.to_owned())
+    }
+
+    /// Lets scripts call this program by this name.
+    fn and(mut self, name: &'static str, program: PathBuf) -> Self {
         self.others.push((name, program));
         self
     }

@@ -34,6 +34,7 @@ pub mod process;
 pub mod prometheus;
 pub mod proxy;
 pub mod routes;
+pub mod tinyproxy;
 pub mod turn;
 pub mod user;
 mod watchdog;

@@ -182,6 +182,12 @@ impl Process {
     }
 }
 
+/// Returns a free port, for a server that cannot choose one. Another process may take the port before the server opens it.
+pub(crate) fn free_port() -> anyhow::Result<u16> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").context("no port is free on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
+}
+
 /// Number of the signal SIGKILL.
 const KILL: i32 = 9;
 

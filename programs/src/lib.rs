@@ -1,11 +1,13 @@
-//! Programs that tests and developers run: Cargo on this work tree, programs that Go builds, and Prometheus.
+//! Programs that tests and developers run: Cargo on this work tree, programs that Go builds, and programs of Debian.
 
 mod cache;
 pub mod cargo;
 pub mod control_plane;
+mod debian;
 mod go;
 pub mod helm;
 pub mod prometheus;
+pub mod tinyproxy;
 
 use std::path::{Path, PathBuf};
 

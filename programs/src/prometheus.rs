@@ -1,14 +1,10 @@
 //! Command `cargo xtask prometheus`: Prometheus and promtool, for the tests of alerts and dashboards.
 //!
-//! Both come from Debian's package `prometheus`. The package is downloaded once and unpacked into the cache, not installed, so
-//! this needs no root. If the environment variable `FLEETNET_PROMETHEUS` is set, the programs are in the folder that it names.
+//! Both come from Debian's package `prometheus`. If the environment variable `FLEETNET_PROMETHEUS` is set, the programs are in the folder that it names.
 
-use crate::cache;
-use anyhow::{Context as _, bail, ensure};
-use std::fs;
+use crate::{cache, debian};
+use anyhow::{Context as _, ensure};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use tempfile::TempDir;
 
 /// Environment variable with a folder that contains `prometheus` and `promtool`.
 pub const PROMETHEUS_VARIABLE: &str = "FLEETNET_PROMETHEUS";
@@ -30,7 +26,8 @@ impl Prometheus {
             return Self::of(Path::new(&folder)).with_context(|| format!("{PROMETHEUS_VARIABLE} is wrong"));
         }
         let folder = cache::folder()?.join("prometheus");
-        cache::once(&folder, "prometheus", || download(&folder)).with_context(|| {
+        let download = || debian::unpack("prometheus", "45 MB, a few seconds", &folder);
+        cache::once(&folder, "prometheus", download).with_context(|| {
             format!(
                 "cannot get Prometheus. Install Prometheus 2.42 or newer, and set {PROMETHEUS_VARIABLE} to the folder of \
                  prometheus and promtool"
@@ -59,61 +56,10 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Downloads Debian's package and unpacks it into `folder`.
-///
-/// apt gets its own lists of packages, because the lists of the machine may be old or missing, and only root may update them.
-fn download(folder: &Path) -> anyhow::Result<()> {
-    eprintln!("downloading Prometheus from Debian's packages, once: 45 MB, a few seconds ...");
-    let cache = folder.parent().context("the cache is a folder")?;
-    let work = TempDir::with_prefix_in("prometheus-", cache)?;
-    let lists = work.path().join("lists");
-    let archives = work.path().join("archives");
-    for state in [&lists, &archives] {
-        fs::create_dir_all(state.join("partial"))?;
-    }
-    let apt = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.current_dir(work.path()).arg("-qq");
-        // As root, apt would download as the user `_apt`, who cannot write to this folder.
-        command
-            .args(["-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=", "-o"])
-            .arg(format!("Dir::State::Lists={}", lists.display()));
-        command.arg("-o").arg(format!("Dir::Cache={}", archives.display())).args(words);
-        command
-    };
-    finish(apt(&["update"]))?;
-    finish(apt(&["download", "prometheus"]))?;
-    let unpacked = work.path().join("unpacked");
-    let mut unpack = Command::new("dpkg-deb");
-    unpack.arg("--extract").arg(package(work.path())?).arg(&unpacked);
-    finish(unpack)?;
-    fs::rename(&unpacked, folder).with_context(|| format!("cannot move the programs to {}", folder.display()))
-}
-
-/// Returns the package in a folder.
-fn package(folder: &Path) -> anyhow::Result<PathBuf> {
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    let package =
-        entries.into_iter().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|it| it == "deb"));
-    package.context("apt-get downloaded no package")
-}
-
-/// Runs a command to its end.
-fn finish(mut command: Command) -> anyhow::Result<()> {
-    let program = command.get_program().to_owned();
-    let program = program.display();
-    let output = command.output().with_context(|| format!("cannot run {program}"))?;
-    if !output.status.success() {
-        bail!("{program} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Prometheus, finish};
+    use super::Prometheus;
     use std::fs;
-    use std::process::Command;
     use tempfile::TempDir;
 
     #[test]
@@ -125,13 +71,5 @@ mod tests {
         fs::write(folder.path().join("promtool"), "").expect("a file");
         let found = Prometheus::of(folder.path()).expect("both programs");
         assert_eq!(found.prometheus, folder.path().join("prometheus"));
-    }
-
-    #[test]
-    fn a_command_that_fails_says_why() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo no such package >&2; exit 100"]);
-        let error = finish(command).expect_err("a failure").to_string();
-        assert_eq!(error, "sh failed (exit status: 100): no such package");
     }
 }

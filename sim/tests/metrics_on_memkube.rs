@@ -4,10 +4,13 @@ mod support;
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
+use fleetnet_api::names::annotations::{EXPORTERS, IMPORTERS};
 use fleetnet_tests::environment::{Backend as _, Environment};
 use harness::user::Consume;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
 use sim::fleet::Place;
 use sim::{Fleet, Options};
 use std::time::Duration;
@@ -87,26 +90,36 @@ fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is
 #[test]
 fn exports_and_imports_are_counted_by_state_and_waiting_for_others_is_no_stuck_change() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = Environment::on(OnMemkube(Fleet::new(Options::members(3)).await?)).await?;
-        for (member, address) in [(0, "10.1.0.1"), (1, "10.2.0.1")] {
+        let env = Environment::on(OnMemkube(Fleet::new(Options::members(4)).await?)).await?;
+        let namespaces: Api<Namespace> = Api::all(env.backend.hub());
+        let allowed =
+            json!({"metadata": {"annotations": {EXPORTERS: "member-1, member-2", IMPORTERS: "member-2, member-3"}}});
+        namespaces.patch(&env.namespace, &PatchParams::default(), &Patch::Merge(&allowed)).await?;
+        sleep(Duration::from_secs(1)).await;
+        // The second export has another port, and the third member may not export.
+        for (member, port) in [(0, 80), (1, 8080), (2, 80)] {
             let user = env.user(member);
-            user.create_service("app").await?;
-            user.create_slice("app", "app-1", &[address]).await?;
+            user.create_service_with_port("app", port).await?;
+            user.create_slice("app", "app-1", &[&format!("10.{member}.0.1")]).await?;
             user.export("app").await?;
+            sleep(Duration::from_secs(1)).await;
         }
-        // Only one cluster may import with type LoadBalancer, and nobody exports `db`.
+        env.user(1).sees_export("app", "Conflict", "True", "ConflictFound").await?;
+        env.user(2).sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
+        // Only one cluster may import with type LoadBalancer, nobody exports `db`, and the fourth member may not import.
         env.user(1).import("app", "app", Consume::LoadBalancer).await?;
-        env.user(1).sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
+        env.user(1).sees("app", &["10.0.0.1"]).await?;
         env.user(2).import("app", "app", Consume::LoadBalancer).await?;
         env.user(2).import("db", "db", Consume::ClusterIp).await?;
+        env.user(3).import("app", "app", Consume::ClusterIp).await?;
         sleep(Duration::from_secs(300)).await;
 
         let metrics = of_hub(&env.backend)?;
         let counted = |series: &str| value(&metrics, series).with_context(|| format!("no {series}:\n{metrics}"));
-        for (state, number) in [("accepted", 2.0), ("conflicted", 0.0), ("denied", 0.0), ("pending", 0.0)] {
+        for (state, number) in [("accepted", 1.0), ("conflicted", 1.0), ("denied", 1.0), ("pending", 0.0)] {
             assert_eq!(counted(&format!("fleetnet_exports{{state=\"{state}\"}}"))?, number, "{state}");
         }
-        for (state, number) in [("granted", 1.0), ("pending", 2.0)] {
+        for (state, number) in [("granted", 1.0), ("pending", 3.0)] {
             assert_eq!(counted(&format!("fleetnet_imports{{state=\"{state}\"}}"))?, number, "{state}");
         }
         for place in env.backend.0.places() {

@@ -6,6 +6,7 @@ mod support;
 use anyhow::Context as _;
 use fleetnet_api::crd::{MemberAgent, ServiceExport};
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
+use fleetnet_diagnosis::latency::{Histogram, summary_of};
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use harness::audit::Ledger;
 use harness::user::Consume;
@@ -13,6 +14,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use sim::fleet::Place;
 use sim::server::FLEET_SYSTEM;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
@@ -135,6 +137,14 @@ fn histogram(metrics: &str, origin: &str) -> Vec<u64> {
     lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect()
 }
 
+/// Returns the bounds of the bucket that has this percentile, in milliseconds, from cumulated counts.
+fn bucket(counts: &[u64], percentile: u64) -> RangeInclusive<f64> {
+    let samples = counts.last().copied().unwrap_or(0);
+    let found = counts.partition_point(|count| count * 100 < percentile * samples);
+    let bound = |index: usize| BUCKETS_MILLISECONDS.get(index).copied().unwrap_or(f64::INFINITY);
+    found.checked_sub(1).map_or(0.0, bound)..=bound(found)
+}
+
 #[test]
 fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -> anyhow::Result<()> {
     sim::paused(async {
@@ -164,7 +174,9 @@ fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -
         assert_eq!(ledger.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "only heartbeats: {ledger}");
 
         let metrics = env.backend.0.agent(Place::Member(0)).context("it runs")?.metrics()?;
-        let summary = agents.get(&env.members[0].cluster_id).await?.spec.latency.context("a summary")?;
+        let agent = agents.get(&env.members[0].cluster_id).await?;
+        let shown = summary_of(&serde_json::to_value(&agent)?).context("a summary")?.map_err(anyhow::Error::msg)?;
+        let summary = agent.spec.latency.context("a summary")?;
         let origins: Vec<&str> = summary.origins.iter().map(|origin| origin.cluster.as_str()).collect();
         assert_eq!(origins, [&*env.members[1].cluster_id, &*env.members[2].cluster_id]);
         for (origin, changes) in summary.origins.iter().zip([7, 4]) {
@@ -174,7 +186,18 @@ fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -
                 sum += origin.buckets.get(bucket).map_or(0, |count| u64::try_from(count.0).unwrap());
                 sum
             });
-            assert_eq!(counts.collect::<Vec<_>>(), histogram(&metrics, &origin.cluster), "{origin:?}");
+            let own = histogram(&metrics, &origin.cluster);
+            assert_eq!(counts.collect::<Vec<_>>(), own, "{origin:?}");
+            let shown =
+                shown.origins.iter().find(|it| it.cluster == origin.cluster).context("the command line shows it")?;
+            let shown = Histogram::new(&BUCKETS_MILLISECONDS, &shown.buckets).map_err(anyhow::Error::msg)?;
+            for (quantile, percentile) in [(0.5, 50), (0.99, 99)] {
+                let (bounds, value) = (bucket(&own, percentile), shown.quantile(quantile).context("it has samples")?);
+                assert!(
+                    bounds.contains(&value),
+                    "{quantile} of {origin:?} is {value}, but {bounds:?} by the histogram"
+                );
+            }
         }
         assert_eq!(summary.bounds_milliseconds, BUCKETS_MILLISECONDS);
 

@@ -10,4 +10,4 @@ pub(crate) const OUTCOMES: usize = 16;
 pub(crate) const LONGEST_FAULTY_TEST: Duration = Duration::from_secs(60);
 
 /// Maximum size of an image's compressed layer. A node pulls the image before an agent can start there.
-pub(crate) const IMAGE_BYTES: usize = 12 << 20;
+pub(crate) const IMAGE_BYTES: usize = 12_000_000;

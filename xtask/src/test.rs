@@ -19,6 +19,7 @@ use programs::cargo;
 use programs::control_plane::{self, Program};
 use programs::helm;
 use programs::prometheus::Prometheus;
+use programs::tinyproxy;
 pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -59,6 +60,8 @@ const EXAMPLES: Duration = Duration::from_secs(20 * 60);
 const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::", "release::"];
 /// Modules of the end-to-end tests for which Prometheus is downloaded before.
 const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
+/// Modules of the end-to-end tests for which Tinyproxy is downloaded before.
+const PROXY_TESTS: &[&str] = &["observability::", "proxies::"];
 /// Modules of the end-to-end tests for which the static executable of an image is built before.
 const IMAGE_TESTS: &[&str] = &["image::"];
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
@@ -115,6 +118,9 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     }
     if selected(PROMETHEUS_TESTS) {
         times.measure("Prometheus", || Prometheus::locate().map(drop))?;
+    }
+    if selected(PROXY_TESTS) {
+        times.measure("Tinyproxy", || tinyproxy::locate().map(drop))?;
     }
     if selected(IMAGE_TESTS) {
         times.measure("image", image::build_for_tests)?;

@@ -41,6 +41,10 @@ impl Action {
         }
     }
 
+    fn is_write(self) -> bool {
+        matches!(self, Self::Created | Self::Updated | Self::Deleted | Self::Released)
+    }
+
     fn tone(self) -> Tone {
         match self {
             Self::Created | Self::Updated | Self::Deleted => Tone::Good,
@@ -129,7 +133,9 @@ impl Report for Changes {
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
         let mut table = Table::new(&[column("OBJECT"), column("CLUSTER"), column("ACTION"), column("NOTE")]);
         for Done { object, cluster, action, note } in &self.done {
-            let action = Cell::toned(action.word(), action.tone());
+            // As kubectl marks what it would do.
+            let mark = if self.is_dry_run && action.is_write() { " (dry run)" } else { "" };
+            let action = Cell::toned(&format!("{}{mark}", action.word()), action.tone());
             table.row([object.to_string().into(), cluster.as_str().into(), action, note.as_str().into()]);
         }
         table.render(format, has_headers, paint)

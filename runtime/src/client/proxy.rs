@@ -67,17 +67,35 @@ pub(super) fn address(proxy: &Intercept) -> String {
 #[derive(Clone, Debug)]
 pub(super) enum Tcp {
     Direct(HttpConnector),
-    Tunnel(Tunnel<HttpConnector>),
+    Tunnel(Box<Tunnelled>),
+}
+
+/// Connector through a proxy.
+#[derive(Clone, Debug)]
+pub(super) struct Tunnelled {
+    tunnel: Tunnel<HttpConnector>,
+    /// Address of the proxy.
+    proxy: String,
+}
+
+/// Failure of a proxy, so that nobody looks for it at the API server.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy {proxy} opens no tunnel to {host}: check its address, its user, its password and its rules")]
+struct NoTunnel {
+    proxy: String,
+    host: String,
+    #[source]
+    cause: BoxError,
 }
 
 impl Tcp {
     pub(super) fn new(connector: HttpConnector, proxy: Option<&Intercept>) -> Self {
         let Some(proxy) = proxy else { return Self::Direct(connector) };
-        let tunnel = Tunnel::new(proxy.uri().clone(), connector);
-        Self::Tunnel(match proxy.basic_auth() {
-            Some(header) => tunnel.with_auth(header.clone()),
-            None => tunnel,
-        })
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), connector);
+        if let Some(header) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(header.clone());
+        }
+        Self::Tunnel(Box::new(Tunnelled { tunnel, proxy: address(proxy) }))
     }
 }
 
@@ -89,7 +107,7 @@ impl Service<Uri> for Tcp {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
             Self::Direct(connector) => connector.poll_ready(context).map_err(Into::into),
-            Self::Tunnel(tunnel) => tunnel.poll_ready(context).map_err(Into::into),
+            Self::Tunnel(through) => through.tunnel.poll_ready(context).map_err(Into::into),
         }
     }
 
@@ -99,9 +117,12 @@ impl Service<Uri> for Tcp {
                 let connection = connector.call(server);
                 Box::pin(async move { connection.await.map_err(Into::into) })
             }
-            Self::Tunnel(tunnel) => {
-                let connection = tunnel.call(server);
-                Box::pin(async move { connection.await.map_err(Into::into) })
+            Self::Tunnel(through) => {
+                let (proxy, host) = (through.proxy.clone(), server.host().unwrap_or_default().to_owned());
+                let connection = through.tunnel.call(server);
+                Box::pin(async move {
+                    connection.await.map_err(|cause| NoTunnel { proxy, host, cause: cause.into() }.into())
+                })
             }
         }
     }

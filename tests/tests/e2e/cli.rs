@@ -2,6 +2,8 @@
 
 use crate::install::kubeconfig;
 use anyhow::{Context as _, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use harness::agent::Agent;
 use harness::control_plane::ControlPlane;
 use harness::fleet::{FLEET_SYSTEM, manifests, start_hub, start_member};
@@ -97,6 +99,7 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
         quotas.patch("fleetnet-member-agent", &PatchParams::default(), &Patch::Merge(&raised)).await?;
         let kept = cli.json("join west --apply", 0).await?;
         ensure!(actions(&kept) == ["kept", "unchanged"], "{kept}");
+        a_token_that_does_not_expire(&cli, &hub, &west).await?;
 
         name(&west, "west").await?;
         name(&east, "east").await?;
@@ -130,6 +133,28 @@ async fn printed_commands_join_a_member(cli: &Cli, west: &ControlPlane) -> anyho
     ensure!(actions(&left) == ["deleted"], "{left}");
     let secrets: Api<Secret> = Api::namespaced(west.admin(), FLEET_SYSTEM);
     secrets.delete("fleetnet-hub", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// A token that does not expire replaces one that does, and stays, until a token that expires is asked for.
+async fn a_token_that_does_not_expire(cli: &Cli, hub: &ControlPlane, west: &ControlPlane) -> anyhow::Result<()> {
+    let _controller = hub.start_controller_manager(&["serviceaccount-token-controller"], &[]).await?;
+    let secrets: Api<Secret> = Api::namespaced(west.admin(), FLEET_SYSTEM);
+    let claims = async || {
+        let token = secrets.get("fleetnet-hub").await?.data.context("the Secret has keys")?.remove("token");
+        let token = String::from_utf8(token.context("the Secret has a token")?.0)?;
+        let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).context("it is a JWT")?)?;
+        anyhow::Ok(serde_json::from_slice::<Value>(&payload)?)
+    };
+    ensure!(claims().await?["exp"].is_i64(), "the first token expires");
+    let unlimited = cli.json("join west --apply --context west --token-ttl none", 0).await?;
+    ensure!(actions(&unlimited) == ["created", "kept", "unchanged", "updated"], "{unlimited}");
+    ensure!(claims().await?["exp"].is_null(), "the second does not");
+    let again = cli.json("join west --apply --context west", 0).await?;
+    ensure!(actions(&again) == ["kept", "unchanged"], "{again}");
+    let limited = cli.json("join west --apply --context west --token-ttl 24h", 0).await?;
+    ensure!(actions(&limited) == ["kept", "unchanged", "updated"], "{limited}");
+    ensure!(claims().await?["exp"].is_i64(), "the third expires");
     Ok(())
 }
 

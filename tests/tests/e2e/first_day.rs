@@ -93,7 +93,7 @@ fn the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves() -
         let clusters = [("west", &west), ("east", &east), ("hub", &hub)];
         fs::write(folder.path().join("kubeconfig"), kubeconfig(&clusters).await?)?;
         let kubectl = Kubectl::with(folder.path().join("kubeconfig")).await?.and_helm(&Helm::find().await?);
-        let kubectl = kubectl.and("fleetnet", binaries::find("fleetnet").await?);
+        let kubectl = kubectl.and_cli(&binaries::find("fleetnet").await?);
         // The page sets this variable for clusters of kind, or lets the user set it.
         let hub_url = hub.access(ADMIN).await?.server_url;
         let play = async |block: &str| {
@@ -115,6 +115,8 @@ fn the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves() -
         for member in ["west", "east"] {
             ensure!(shown.lines().any(|line| line.starts_with(member) && line.contains("Ready")), "{shown}");
         }
+        let shown = play("kubectl fleetnet status --hub-context hub -o name").await?;
+        ensure!(shown.contains("west"), "{shown}");
 
         play(export).await?;
         let user = User::new(west.admin(), SHOP);
@@ -176,7 +178,7 @@ fn the_commands_of_the_page_work_on_the_sandbox() -> anyhow::Result<()> {
         let sandbox = sandbox.await?;
         let change = |line: &str| line.contains(r#""event":"change""#).then_some(());
         sandbox.log().find("a change", change).await?;
-        let kubectl = Kubectl::with(at.join("hub.kubeconfig")).await?.and("fleetnet", program);
+        let kubectl = Kubectl::with(at.join("hub.kubeconfig")).await?.and_cli(&program);
         let [commands] = &commands(SANDBOX, PAGE, "sh")?[..] else { bail!("one block") };
         let shown = kubectl.script(&format!("cd {}\n{commands}", folder.path().display())).await?;
         ensure!(shown.contains("member-2 → member-1: FN305") && shown.contains("exit code 1\n"), "{shown}");

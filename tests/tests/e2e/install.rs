@@ -10,6 +10,7 @@ use harness::turn::Turn;
 use harness::user::User;
 use harness::{deployment, eventually};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use serde_json::{Value, json};
 use std::fs;
@@ -89,8 +90,8 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
 
         hub.create_namespace("shop").await?;
-        let [looks, removes] = &commands(GUIDES, "install.md", "console")?[..] else {
-            bail!("two blocks of the guide")
+        let [looks, removes, removes_all] = &commands(GUIDES, "install.md", "console")?[..] else {
+            bail!("three blocks of the guide")
         };
         let others = [
             commands(GUIDES, "carried.md", "console")?,
@@ -110,6 +111,13 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         kubectl.script(removes).await.with_context(|| hub.tail())?;
         eventually::gone(&Api::<Namespace>::all(hub.admin()), "fleet-member-west").await?;
         ensure!(hub_agent.ended().is_none(), "{}", hub_agent.log().tail());
+        // After `kubectl delete`, a kubelet would stop the agent.
+        ensure!(hub_agent.terminate().await? == Ended::Exited(0), "{}", hub_agent.log().tail());
+        kubectl.script(removes_all).await.with_context(|| hub.tail())?;
+        for cluster in [&hub, &member] {
+            let left = Api::<CustomResourceDefinition>::all(cluster.admin()).list_metadata(&Default::default()).await?;
+            ensure!(left.items.is_empty(), "{left:?}");
+        }
         Ok(())
     })
 }

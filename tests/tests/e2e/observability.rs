@@ -7,18 +7,21 @@ mod rules;
 mod scrape;
 
 use activity::Activity;
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use dashboards::Dashboard;
 use harness::agent::Agent;
 use harness::eventually::Deadline;
-use harness::fleet::{FLEET_SYSTEM, Fleet, manifests};
+use harness::fleet::{FLEET_SYSTEM, Fleet, HUB_AGENT, MEMBER_AGENT, manifests};
 use harness::kubectl::Kubectl;
+use harness::limits::POLL;
 use harness::prometheus::Prometheus;
+use harness::tinyproxy::Tinyproxy;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
+use tokio::time::sleep;
 
 /// Secret with the member agent's token for the hub.
 const SECRET: &str = "fleetnet-hub";
@@ -28,7 +31,7 @@ const SECRET: &str = "fleetnet-hub";
 enum Fault {
     /// An object is blocked until a user acts. The test makes one at its end.
     BlockedObject,
-    /// A watch fails.
+    /// Watches fail. The test ends the proxy between two agents and their clusters.
     FailedWatch,
 }
 
@@ -41,10 +44,12 @@ const EXCEPTIONS: [(&str, &str, Fault); 5] = [
     ("fleetnet-member", "Watches that failed", Fault::FailedWatch),
 ];
 
-/// Agents of a fleet: of the hub, then of each member. The first member also makes its EndpointSlices, and renews its token.
-async fn agents(fleet: &Fleet) -> anyhow::Result<Vec<Agent>> {
-    let mut agents = vec![fleet.hub_agent().await?.start_ready().await?];
-    let (first, others) = fleet.members.split_first().context("there are members")?;
+/// Agents of a fleet: of the hub, then of each member. The first member also makes its EndpointSlices, and renews its token. The
+/// agents of the hub and of the second member reach their clusters through the proxy.
+async fn agents(fleet: &Fleet, proxy: &Tinyproxy) -> anyhow::Result<Vec<Agent>> {
+    let [first, second] = fleet.members.as_slice() else { bail!("the fleet has two members") };
+    let kubeconfig = proxy.kubeconfig(&fleet.hub.kubeconfig(HUB_AGENT).await?)?;
+    let hub_agent = fleet.hub_agent().await?.flag("--kubeconfig", kubeconfig).start_ready().await?;
     manifests::apply(&first.control_plane, manifests::ENDPOINT_SLICES).await?;
     let secrets: Api<Secret> = Api::namespaced(first.control_plane.admin(), FLEET_SYSTEM);
     let mut secret = Secret::default();
@@ -54,12 +59,11 @@ async fn agents(fleet: &Fleet) -> anyhow::Result<Vec<Agent>> {
     secrets.create(&PostParams::default(), &secret).await?;
     let spec = fleet.member_agent(first).await?.flag("--endpointslices", "on");
     let spec = spec.flag("--hub-token-secret", format!("{FLEET_SYSTEM}/{SECRET}"));
-    agents.push(spec.start_ready().await?);
-    for member in others {
-        // As deploy/member-agent.yaml does, because the agent has no rights to the pods.
-        agents.push(fleet.member_agent(member).await?.flag("--endpointslices", "off").start_ready().await?);
-    }
-    Ok(agents)
+    let first_agent = spec.start_ready().await?;
+    let kubeconfig = proxy.kubeconfig(&second.control_plane.kubeconfig(MEMBER_AGENT).await?)?;
+    // As deploy/member-agent.yaml does, because the agent has no rights to the pods.
+    let spec = fleet.member_agent(second).await?.flag("--endpointslices", "off").flag("--kubeconfig", kubeconfig);
+    Ok(vec![hub_agent, first_agent, spec.start_ready().await?])
 }
 
 /// Removes what other tests of the shared fleet must not find.
@@ -105,6 +109,25 @@ async fn have_series(
     }
 }
 
+/// Waits until each panel that needs [`Fault::FailedWatch`] has series.
+async fn failed_watches_have_series(prometheus: &Prometheus, dashboards: &[Dashboard]) -> anyhow::Result<()> {
+    let deadline = Deadline::start();
+    for (uid, title, _) in EXCEPTIONS.iter().filter(|it| it.2 == Fault::FailedWatch) {
+        let panels = dashboards.iter().filter(|it| it.uid == *uid).flat_map(|it| &it.panels);
+        for panel in panels.filter(|it| it.title == *title) {
+            loop {
+                let wrong = panel.faults(prometheus).await?;
+                if wrong.is_empty() {
+                    break;
+                }
+                deadline.check().with_context(|| format!("{uid} {title}: {}", wrong.join("\n")))?;
+                sleep(POLL).await;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Waits until each rule was evaluated once more, and has no fault.
 async fn rules_are_fine(prometheus: &Prometheus, activity: &mut Activity) -> anyhow::Result<()> {
     let deadline = Deadline::start();
@@ -120,7 +143,8 @@ async fn rules_are_fine(prometheus: &Prometheus, activity: &mut Activity) -> any
 }
 
 async fn observe(fleet: &Fleet) -> anyhow::Result<()> {
-    let agents = agents(fleet).await?;
+    let proxy = Tinyproxy::start(None).await?;
+    let agents = agents(fleet, &proxy).await?;
     let configuration = json!({
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "rule_files": rules::files()?,
@@ -136,7 +160,10 @@ async fn observe(fleet: &Fleet) -> anyhow::Result<()> {
     have_series(&prometheus, &dashboards, &mut activity, &[]).await?;
     rules_are_fine(&prometheus, &mut activity).await?;
     activity.import_twice().await?;
-    have_series(&prometheus, &dashboards, &mut activity, &[Fault::BlockedObject]).await
+    have_series(&prometheus, &dashboards, &mut activity, &[Fault::BlockedObject]).await?;
+    // Without its agents' connections, the fleet has no activity, so only these panels have series.
+    proxy.end().await?;
+    failed_watches_have_series(&prometheus, &dashboards).await
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Builds of static executables.
 
 use super::Architecture;
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use programs::{cargo, root};
 use std::path::PathBuf;
 use std::process::Command;
@@ -38,24 +38,40 @@ pub(super) fn programs<'a>(
     Ok(names.iter().map(|name| (*name, folder.join(target).join(profile).join(name))).collect())
 }
 
-/// Fails with the command to run if this machine cannot build for an architecture.
+/// Parts that this machine lacks to build for an architecture.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    standard_library: bool,
+    linker: bool,
+}
+
+/// Fails with the commands to run if this machine cannot build for an architecture.
 fn require(architecture: Architecture) -> anyhow::Result<()> {
     if architecture == Architecture::Amd64 && cfg!(target_arch = "x86_64") {
         return Ok(());
     }
-    let target = architecture.target();
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("cannot call rustc")?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim());
-    let mut missing = Vec::new();
-    if !sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
-        missing.push(format!("the standard library: rustup target add {target}"));
-    }
-    if architecture == Architecture::Arm64 && Command::new(ARM64_LINKER).arg("--version").output().is_err() {
-        missing.push("a linker: apt-get install gcc-aarch64-linux-gnu".to_owned());
-    }
-    if !missing.is_empty() {
-        bail!("this machine cannot build for {}. Install {}", architecture.name(), missing.join(", and "));
-    }
+    let standard_library = !sysroot.join("lib/rustlib").join(architecture.target()).join("lib").is_dir();
+    let is_linked = || Command::new(ARM64_LINKER).arg("--version").output().is_ok();
+    let linker = architecture == Architecture::Arm64 && !is_linked();
+    verdict(architecture, Missing { standard_library, linker })
+}
+
+/// Fails with the commands that install what is missing.
+fn verdict(architecture: Architecture, missing: Missing) -> anyhow::Result<()> {
+    let target = architecture.target();
+    let commands = [
+        (missing.standard_library, format!("the standard library: rustup target add {target}")),
+        (missing.linker, "a linker: apt-get install gcc-aarch64-linux-gnu".to_owned()),
+    ];
+    let commands: Vec<String> = commands.into_iter().filter_map(|(is_missing, it)| is_missing.then_some(it)).collect();
+    ensure!(
+        commands.is_empty(),
+        "this machine cannot build for {}. Install {}",
+        architecture.name(),
+        commands.join(", and ")
+    );
     Ok(())
 }
 
@@ -65,4 +81,27 @@ pub(super) fn revision() -> String {
     let text = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
     let text = text.and_then(|text| String::from_utf8(text).ok());
     text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Architecture, Missing, verdict};
+
+    #[test]
+    fn what_is_missing_for_arm64_is_named_with_the_command_that_installs_it() {
+        const LIBRARY: &str = "the standard library: rustup target add aarch64-unknown-linux-gnu";
+        const LINKER: &str = "a linker: apt-get install gcc-aarch64-linux-gnu";
+        // standard library, linker, expected end of the error
+        let table = [
+            (true, true, Some(format!("arm64. Install {LIBRARY}, and {LINKER}"))),
+            (true, false, Some(format!("arm64. Install {LIBRARY}"))),
+            (false, true, Some(format!("arm64. Install {LINKER}"))),
+            (false, false, None),
+        ];
+        for (standard_library, linker, expected) in table {
+            let result = verdict(Architecture::Arm64, Missing { standard_library, linker });
+            let error = result.err().map(|error| error.to_string());
+            assert_eq!(error, expected.map(|end| format!("this machine cannot build for {end}")));
+        }
+    }
 }

@@ -106,7 +106,7 @@ pub(super) fn changelog((file, text): &File, version: &str) -> Vec<Problem> {
 
 /// Returns the notes of a release: its section of the changelog.
 pub(super) fn notes(changelog: &str, version: &str) -> Option<String> {
-    section(changelog, version).map(|(heading, body)| format!("{heading}\n\n{body}\n"))
+    section(changelog, version).map(|(heading, body)| format!("## {heading}\n\n{body}\n"))
 }
 
 /// Returns heading and text of the section whose heading begins with this word.
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn the_notes_are_the_section_of_the_release() {
         let text = "# Changelog\n\n## 0.2.0 (2026-11-23)\n\n- New.\n\n### Fixed\n\n- Old.\n\n## 0.1.0 (2026-01-01)\n\n- First.\n";
-        let expected = "0.2.0 (2026-11-23)\n\n- New.\n\n### Fixed\n\n- Old.\n";
+        let expected = "## 0.2.0 (2026-11-23)\n\n- New.\n\n### Fixed\n\n- Old.\n";
         assert_eq!(notes(text, "0.2.0").as_deref(), Some(expected));
         assert_eq!(notes(text, "0.3.0"), None);
     }

@@ -153,6 +153,9 @@ fn class_of(error: &(dyn Error + 'static)) -> Class {
         if let Some(found) = class_of_one(error) {
             class = found;
         }
+        if class == Class::Proxy {
+            return class; // below, the cause is that of the connection to the proxy
+        }
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         cause = match inner {
             Some(inner) => Some(inner as &(dyn Error + 'static)),
@@ -193,7 +196,7 @@ fn class_of_one(error: &(dyn Error + 'static)) -> Option<Class> {
     if text.starts_with("dns error") {
         return Some(Class::Dns);
     }
-    (text.contains("proxy") || text.starts_with("tunnel error")).then_some(Class::Proxy)
+    text.contains("proxy").then_some(Class::Proxy)
 }
 
 /// Returns an error with all its causes, without repeating one that already is in the text before.
@@ -221,12 +224,15 @@ mod tests {
     #[test]
     fn the_class_is_that_of_the_deepest_cause() {
         let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let refused = anyhow::Error::new(io::Error::from(io::ErrorKind::ConnectionRefused));
+        let of_proxy = refused.context("the proxy opens no tunnel").into_boxed_dyn_error();
         let table = [
             (service(io::ErrorKind::ConnectionRefused.into()), Class::Tcp),
             (service(io::ErrorKind::TimedOut.into()), Class::Timeout),
             (service(io::Error::other(tls)), Class::Tls),
             (service(io::Error::other("dns error")), Class::Dns),
             (service(io::Error::other("else")), Class::Other),
+            (service(io::Error::other(of_proxy)), Class::Proxy),
             (kube::Error::ProxyProtocolDisabled { proxy_url: Box::default(), protocol_feature: "x" }, Class::Proxy),
         ];
         for (error, class) in table {

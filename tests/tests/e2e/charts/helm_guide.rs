@@ -52,7 +52,7 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         let credentials = credentials.iter().find(|block| block.contains("create secret")).context("the Secret")?;
         let install = [of_hub, of_member, credentials, of_agent].map(String::as_str).concat();
         let notes = kubectl.script(&install).await.with_context(|| hub.tail())?;
-        ensure!(notes.contains("These members may connect: west."), "{notes}");
+        ensure!(notes.contains("These members may connect: west, east."), "{notes}");
         ensure!(notes.contains("\n  fleetnet join west --apply --hub-context hub --context west\n"), "{notes}");
         ensure!(notes.contains("The member agent 0.1.0 of the member west is installed"), "{notes}");
 
